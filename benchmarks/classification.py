@@ -35,11 +35,14 @@ from kotha.api.run import origin_at
 from kotha.artifacts.model_folder import Bundle
 from kotha.artifacts.run_folder import RunFolder
 from kotha.evaluation.classification import baselines
-from kotha.finetune.classify import ClassifyRequest, learning_rate, start_classifier
+from kotha.finetune.classify import ClassifyTexts
+from kotha.finetune.examples import ExamplesRequest, start
+from kotha.finetune.settings import learning_rate
 from kotha.finetune.splits import divide
 from kotha.model.family import build
 from kotha.text.corpus.labelled import LabelledTexts, read_labelled
 from kotha.training.origin import Origin
+from kotha.training.settings import TrainRequest
 
 LORA = 8
 _FROM_CHANCE = 3  # times the rate for a model that has nothing to lose
@@ -86,9 +89,10 @@ def compare(folder: Path, base: Origin, task: str, seed: int, given: argparse.Na
     for way in given.ways:
         origin, settings = ways[way]
         changes = {**settings, **from_words(given.set), "seed": seed}
-        request = ClassifyRequest(**held_out, epochs=given.epochs, changes=changes)
+        wish = TrainRequest(changes=changes)
+        request = ExamplesRequest(parts[0], origin, **held_out, epochs=given.epochs, wish=wish)
         with tempfile.TemporaryDirectory() as place:
-            summary = start_classifier(parts[0], origin, RunFolder(Path(place) / "run"), request)
+            summary = start(ClassifyTexts(), request, RunFolder(Path(place) / "run"))
         found[way] = figures(summary)
         found |= {
             name: {key: round(value, 4) for key, value in each.items()} for name, each in summary["baselines"].items()

@@ -31,7 +31,8 @@ from torch import Tensor, nn
 from wishes import from_words
 
 from kotha.artifacts.run_folder import RunFolder
-from kotha.finetune.images import ImagesRequest, read_image_parts, start_images
+from kotha.finetune.examples import ExamplesRequest, start
+from kotha.finetune.images import ClassifyImages
 from kotha.finetune.splits import Parts
 from kotha.model.config import ViTConfig, config_from_dict
 from kotha.model.family import build
@@ -163,10 +164,10 @@ def compare(given: argparse.Namespace, seed: int) -> dict[str, Any]:
         folder = RunFolder(Path(place) / "run")
         wish = TrainRequest(preset=given.preset, minutes=given.minutes, changes=settings)
         tell = lambda said: print(f"  {said}", flush=True)
-        summary = start_images(digits, folder, ImagesRequest(wish=wish), on_remark=tell)
+        summary = start(ClassifyImages(), ExamplesRequest(digits, wish=wish), folder, on_remark=tell)
         about = folder.about()
         config, training = config_from_dict(about["model"]), TrainConfig().change(**about["training"])
-        parts = read_image_parts(folder.path)
+        parts = ClassifyImages().read_parts(folder.path)
     assert isinstance(config, ViTConfig)
     parameters = size(build(config, "meta"))
     found: dict[str, Any] = {"images": len(parts.train), "test": len(parts.test), "steps": training.steps}

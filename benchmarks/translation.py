@@ -38,7 +38,8 @@ from kotha.artifacts import model_folder as bundle
 from kotha.artifacts.model_folder import Bundle
 from kotha.artifacts.run_folder import RunFolder
 from kotha.evaluation.translation import TranslationScore, evaluate_pairs
-from kotha.finetune.pairs import PairsRequest, start_translator
+from kotha.finetune.examples import ExamplesRequest, start
+from kotha.finetune.pairs import TranslatePairs
 from kotha.finetune.splits import Parts, divide_pairs
 from kotha.model.config import Seq2SeqConfig, config_from_dict
 from kotha.model.seq2seq import Seq2Seq
@@ -228,8 +229,9 @@ def compare(given: argparse.Namespace, direction: str, seed: int) -> dict[str, A
         folder = RunFolder(Path(place) / "run")
         wish = TrainRequest(preset=given.preset, changes=settings)
         # Its own look at the held-out part is on a few: all of it is translated below, for both alike.
-        request = PairsRequest(parts.validation, parts.test.chosen(range(min(READ, len(parts.test)))), wish=wish)
-        summary = start_translator(parts.train, folder, request, on_remark=lambda said: print(f"  {said}", flush=True))
+        test = parts.test.chosen(range(min(READ, len(parts.test))))
+        request = ExamplesRequest(parts.train, validation=parts.validation, test=test, wish=wish)
+        summary = start(TranslatePairs(), request, folder, on_remark=lambda said: print(f"  {said}", flush=True))
         about = folder.about()
         model, config = config_from_dict(about["model"]), TrainConfig().change(**about["training"])
         tokenizer = Tokenizer.load(folder.path)

@@ -9,8 +9,8 @@ from tests.inside.small_models import small
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from kotha.inside.heads.attention_patterns import Passage
 from kotha.inside.heads.page import heads_page
-from kotha.inside.heads.sight import Passage
 from kotha.inside.heads.study import Study, study
 
 pytestmark = pytest.mark.browser

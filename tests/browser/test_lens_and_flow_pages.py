@@ -10,7 +10,7 @@ from tests.inside.small_models import TEXT, small
 from kotha.inside.flow.flow import flow
 from kotha.inside.flow.page import flow_page
 from kotha.inside.inputs import name_piece, speller
-from kotha.inside.lens.lens import Lens, lens, lens_page
+from kotha.inside.lens import Lens, lens, lens_page
 
 pytestmark = pytest.mark.browser
 TEXTS_OUTSIDE = """() => [...document.querySelectorAll("svg text")].filter(each => {

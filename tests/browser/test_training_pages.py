@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from tests.browser.inside_pages import opened, wait_until
 
-from kotha.evaluation.doctor.examination import Examination, examine
+from kotha.evaluation.doctor.diagnosis import Examination, examine
 from kotha.evaluation.doctor.page import doctor_page
-from kotha.export.targets import doors
+from kotha.export.targets import supported_targets
 from kotha.training.plan.gpus import gpu_named
 from kotha.training.plan.page import plan_page
 from kotha.training.plan.render import tell_plan
@@ -47,7 +47,7 @@ def planned(minutes: float | None = None) -> tuple[dict[str, Any], str]:
     preset = "pocket" if minutes is None else None
     given: dict[str, Any] = {"steps": 700} if minutes is None else {}
     request = TrainRequest(preset, "modern", minutes, None, None, gpu_named("t4"), given)
-    found, told = tell_plan(request, text, doors)
+    found, told = tell_plan(request, text, supported_targets)
     return found, plan_page(found, told.settings)
 
 
@@ -77,7 +77,7 @@ def test_the_doctor_s_word_is_the_library_s_in_both_languages(browser, tmp_path:
         said = page.locator(".note").inner_text()
         for finding in found.findings:
             assert finding.words[language] in said
-            assert page.locator(".note li").all_inner_texts() == finding.advice[language]
+            assert page.locator(".note li").all_inner_texts() == finding.to_dict()["advice"][language]
         # What was predicted and measured, in the digits of the language.
         assert ("433" if language == "en" else "৪৩৩") in page.locator("tr", has_text="MB").inner_text()
         assert SAMPLE in page.locator("ol li").first.inner_text()  # as text, never as markup
@@ -112,7 +112,7 @@ def test_a_run_in_health_is_told_so_and_what_was_not_looked_at(browser, tmp_path
     path.write_text(doctor_page("a-run", config, rows, found), encoding="utf-8")
     with opened(browser, path) as page:
         said = page.locator("main").inner_text()
-        assert found.healthy["en"] in said
+        assert str(found.healthy) in said
         assert "were not counted" in said and "data were not found" in said
 
 

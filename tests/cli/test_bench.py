@@ -51,21 +51,21 @@ def test_missing_transformers_says_what_to_install(
     ("words", "said"),
     [
         (["train", "--tokens", "3"], "--tokens is for bench generate, and this is bench train"),
-        (["train", "run"], "a run or a text is for bench generate and tokenize, and this is bench train"),
+        (["train", "run"], "a run or a text is for bench generate, tokenize, and this is bench train"),
         (["train", "--tokenizer", "tok"], "--tokenizer is for bench tokenize, and this is bench train"),
-        (["generate", "--precision", "float32"], "--precision is for bench train and growth, and this is bench gen"),
-        (["tokenize", "--batch-size", "2"], "--batch-size is for bench train and generate, and this is bench tokenize"),
+        (["generate", "--precision", "float32"], "--precision is for bench train, growth, and this is bench gen"),
+        (["tokenize", "--batch-size", "2"], "--batch-size is for bench train, generate, and this is bench tokenize"),
         (["tokenize", "--weights", "int8"], "--weights is for bench generate, and this is bench tokenize"),
         (["tokenize", "--html", "a.html"], "--html is for bench growth, and this is bench tokenize"),
         (
             ["growth", "--rounds", "2"],
-            "generate and tokenize, and this is bench growth",
+            "generate, tokenize, and this is bench growth",
         ),
         (["generate", "run", "--preset", "mini"], "a run and --preset are two models; give one of them"),
-        (["train", "--rounds", "0"], "rounds=0 cannot be measured"),
-        (["train", "--batch-size", "-3"], "batch_size=-3 cannot be measured"),
+        (["train", "--rounds", "0"], "--rounds 0 cannot be measured"),
+        (["train", "--batch-size", "-3"], "--batch-size -3 cannot be measured"),
         (["train", "--preset", "pocket-bert"], "a GPT is measured"),
-        (["generate", "--tokens", "100000"], "tokens=100000 cannot be measured; use 1 to 240"),
+        (["generate", "--tokens", "100000"], "--tokens 100000 cannot be measured; use 1 to 240"),
     ],
 )
 def test_hostile_numbers_are_refused(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -57,8 +57,8 @@ def test_every_command_has_help(capsys: pytest.CaptureFixture[str], command: lis
     ("arguments", "wording"),
     [
         (["tokeniser"], "did you mean 'tokenizer'?"),
-        (["tokenizer", "trian"], 'Did you mean "train"?'),
-        (["corpus", "stories", "--document", "3"], "Did you mean --documents?"),
+        (["tokenizer", "trian"], "did you mean 'train'?"),
+        (["corpus", "stories", "--document", "3"], "did you mean '--documents'?"),
         (["prepare", "x", "--out", "y"], "kotha: prepare needs --tokenizer; see kotha prepare --help"),
         (["train", "x", "--minuts", "1"], "kotha: there is no option --minuts; did you mean '--minutes'?"),
         (["train", "x", "--minutes", "1", "--out"], "kotha: --out needs a value"),

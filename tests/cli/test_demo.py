@@ -1,7 +1,6 @@
 """The demo, and the page that it leaves: what it shows is there, and what it proposes works."""
 
 import contextlib
-import html
 import io
 import json
 import re
@@ -10,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.report.shown import Shown, text
 
 import kotha
 from kotha.api.demo import MARK, Demonstration
@@ -40,36 +40,33 @@ def made(demo: tuple[Path, str]) -> Path:
 
 
 @pytest.fixture(scope="module")
-def page(made: Path) -> str:
-    return (made / "report.html").read_text(encoding="utf-8")
+def page(made: Path) -> Shown:
+    return Shown((made / "report.html").read_text(encoding="utf-8"))
 
 
-def test_the_page_begins_with_what_came_out(page: str) -> None:
-    headings = re.findall(r"<h2>(.*?)<small", page)
-    assert headings == [
+def test_the_page_begins_with_what_came_out(page: Shown) -> None:
+    assert page.headings() == [
         *("How it learned", "The same words, before and after", "Look inside it"),
         *("It goes on with texts that it has never seen", "Beside it, the model in the box"),
         *("What to try next", "How it reads: pieces of whole letters"),
     ]
-    chart, samples, rest = re.split("<h2>The same words|<h2>Look inside", page)
-    assert chart.count("<svg") == 1
-    for label in ("ln V = ", "unigram = ", "floor = "):
-        assert f">{label}" in chart, "what to compare with is in the chart"
-    labels = re.findall(r'<p class="label">(.*?)</p>', samples)
+    (chart,) = page.blocks("curves")
+    names = [text(label).partition(" = ")[0] for _, label in chart["levels"]]
+    assert names == ["ln V", "unigram", "floor"], "what to compare with is in the chart"
+    labels = [text(each["label"]) for each in page.blocks("columns")[0]["columns"][1][1:]]
     assert labels[0] == "step 0: random weights"
     assert re.fullmatch(r"step (\d+) of \1", labels[-1]), "the last sample is that of the last step"
-    assert rest.index("<details>") > rest.index("What to try next"), "what it read is folded, at the end"
+    assert page.data["blocks"][-1]["kind"] == "folded", "what it read is folded, at the end"
 
 
-def test_every_link_leads_somewhere(made: Path, page: str) -> None:
-    links = re.findall(r'href="(.*?)"', page)
+def test_every_link_leads_somewhere(made: Path, page: Shown) -> None:
+    links = [address for address, *_ in page.blocks("links")[0]["links"]]
     assert links == [address for address, *_ in PAGES]
     assert [link for link in links if not (made / link).is_file()] == []
 
 
-def test_the_commands_that_it_proposes_run(made: Path, page: str, capsys) -> None:
-    blocks = [html.unescape(block) for block in re.findall(r"<pre>(.*?)</pre>", page, re.DOTALL)]
-    *commands, program = blocks
+def test_the_commands_that_it_proposes_run(made: Path, page: Shown, capsys) -> None:
+    *commands, program = (block["text"] for block in page.blocks("code"))
     assert len(commands) == 6
     for command in commands:  # as they are shown, with the shortest of trainings
         words = shlex.split(command.replace("--minutes 0.1", "--steps 1"))  # five times the 0.02 of this demo

@@ -11,7 +11,7 @@ from tests.inside.small_models import TEXT, small
 
 from kotha.artifacts import model_folder as bundle
 from kotha.cli.main import main
-from kotha.inside.asked import Asked
+from kotha.inside.request import Asked
 from kotha.text.akshara import aksharas
 
 

@@ -4,6 +4,7 @@ import pytest
 
 from kotha.cli import terminal
 from kotha.cli.spoken import speaking
+from kotha.i18n.message import Message
 
 
 class Clock:
@@ -43,7 +44,7 @@ def test_work_of_unknown_length_has_no_share(clock: Clock, capsys: pytest.Captur
 def test_the_share_is_told_in_bangla(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
     with speaking(["prepare", "--language", "bn"]), terminal.progress() as advance:
         for done in range(3):
-            advance("reading", done, 4)
+            advance(Message("reading"), done, 4)
             clock.now += 60
     assert capsys.readouterr().err.splitlines() == [
         "kotha: পড়া হচ্ছে …",

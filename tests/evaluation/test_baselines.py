@@ -10,6 +10,7 @@ from kotha.artifacts.run_folder import find_data
 from kotha.errors import DataError
 from kotha.evaluation.baselines import baselines, count_baselines
 from kotha.evaluation.ngram import KneserNey
+from kotha.i18n.message import Message
 from kotha.text.held_out import HeldOut, from_dataset, from_texts, tokens_of
 from kotha.text.tokenizer.trainers import train
 from kotha.training.config import TrainConfig
@@ -51,7 +52,7 @@ def test_of_much_text_the_first_tokens_are_counted(data, tokenizer) -> None:
     few = count_baselines(data, text, 700, max_tokens=500, on_progress=lambda *each: told.append(each))
     assert few.counted_tokens == 500 < few.all_tokens
     assert few.references["3-gram"] > count_baselines(data, text, 700, orders=(3,)).references["3-gram"]
-    assert told[-1] == ("counting", 2, 2)
+    assert told[-1] == (Message("counting"), 2, 2)
     assert np.array_equal(tokens_of(data["train"], 10), np.asarray(data["train"][0][:10]))
 
 

@@ -4,10 +4,11 @@ import json
 
 import numpy as np
 import pytest
+from tests.report.shown import Shown
 
 from kotha.errors import DataError
 from kotha.evaluation.classes_page import classes_page, classes_table
-from kotha.evaluation.classification import baselines, score_answers, score_of
+from kotha.evaluation.classification import ClassificationScore, baselines, score_answers
 from kotha.text.corpus.labelled import LabelledTexts
 
 LABELS = ("ভালো", "মন্দ", "মাঝারি", "নেই")
@@ -39,7 +40,7 @@ def test_by_hand() -> None:
     assert score.accuracy == 0.75 and score.confusion == ((2, 1, 0), (0, 1, 0), (0, 0, 0))
     assert [each.f1 for each in score.classes] == pytest.approx([0.8, 2 / 3, 0])
     assert score.macro_f1 == pytest.approx((0.8 + 2 / 3) / 3)
-    assert score_of(score.to_dict()) == score
+    assert ClassificationScore.of_summary(score.to_dict()) == score
 
 
 def test_a_class_that_the_model_does_not_know_is_named() -> None:
@@ -61,9 +62,9 @@ def test_the_commonest_class_and_a_line_through_counts() -> None:
 
 def test_the_page_and_the_table_tell_all_of_it() -> None:
     score = score_answers(LABELS, *drawn(0))
-    page = classes_page(score, "মেজাজ", "<script>")
-    assert "<script>" not in page and all(f'<th scope="row">{label}</th>' in page for label in LABELS)
-    assert page.count("--share:") == 16
+    (matrix,) = Shown(classes_page(score, "মেজাজ", "<script>")).blocks("confusion")
+    assert matrix["rows"] == matrix["columns"] == list(LABELS)
+    assert [len(row) for row in matrix["shares"]] == [4, 4, 4, 4]
     assert classes_table(score, "run").cells[0][1] == f"{score.accuracy:.4f}"
 
 
@@ -77,11 +78,11 @@ def test_of_very_many_classes_no_matrix_is_kept_and_the_hardest_are_told() -> No
     labels = [f"c{number}" for number in range(1000)]
     said = [*labels[:990], *labels[:10]]  # the last ten are never told right
     score = score_answers(labels, labels, said)
-    assert score.confusion == () and score_of(score.to_dict()) == score
+    assert score.confusion == () and ClassificationScore.of_summary(score.to_dict()) == score
     assert len(json.dumps(score.to_dict(), indent=1)) < 1 << 19, "a run's summary, which is read again, holds it"
-    page = classes_page(score, "many")
-    assert "taken for which" not in page and page.count("c999") == 1
-    told = classes_table(score, "run").remarks
+    page = Shown(classes_page(score, "many"))
+    assert page.blocks("confusion") == [] and page.html.count('"c999"') == 1
+    told = [str(each) for each in classes_table(score, "run").remarks]
     assert told[0].startswith("c990: F1 0.000") and "hardest of 1,000 classes" in told[20]
     assert told[21:] == [f"{label} was taken for {other}: {count}" for label, other, count in score.mistaken]
     with pytest.raises(DataError, match=r"is none of the model's: c0, .*, c29, … \(1,000\); leave it out"):
@@ -92,14 +93,15 @@ def test_above_twenty_classes_the_hardest_are_told_and_what_they_are_taken_for()
     labels = [f"c{number}" for number in range(30)]
     said = ["c1", "c1", "c9", *labels[3:]]
     score = score_answers(labels, ["c0", "c0", "c2", *labels[3:]], said)
-    assert score.mistaken == (("c0", "c1", 2), ("c2", "c9", 1)) and score_of(score.to_dict()) == score
-    told = classes_table(score, "run").remarks
-    assert list(told[20:]) == [
+    assert score.mistaken == (("c0", "c1", 2), ("c2", "c9", 1))
+    assert ClassificationScore.of_summary(score.to_dict()) == score
+    told = [str(each) for each in classes_table(score, "run").remarks]
+    assert told[20:] == [
         "These are the hardest of 30 classes.",
         "c0 was taken for c1: 2",
         "c2 was taken for c9: 1",
     ]
     older = {name: value for name, value in score.to_dict().items() if name != "mistaken"}
-    assert score_of(older).mistaken == ()
+    assert ClassificationScore.of_summary(older).mistaken == ()
     few = classes_table(score_answers(["a", "b"], ["a", "b"], ["b", "b"]), "run").remarks
     assert len(few) == 2, "of few classes each is told"

@@ -8,9 +8,9 @@ import torch
 from kotha.artifacts.model_folder import Bundle
 from kotha.errors import DataError, UsageError
 from kotha.evaluation.instructions import (
+    InstructionScore,
     evaluate_instructions,
     instructions_table,
-    score_in,
     score_replies,
     wilson_interval,
 )
@@ -32,7 +32,7 @@ def test_marks_case_and_spaces_do_not_count_and_words_do() -> None:
     score = score_replies(["?"] * 4, wanted, said)
     assert [reply.right for reply in score.replies] == [True, True, True, False]
     assert score.right == 0.75 and score.word_f1 == pytest.approx((3 + 0.5) / 4), "one of two words in common"
-    assert score_in(score.to_dict()) == score
+    assert InstructionScore.of_summary(score.to_dict()) == score
 
 
 def test_the_interval_solves_wilsons_equation() -> None:
@@ -49,7 +49,7 @@ def test_the_commonest_answer_stands_beside_it() -> None:
     learned = dialogues(("ক?", "মা।"), ("খ?", "মা"), ("গ?", "বাবা।"))
     score = score_replies(["?", "?"], ["মা।", "দাদা।"], ["x", "y"], learned=learned)
     assert score.baselines == {"commonest answer": 0.5} and score.right == 0.0
-    rows = dict(instructions_table(score, "run", before=0.25).cells[:4])
+    rows = {str(name): str(value) for name, value in instructions_table(score, "run", before=0.25).cells[:4]}
     assert rows["before it was taught"] == "25.0%" and rows["beside it: commonest answer"] == "50.0%"
 
 

@@ -13,6 +13,7 @@ from transformers import GPT2Config, GPT2LMHeadModel
 
 from kotha.errors import DataError, UsageError
 from kotha.evaluation.perplexity import check_windows, evaluate_text, token_nats, windows
+from kotha.i18n.message import Message
 from kotha.model.family import build
 from kotha.model.gpt import GPT
 from kotha.model.presets import preset
@@ -152,7 +153,7 @@ def test_progress_reaches_the_end(tiny, data, tokenizer) -> None:
     told: list[tuple[str, int, int]] = []
     text = from_dataset(data, tokenizer)
     evaluate_text(tiny(), text, on_progress=lambda *each: told.append(each))
-    assert told[-1] == ("measuring", len(text.line), len(text.line))
+    assert told[-1] == (Message("measuring"), len(text.line), len(text.line))
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ def test_documents_are_measured_per_word_and_it_is_what_one_finds_by_hand(gpt: B
 def test_of_questions_the_question_alone_is_changed(gpt: Bundle, tmp_path: Path) -> None:
     file = rows(tmp_path / "a.jsonl", {"question": "রহিম ১২টি আম পেল।\n\nকয়টি আম?", "answer": "১২টি।"})
     found = evaluate_perturbed(gpt, file, ["digits", "latin"])
-    assert found.figure == "answered right" and found.before == 0
+    assert str(found.figure) == "answered right" and found.before == 0
     assert [fall.example for fall in found.falls] == ["কয়টি আম?", "koyti am?"]
     assert math.isnan(found.falls[0].change), "nothing falls from nothing"
 

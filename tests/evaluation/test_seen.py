@@ -8,6 +8,7 @@ import pytest
 
 from kotha.artifacts.run_folder import RunFolder, describe_data
 from kotha.evaluation.seen import Familiarity, look_up
+from kotha.i18n.message import Message
 from kotha.text.held_out import from_texts
 from kotha.text.shards import Dataset
 from kotha.text.tokenizer.tokenizer import Tokenizer
@@ -27,22 +28,24 @@ def test_documents_of_each_kind(run: Path, texts: list[str], tokenizer: Tokenize
     def verdict(documents: list[str]) -> str:
         found = look_up(from_texts(documents, tokenizer), run)
         assert found is not None
-        return found.verdict
+        return str(found.verdict)
 
     assert verdict(texts[:40]) == "seen in training"
     assert verdict(texts[40:50]) == "held out"
     assert verdict(texts[50:70]) == "new"
     assert verdict(texts[:5] + texts[50:65]) == "25% seen in training"
     assert verdict(texts[45:50] + texts[50:55]) == "50% held out, the rest new"
-    assert look_up(from_texts(texts[38:42], tokenizer), run) == Familiarity(4, 2, 2, "50% seen in training")
+    assert look_up(from_texts(texts[38:42], tokenizer), run) == Familiarity(
+        4, 2, 2, Message("{share:.0%} seen in training", share=0.5)
+    )
 
 
 def test_a_part_of_a_document_and_one_shorter_than_a_window(run: Path, texts: list[str], tokenizer: Tokenizer) -> None:
     long = max(texts[:40], key=len)
     middle = long[long.index(" ", 100) + 1 : long.rindex(" ")]
-    assert look_up(from_texts([middle], tokenizer), run) == Familiarity(1, 1, 0, "seen in training")
-    assert look_up(from_texts(["ছোট এক বাক্য।"], tokenizer), run) == Familiarity(1, 1, 0, "seen in training")
-    assert look_up(from_texts(["ছোট দুই বাক্য।"], tokenizer), run) == Familiarity(1, 0, 0, "new")
+    assert look_up(from_texts([middle], tokenizer), run) == Familiarity(1, 1, 0, Message("seen in training"))
+    assert look_up(from_texts(["ছোট এক বাক্য।"], tokenizer), run) == Familiarity(1, 1, 0, Message("seen in training"))
+    assert look_up(from_texts(["ছোট দুই বাক্য।"], tokenizer), run) == Familiarity(1, 0, 0, Message("new"))
 
 
 def test_what_cannot_be_told(run: Path, texts: list[str], tokenizer: Tokenizer, tmp_path: Path) -> None:
@@ -59,7 +62,7 @@ def test_all_data_that_a_run_went_on_with_is_looked_in(
 ) -> None:
     def verdict(documents: list[str]) -> str | None:
         found = look_up(from_texts(documents, tokenizer), tmp_path)
-        return None if found is None else found.verdict
+        return None if found is None else str(found.verdict)
 
     first, later = (make_data(part, held_out=texts[60:64], leak_threshold=None) for part in (texts[:20], texts[20:40]))
     (tmp_path / "config.json").write_text(json.dumps({"data": describe_data(first)}))

@@ -319,7 +319,7 @@ def test_matrices_beyond_any_machine(tmp_path: Path) -> None:
         ({"scale_attn_by_inverse_layer_idx": True}, "scale_attn_by_inverse_layer_idx=true is not what our GPT-2 has"),
         ({"tie_word_embeddings": "yes"}, "tie_word_embeddings='yes' must be true or false"),
         ({"layer_norm_epsilon": float("inf")}, "layer_norm_epsilon=inf must be a number"),
-        ({"n_head": 3}, "n_embd=16 is not divisible by n_heads=3"),
+        ({"n_head": 3}, "n_embd=16 is not divisible by n_head=3"),
     ],
 )
 def test_a_setting_that_ours_do_not_have_is_named(folder: Path, values: dict[str, Any], said: str) -> None:

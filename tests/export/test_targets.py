@@ -1,11 +1,11 @@
-"""Which doors a config passes, and which setting closes one."""
+"""Which export formats a config can have, and which setting closes one."""
 
 import pytest
 from tests.export.models import CONFIGS
 
 from kotha.errors import ConfigError
 from kotha.export.huggingface.layouts import choose_layout
-from kotha.export.targets import doors
+from kotha.export.targets import supported_targets
 from kotha.model.config import GPTConfig
 from kotha.model.presets import PRESETS, preset
 
@@ -25,7 +25,7 @@ QWEN3 = CONFIGS["qwen3"]
     ],
 )
 def test_presets_pass(name: str, as_what: str) -> None:
-    assert doors(preset(name))[0].because == f"opens as {as_what}"
+    assert str(supported_targets(preset(name))[0].because) == f"opens as {as_what}"
 
 
 @pytest.mark.parametrize(
@@ -52,22 +52,24 @@ def test_the_setting_in_the_way_is_named(config: GPTConfig, said: str) -> None:
 
 def test_removed_heads_close_hf_and_gguf() -> None:
     config = QWEN3.replace(n_kv_heads=2, removed_heads=("blocks.0.attention.0",))
-    closed = {door.name: door.because for door in doors(config) if not door.open}
+    closed = {target.name: str(target.because) for target in supported_targets(config) if not target.open}
     assert set(closed) == {"hf", "gguf"}
     assert closed["gguf"] == "removed_heads: llama.cpp has all heads; export the model before pruning"
-    assert {door.name: door.because for door in doors(config)}["web"] == "opens in any browser, as one file"
+    assert {target.name: str(target.because) for target in supported_targets(config)}[
+        "web"
+    ] == "opens in any browser, as one file"
     assert "removed_heads: Qwen3 has all of its heads; export the model before pruning" in closed["hf"]
 
 
 @pytest.mark.parametrize("name", ["bert", "marian", "vit"])
 def test_a_page_is_for_what_writes(name: str) -> None:
-    door = doors(CONFIGS[name])[-1]
-    assert (door.name, door.open) == ("web", False)
-    assert door.because == f"family={CONFIGS[name].family}: the page writes a text on, which a gpt does"
+    target = supported_targets(CONFIGS[name])[-1]
+    assert (target.name, target.open) == ("web", False)
+    assert str(target.because) == f"family={CONFIGS[name].family}: the page writes a text on, which a gpt does"
 
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_every_preset_gets_an_answer(name: str) -> None:
-    found = doors(preset(name))
-    assert [door.name for door in found] == ["hf", "gguf", "onnx", "web"]
-    assert all(door.because for door in found)
+    found = supported_targets(preset(name))
+    assert [target.name for target in found] == ["hf", "gguf", "onnx", "web"]
+    assert all(str(target.because) for target in found)

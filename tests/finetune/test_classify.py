@@ -14,7 +14,7 @@ import kotha
 from kotha.artifacts import model_folder as bundle
 from kotha.errors import CheckpointError, ConfigError, DataError, KothaError, UsageError
 from kotha.evaluation.classes_page import classes_table
-from kotha.finetune.classify import PAGE, read_examples
+from kotha.finetune.classify import PAGE, ClassifyTexts
 from kotha.finetune.examples import EXAMPLES
 from kotha.generation.classes import Classifier
 from kotha.model.family import build
@@ -85,7 +85,8 @@ def test_a_pass_reads_long_texts_whole(tmp_path: Path, bases: dict[str, Path]) -
             table, start=bases["gpt"], out=tmp_path / name, epochs=1, batch_size=4, patience=None
         )
         task_sees = [
-            -(-len(run.model.bundle.tokenizer.encode(text)) // 23) for text in read_examples(run.path).train.texts
+            -(-len(run.model.bundle.tokenizer.encode(text)) // 23)
+            for text in ClassifyTexts().read_parts(run.path).train.texts
         ]
         assert run.summary["steps"] == -(-sum(task_sees) // 4)
         steps.append(run.summary["steps"])
@@ -112,12 +113,12 @@ def test_silencing_is_leaving_out_or_hiding(runs: dict[str, kotha.Run]) -> None:
 
 def test_texts_that_were_learned_from_are_counted(runs: dict[str, kotha.Run], table: Path) -> None:
     score = runs["gpt"].model.evaluate_classes(table)
-    assert score.seen == len(read_examples(runs["gpt"].path).train) and runs["gpt"].summary["seen"] == 0
+    assert score.seen == len(ClassifyTexts().read_parts(runs["gpt"].path).train) and runs["gpt"].summary["seen"] == 0
     assert "so these figures are too good" in classes_table(score, "run").remarks[-1]
 
 
 def test_what_is_held_out_is_in_nothing_else(runs: dict[str, kotha.Run]) -> None:
-    splits = read_examples(runs["gpt"].path)
+    splits = ClassifyTexts().read_parts(runs["gpt"].path)
     parts = [set(part.texts) for part in (splits.train, splits.validation, splits.test)]
     assert not parts[0] & parts[1] and not parts[0] & parts[2] and not parts[1] & parts[2]
     assert sum(map(len, parts)) == 60
@@ -176,7 +177,7 @@ def test_a_run_killed_at_its_start_goes_on_from_the_weights_that_it_was_given(
 ) -> None:
     whole = kotha.adapt_classify(table, start=bases["gpt"], out=tmp_path / "whole", **QUICK)
     with monkeypatch.context() as patch:
-        patch.setattr("kotha.finetune.classify._finish", lambda *_: (_ for _ in ()).throw(KothaError("killed")))
+        patch.setattr("kotha.finetune.examples._finish", lambda *_: (_ for _ in ()).throw(KothaError("killed")))
         with pytest.raises(KothaError, match="killed"):
             kotha.adapt_classify(table, start=bases["gpt"], out=tmp_path / "killed", **QUICK)
     again = kotha.adapt_classify(out=tmp_path / "killed", resume=True)

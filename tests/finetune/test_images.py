@@ -14,7 +14,8 @@ import kotha
 from kotha.artifacts import model_folder as bundle
 from kotha.cli.main import main
 from kotha.errors import CheckpointError, ConfigError, DataError, KothaError, UsageError
-from kotha.finetune.images import PAGE, read_image_parts
+from kotha.finetune.classify import PAGE
+from kotha.finetune.images import ClassifyImages
 from kotha.model.config import ViTConfig
 from kotha.model.family import build
 from kotha.model.presets import preset
@@ -71,7 +72,7 @@ def test_it_learns_and_says_how_well_beside_baselines(run: kotha.Run) -> None:
     assert 0 <= summary["baselines"]["nearest neighbour"]["accuracy"] <= 1
     assert run.model.config.labels == ("flat", "tall")  # type: ignore[attr-defined]
     assert "unseen images" in (run.path / PAGE).read_text(encoding="utf-8") and (run.path / "report.html").is_file()
-    parts = read_image_parts(run.path)
+    parts = ClassifyImages().read_parts(run.path)
     assert [len(part) for part in (parts.train, parts.validation, parts.test)] == [64, 8, 8]
     assert json.loads((run.path / "config.json").read_text(encoding="utf-8"))["training"]["augment"] == "move"
 

@@ -12,7 +12,7 @@ from tests.prepared import made_up_pairs, write_pairs
 import kotha
 from kotha.artifacts import model_folder as bundle
 from kotha.errors import CheckpointError, ConfigError, DataError, KothaError, UsageError
-from kotha.finetune.pairs import PAGE, read_parts
+from kotha.finetune.pairs import PAGE, TranslatePairs
 from kotha.model.family import build
 from kotha.model.presets import preset
 
@@ -43,14 +43,22 @@ def test_it_learns_and_says_how_well(run: kotha.Run) -> None:
     assert about["fields"] == {"source": "bn", "target": "en", "guessed": True} and about["task"] == "translation"
     assert about["training"]["label_smoothing"] == 0.1
     page = (run.path / PAGE).read_text(encoding="utf-8")
-    assert summary["bleu_signature"] in page and read_parts(run.path).test.sources[0] in page
+    assert summary["bleu_signature"] in page and TranslatePairs().read_parts(run.path).test.sources[0] in page
     assert (run.path / "report.html").is_file()
     samples = [row["sample"] for row in run.metrics if row.get("sample")]
     assert samples and all(" → " in sample for sample in samples)
 
 
 def test_it_translates_and_shows_where_it_looked(run: kotha.Run) -> None:
-    source, target = next(iter(zip(read_parts(run.path).test.sources, read_parts(run.path).test.targets, strict=True)))
+    source, target = next(
+        iter(
+            zip(
+                TranslatePairs().read_parts(run.path).test.sources,
+                TranslatePairs().read_parts(run.path).test.targets,
+                strict=True,
+            )
+        )
+    )
     assert set(run.model.translate(source).split()) & set(target.split())
     view = run.model.alignment(source, target=target)
     found = view.found
@@ -71,7 +79,7 @@ def test_one_tokenizer_knows_both_languages_and_nothing_held_out(run: kotha.Run,
     assert tokenizer is not None
     for text in ("আমি ভাত খাই", "river you eat"):
         assert tokenizer.decode(tokenizer.encode(text)) == text
-    parts = read_parts(run.path)
+    parts = TranslatePairs().read_parts(run.path)
     sources = [set(part.sources) for part in (parts.train, parts.validation, parts.test)]
     assert not sources[0] & sources[1] and not sources[0] & sources[2] and not sources[1] & sources[2]
     assert sum(map(len, sources)) == 300
@@ -83,7 +91,7 @@ def test_measuring_takes_the_direction_that_was_learned_and_counts_what_was_seen
     few = write_pairs(tmp_path / "few.tsv", 10)
     score = run.model.evaluate_translations(few)
     assert score.fields == ("bn", "en") and score.sentences == 10
-    learned = set(read_parts(run.path).train.sources)
+    learned = set(TranslatePairs().read_parts(run.path).train.sources)
     assert score.seen == sum(source in learned for _, source in made_up_pairs(10))
     assert run.model.evaluate_translations(few, pair=("en", "bn")).fields == ("en", "bn")
 
@@ -118,7 +126,7 @@ def test_files_for_the_parts_a_tokenizer_and_a_named_recipe_are_taken(run: kotha
     held = tmp_path / "b.tsv"
     held.write_text("en\tbn\n" + "".join("\t".join(row) + "\n" for row in made_up_pairs(60)[40:]), encoding="utf-8")
     made = kotha.train(data, out=tmp_path / "run", validation=held, test=held, tokenizer=run.model.tokenizer, **QUICK)
-    parts = read_parts(made.path)
+    parts = TranslatePairs().read_parts(made.path)
     assert len(parts.test) == len(parts.validation) == 20 and len(parts.train) == 40
     assert made.model.config.vocab_size == run.model.tokenizer.vocab_size  # type: ignore[union-attr, attr-defined]
 

@@ -33,8 +33,7 @@ from kotha.model.family import build
 from kotha.model.lora import add_low_rank, learned_whole
 from kotha.model.presets import MODERN
 from kotha.retrieval.documents import Indexing
-from kotha.retrieval.index import update
-from kotha.retrieval.opening import open_store
+from kotha.retrieval.index import open_store, update
 from kotha.server.app import make_app
 from kotha.text.prepare import PrepareOptions, prepare
 from kotha.text.tokenizer.chat import ChatTemplate

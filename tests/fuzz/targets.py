@@ -190,7 +190,7 @@ def _settings() -> Loader:
 def _run() -> Loader:
     from kotha.artifacts.run_folder import RunFolder
     from kotha.evaluation.comparison import reached, row_of_run
-    from kotha.evaluation.doctor.examination import examine
+    from kotha.evaluation.doctor.diagnosis import examine
     from kotha.training.checkpoint import latest_checkpoint
     from kotha.training.show.report import read_record, report_page
 
@@ -287,8 +287,7 @@ def _documents() -> Loader:
 
 
 def _index() -> Loader:
-    from kotha.retrieval.index import search
-    from kotha.retrieval.opening import open_store
+    from kotha.retrieval.index import open_store, search
 
     def load(folder: Path) -> None:
         with closing(open_store(folder / "index.db")) as store:

@@ -13,6 +13,7 @@ from kotha.artifacts.model_folder import Bundle, save
 from kotha.cli.main import main
 from kotha.errors import DataError, UsageError
 from kotha.generation.beam import BeamSettings, beam_search
+from kotha.i18n.message import Message
 from kotha.model.config import GPTConfig, Seq2SeqConfig
 from kotha.model.family import build
 from kotha.text.tokenizer.tokenizer import Tokenizer
@@ -34,7 +35,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, tokenizer: Tokenizer) -> Pa
 
 
 def test_a_model_translates_with_the_marks_of_training(folder: Path, tokenizer: Tokenizer) -> None:
-    lm, told = kotha.load(folder), list[tuple[str, int, int]]()
+    lm, told = kotha.load(folder), list[tuple[Message, int, int]]()
     found = lm.translate([SHORT, LONG, " "], beams=2, on_progress=lambda *each: told.append(each))
     settings = BeamSettings(start=tokenizer.special["bos"], end=tokenizer.special["eos"], beams=2)
     for text, source in zip(found, (SHORT, LONG), strict=False):  # of a long source the beginning is read
@@ -42,7 +43,7 @@ def test_a_model_translates_with_the_marks_of_training(folder: Path, tokenizer: 
         best = beam_search(lm.model, ids, settings)[0]  # type: ignore[arg-type]
         assert text == tokenizer.decode(best.ids) == lm.translate(source, beams=2)
     assert found[2] == "", "of nothing comes nothing"
-    assert told[-1] == ("translating", 3, 3)
+    assert told[-1] == (Message("translating"), 3, 3)
 
 
 def test_the_command_takes_a_text_or_lines(

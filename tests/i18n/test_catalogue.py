@@ -14,6 +14,7 @@ from string import Formatter
 import pytest
 
 from kotha.errors import CorpusError, KothaError
+from kotha.evaluation.doctor.diagnosis import advice
 from kotha.i18n.catalogue import FOLDER, catalogue, to_json, translate
 from kotha.i18n.message import Count, Duration, Message, Option, Plural, Size
 from kotha.storage.locks import InUseError
@@ -102,7 +103,10 @@ def test_no_entry_is_without_its_message() -> None:
         for node in ast.walk(tree_of(path))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
-    assert not catalogue("bn").keys() - strings, "no module has this template any more"
+    strings |= {text for each in advice().values() for text in (each["seen"], *each["try"])}
+    # Help is said paragraph by paragraph of a docstring.
+    helped = {" ".join(part.split()) for each in strings for part in each.split("\n\n")}
+    assert not catalogue("bn").keys() - strings - helped, "no module has this template any more"
 
 
 def test_a_template_is_in_one_catalogue_only() -> None:
@@ -123,6 +127,12 @@ def test_values_are_written_as_the_language_does(monkeypatch: pytest.MonkeyPatch
     assert translate(message, "bn", flags=True) == (
         "a1.txt ফাইলে ২৩,১২,৭৪১টি টোকেন, ১০ মিনিট, ৩.২ GB, ৫০.০%; --overwrite। (2312741, 3) = 2312741"
     )
+
+
+def test_a_part_of_a_sentence_may_begin_with_the_mark_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(catalogue("bn"), "; did you mean {n}, {name!r}?", "। {n}, {name!r} লিখতে চেয়েছিলেন?")
+    message = Message("; did you mean {n}, {name!r}?", n=7, name="train")
+    assert translate(message, "bn") == "। ৭, 'train' লিখতে চেয়েছিলেন?"
 
 
 def test_a_message_may_hold_messages_and_lists() -> None:

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from kotha.inside.sites import layers
+from kotha.inside.hook_points import layers
 from kotha.inside.trace import Trace, trace
 from kotha.model.block import Block
 

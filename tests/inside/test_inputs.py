@@ -13,8 +13,8 @@ from kotha.errors import UsageError
 from kotha.generation.answers import Request
 from kotha.generation.engine import Engine
 from kotha.generation.settings import SamplingSettings
-from kotha.inside.asked import as_bytes, load_picture
 from kotha.inside.inputs import name_piece, read, read_image, read_without_tokenizer
+from kotha.inside.request import as_bytes, load_picture
 from kotha.model.config import ViTConfig
 from kotha.model.family import build
 from kotha.model.presets import preset
@@ -45,7 +45,7 @@ def test_a_gpt_reads_an_empty_text_as_the_start_of_a_document() -> None:
     bundle = small("gpt")
     given = read(bundle.model, bundle.tokenizer, "")
     assert [piece.text for piece in given.lines["tokens"]] == ["<|endoftext|>"]
-    assert given.remarks == ("the text is empty: the model reads nothing but its own marks",)
+    assert list(map(str, given.remarks)) == ["the text is empty: the model reads nothing but its own marks"]
 
 
 def test_a_long_text_is_cut_with_a_remark_and_never_while_writing() -> None:
@@ -53,7 +53,9 @@ def test_a_long_text_is_cut_with_a_remark_and_never_while_writing() -> None:
     ids = bundle.tokenizer.encode(TEXT * 9)
     given = read(bundle.model, bundle.tokenizer, TEXT * 9)
     assert given.inputs[0].tolist() == [ids[-48:]]
-    assert f"the text has {len(ids) + 1} tokens; the model sees the last 48" in given.remarks[0], "its start is one"
+    assert f"the text has {len(ids) + 1} tokens; the model sees the last 48" in str(given.remarks[0]), (
+        "its start is one"
+    )
     with pytest.raises(UsageError, match="more than the context of 48"):
         read(bundle.model, bundle.tokenizer, TEXT, write=lambda ids: [1] * 48)
 
@@ -124,7 +126,7 @@ def test_a_preset_reads_letters_by_made_up_ids() -> None:
     given = read_without_tokenizer(model, "ক্ষমা কর মা")
     assert [piece.text for piece in given.lines["tokens"]] == ["ক্ষ", "মা", "␣", "ক"]
     assert given.inputs[0].tolist() == [[0, 1, 2, 3]]
-    assert "only the first 4" in given.remarks[1]
+    assert "only the first 4" in str(given.remarks[1])
     given.pass_through(model)
 
 

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from kotha.errors import UsageError
-from kotha.inside.sites import attentions, layers
+from kotha.inside.hook_points import attentions, layers
 from kotha.inside.trace import trace
 from kotha.model.attention import set_reading
 from kotha.model.classifier import TextClassifier

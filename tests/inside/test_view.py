@@ -12,14 +12,14 @@ from tests.inside.small_models import TEXT, small
 from kotha.course.worksheet.model import worksheet_view
 from kotha.course.worksheet.workshop import workshop_view
 from kotha.errors import KothaError, UsageError
-from kotha.inside.asked import Asked
 from kotha.inside.attention.page import attention_view
 from kotha.inside.embeddings.page import embeddings_view
 from kotha.inside.embeddings.words import open_table
 from kotha.inside.flow.page import flow_view, preset_flow_view
 from kotha.inside.heads.measuring import TextSource
 from kotha.inside.heads.page import heads_view
-from kotha.inside.lens.lens import lens_view
+from kotha.inside.lens import lens_view
+from kotha.inside.request import Asked
 from kotha.inside.view import View
 
 VIEWS: dict[str, Any] = {
@@ -45,7 +45,7 @@ def test_a_view_is_data_a_page_and_a_frame(name: str, tmp_path: Path) -> None:
     assert frame.startswith("<iframe ") and 'sandbox="allow-scripts"' in frame and "width:100%" in frame
     inner = re.fullmatch(r'<iframe [^>]* srcdoc="([^"]*)"></iframe>', frame)
     assert inner is not None and html.unescape(inner[1]) == view.html, "nothing of the page gets out of its frame"
-    assert repr(view.title) in repr(view) and len(repr(view)) < 500
+    assert repr(str(view.title)) in repr(view) and len(repr(view)) < 500
 
 
 def test_a_page_is_saved_as_a_page(tmp_path: Path) -> None:
@@ -66,8 +66,8 @@ def test_the_page_is_made_when_it_is_wanted_and_once(tmp_path: Path) -> None:
 
 
 def test_remarks_come_back_as_data() -> None:
-    assert any("its context" in each for each in attention_view(small("gpt"), TEXT * 9).remarks)
-    assert any("fresh weights" in each for each in preset_flow_view("mini").remarks)
+    assert any("its context" in str(each) for each in attention_view(small("gpt"), TEXT * 9).remarks)
+    assert any("fresh weights" in str(each) for each in preset_flow_view("mini").remarks)
 
 
 def test_what_is_asked_is_checked_when_it_is_said() -> None:

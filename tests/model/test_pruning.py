@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from kotha.artifacts import model_folder as bundle
 from kotha.errors import ConfigError
-from kotha.inside.sites import attentions
+from kotha.inside.hook_points import attentions
 from kotha.model.attention import Attention, set_reading
 from kotha.model.classifier import TextClassifier
 from kotha.model.config import (

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kotha.report.chart import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Chart, Level, Marker, Series, number, thin
+from kotha.report.chart import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Chart, Series, number, thin
 
 any_float = st.floats(allow_nan=True, allow_infinity=True)
 all_points = st.lists(st.tuples(any_float, st.none() | any_float), max_size=30)
@@ -30,10 +30,10 @@ def drawn(svg: str) -> tuple[list[float], list[float]]:
     return xs, ys
 
 
-@given(st.lists(all_points, max_size=3), any_float, any_float, st.text(), st.booleans(), st.booleans())
-def test_whatever_is_drawn_is_well_formed_and_inside_the_frame(lines, level, mark, label, log_y, from_zero) -> None:
-    series = [Series(label, points, faint=place == 2, dots=place == 1) for place, points in enumerate(lines)]
-    svg = Chart(label, label, label, series, [Level(level, label)], Marker(mark, label), log_y, from_zero).svg()
+@given(st.lists(all_points, max_size=3), st.text(), st.booleans(), st.booleans())
+def test_whatever_is_drawn_is_well_formed_and_inside_the_frame(lines, label, log_y, from_zero) -> None:
+    series = [Series(label, points, dots=place == 1) for place, points in enumerate(lines)]
+    svg = Chart(label, label, label, series, log_y, from_zero).svg()
     xs, ys = drawn(svg)
     assert all(0 <= x <= WIDTH for x in xs)
     assert all(0 <= y <= HEIGHT for y in ys)
@@ -75,10 +75,10 @@ def test_what_is_no_number_is_a_gap(gap: float | None) -> None:
 def test_labels_cannot_write_into_the_picture() -> None:
     attack = "<script>alert('x')</script>&\"\x00"
     series = [Series(attack, [(0, 1.0)], dots=True), Series(attack, [(0, 2.0)])]
-    svg = Chart(attack, attack, attack, series, [Level(1.0, attack)], Marker(0, attack)).svg()
+    svg = Chart(attack, attack, attack, series).svg()
     assert "<script" not in svg
     texts = "".join(ElementTree.fromstring(svg).itertext())
-    assert texts.count("<script>alert('x')</script>&\"\ufffd") == 14  # 7 where they are shown, 6 in the words, a dot
+    assert texts.count("<script>alert('x')</script>&\"\ufffd") == 10  # 5 where they are shown, 4 in the words, a dot
 
 
 def test_a_thinned_line_keeps_its_ends_peaks_and_gaps() -> None:
@@ -100,9 +100,9 @@ def test_thinning_keeps_the_extremes(pattern, length) -> None:
 
 
 def test_the_chart_can_be_heard() -> None:
-    chart = Chart("Loss", "step", "nats", [Series("v", [(1, 8.0), (2, 1.0), (3, 2.0)])], [Level(8.3, "ln V = 8.3")])
+    chart = Chart("Loss", "step", "nats", [Series("v", [(1, 8.0), (2, 1.0), (3, 2.0)])])
     said = ElementTree.fromstring(chart.svg()).findtext("desc")
-    assert said == "nats over step. v: 8 at 1, 2 at 3; lowest 1 at 2. ln V = 8.3."
+    assert said == "nats over step. v: 8 at 1, 2 at 3; lowest 1 at 2."
 
 
 def test_numbers_on_axes_are_short() -> None:

@@ -12,8 +12,7 @@ from tests.retrieval.conftest import BagOfStems
 from kotha.errors import KothaError, UsageError
 from kotha.retrieval.answer import NOT_FOUND, answer
 from kotha.retrieval.documents import Indexing
-from kotha.retrieval.index import search, update
-from kotha.retrieval.opening import open_store
+from kotha.retrieval.index import open_store, search, update
 from kotha.retrieval.sqlite_store import SqliteStore
 
 qdrant = pytest.importorskip("qdrant_client", reason="needs the extra kotha[qdrant]")

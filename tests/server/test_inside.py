@@ -20,12 +20,12 @@ from tests.server.conftest import Address, started
 
 import kotha
 from kotha.artifacts import model_folder as bundle
-from kotha.inside.asked import Asked
 from kotha.inside.attention.page import attention_view
 from kotha.inside.heads.importance import every_head, silence
+from kotha.inside.hook_points import layers
 from kotha.inside.inputs import read
-from kotha.inside.lens.lens import lens_view
-from kotha.inside.sites import layers
+from kotha.inside.lens import lens_view
+from kotha.inside.request import Asked
 from kotha.server.app import make_app
 from kotha.server.serial_executor import HowFar
 from kotha.server.settings import Limits, ServeSettings

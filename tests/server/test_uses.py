@@ -19,7 +19,7 @@ from tests.text.conftest import trained
 import kotha
 from kotha.cli.main import main
 from kotha.errors import KothaError, UsageError
-from kotha.generation.images import classify_pixels
+from kotha.generation.classes import classify_pixels
 from kotha.server.app import make_app
 from kotha.server.indexes import Indexes
 from kotha.server.jobs.job import EXIT, JOB

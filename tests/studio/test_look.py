@@ -19,14 +19,14 @@ from tests.studio.learned import BANGLA, BIRD, BIRD_PLACE, BIRD_SENTENCE, LATIN,
 
 import kotha
 from kotha.artifacts.model_folder import Bundle
-from kotha.generation.images import classify_pixels
-from kotha.inside.asked import Asked, read_asked
+from kotha.generation.classes import classify_pixels
 from kotha.inside.embeddings.near import nearest_words
 from kotha.inside.embeddings.words import Embeddings
 from kotha.inside.heads.measuring import TextSource
 from kotha.inside.heads.page import heads_view
 from kotha.inside.heads.silencing import without_heads
 from kotha.inside.numbers.ledger import Ledger, keep
+from kotha.inside.request import Asked, read_asked
 from kotha.report.built import WORDS
 from kotha.storage import bundled
 from kotha.storage.images import decode_png

@@ -69,6 +69,8 @@ def test_no_page_is_built_of_words_of_its_own() -> None:
     """Bangla stands in the catalogue, not in components; the name of the house and digits are exempt."""
     web = Path(__file__).parents[2] / "web" / "src"
     for path in [*web.rglob("*.svelte"), *web.rglob("*.ts")]:
+        if path.name == "message.ts":  # the units of amounts, as `i18n/numbers.py` has them
+            continue
         text = path.read_text(encoding="utf-8").replace("কথা", "").replace("০১২৩৪৫৬৭৮৯", "").replace("[০-৯]", "")
         spoken = [line.strip() for line in text.splitlines() if re.search(r"[\u0980-\u09ff]", line)]
         allowed = [line for line in spoken if line.startswith(("//", "*", "/**", "<!--")) or "known:" in line]

@@ -81,3 +81,12 @@ def test_packed_conversations_that_are_broken_are_refused_in_words(tmp_path: Pat
         with pytest.raises(CorpusError, match="gz data"):
             read_dialogues(file)
         assert not holds_dialogues(file)
+
+
+def test_conversations_are_read_where_they_lie() -> None:
+    import fsspec
+
+    turns = [{"role": "user", "content": "কত?"}, {"role": "assistant", "content": "দুই।"}]
+    fsspec.filesystem("memory").pipe("/talk/a.jsonl", json.dumps({"messages": turns}).encode())
+    found = read_dialogues("memory://talk/a.jsonl")
+    assert [turn.text for turn in found.turns[0]] == ["কত?", "দুই।"]

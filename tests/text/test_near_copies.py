@@ -5,10 +5,10 @@ import random
 import pytest
 from tests.text.conftest import SENTENCES
 
-from kotha.text.clean import near_copies
+from kotha.text.clean import copies as near_copies
 from kotha.text.clean.copies import told_apart
 from kotha.text.clean.duplicates import ExactDuplicates, NearDuplicates
-from kotha.text.parallel.local import LocalCrew
+from kotha.text.parallel.local import LocalPool
 
 pytest.importorskip("rensa", reason="near-duplicates need rensa: pip install 'kotha[clean]'")
 
@@ -37,7 +37,7 @@ def test_the_answers_are_those_of_the_twin_in_memory(seed, at_once, tmp_path, mo
     texts = texts_of(seed)
     exact, near = ExactDuplicates(), NearDuplicates()
     expected = [exact.is_new(text) and near.find_or_add(text) is None for text in texts]
-    found = list(told_apart(texts, "near", LocalCrew(1), tmp_path))
+    found = list(told_apart(texts, "near", LocalPool(1), tmp_path))
     assert found == list(zip(texts, expected, strict=True))
     assert 100 < sum(expected) < 390, "copies were to be found, and not everywhere"
     assert not list(tmp_path.iterdir()), "the files are gone"

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from kotha.storage.atomic import give_up
-from kotha.text.parallel import cluster
+from kotha.text.parallel import ray_cluster
 
 
 class _Here:
@@ -25,10 +25,10 @@ class _Here:
 
 def test_it_is_gone_at_the_end_and_when_a_signal_ends_us() -> None:
     ray = _Here()
-    with cluster._connected(ray, None, 1):
+    with ray_cluster._connected(ray, None, 1):
         assert (ray.folder / "session").is_dir() and ray.folder.name.startswith("kotha-ray-")
     assert not ray.folder.exists()
-    with cluster._connected(ray, None, 1):
+    with ray_cluster._connected(ray, None, 1):
         assert give_up() and not ray.folder.exists(), "as the handler of a signal does it"
 
 
@@ -36,8 +36,8 @@ def test_its_processes_are_ended_before(monkeypatch: pytest.MonkeyPatch) -> None
     ended: list[dict[str, bool]] = []
     node = SimpleNamespace(kill_all_processes=lambda **how: ended.append(how))
     monkeypatch.setitem(sys.modules, "ray._private.worker", SimpleNamespace(_global_node=node))
-    cluster.end_at_once()
+    ray_cluster.end_at_once()
     assert ended == [{"check_alive": False, "allow_graceful": False}]
     monkeypatch.setitem(sys.modules, "ray._private.worker", SimpleNamespace(_global_node=None))
-    cluster.end_at_once()  # one that is elsewhere is left alone
+    ray_cluster.end_at_once()  # one that is elsewhere is left alone
     assert len(ended) == 1

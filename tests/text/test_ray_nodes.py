@@ -11,7 +11,7 @@ from tests.text.test_on_ray import contents
 
 import kotha
 from kotha.errors import KothaError
-from kotha.text.parallel.choose import crew_on
+from kotha.text.parallel import worker_pool
 
 pytestmark = [
     pytest.mark.slow,
@@ -57,7 +57,7 @@ def test_one_who_listens_and_says_nothing_is_given_up_within_a_bound(listener):
     start = time.monotonic()
     with (
         pytest.raises(KothaError, match=f"Ray at 127.0.0.1:{listener} could not be reached"),
-        crew_on(f"ray://127.0.0.1:{listener}", 1),
+        worker_pool(f"ray://127.0.0.1:{listener}", 1),
     ):
         pass
     assert time.monotonic() - start < 120

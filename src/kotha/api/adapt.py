@@ -1,6 +1,5 @@
 """A trained model put to a use of its own, from Python."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -9,10 +8,13 @@ from kotha.api.run import OnEvent, Run, origin_at
 from kotha.arguments import checked
 from kotha.artifacts.run_folder import RunFolder
 from kotha.errors import UsageError
-from kotha.finetune.classify import ClassifyRequest, resume_classifier, start_classifier
-from kotha.finetune.instruct import InstructRequest, resume_instruct, start_instruct
+from kotha.finetune import examples as finetune
+from kotha.finetune.classify import ClassifyTexts
+from kotha.finetune.instruct import AnswerQuestions
+from kotha.i18n.message import Option
 from kotha.text.corpus.dialogues import read_dialogues
 from kotha.text.corpus.labelled import LabelledTexts, read_labelled
+from kotha.training.settings import TrainRequest
 
 
 @checked()
@@ -30,7 +32,7 @@ def adapt_classify(
     errors: Literal["stop", "skip", "replace"] = "stop",
     resume: bool = False,
     on_event: OnEvent | None = None,
-    on_remark: Callable[[str], None] | None = None,
+    on_remark: finetune.OnRemark | None = None,
     **settings: Any,
 ) -> Run:
     """Make a text classifier of a trained GPT or BERT, from a table (csv, tsv, jsonl, parquet) of texts and labels.
@@ -48,10 +50,13 @@ def adapt_classify(
     folder = RunFolder(Path(out))
     heard: Any = {"on_event": on_event, "on_remark": on_remark}
     if resume:
-        resume_classifier(folder, settings, **heard)
+        finetune.resume(ClassifyTexts(), folder, settings, **heard)
         return Run(folder.path)
     if data is None or start is None:
-        raise UsageError("a new classifier needs data and a model to start from; or go on with resume=True")
+        raise UsageError(
+            "a new classifier needs data and a model to start from; or go on with {resume}",
+            resume=Option("resume", True),
+        )
 
     def read(place: Place | None, like: LabelledTexts | None = None) -> LabelledTexts | None:
         if place is None:
@@ -61,8 +66,10 @@ def adapt_classify(
 
     examples = read(data)
     assert examples is not None
-    request = ClassifyRequest(read(validation, examples), read(test, examples), held_out, epochs, settings)
-    start_classifier(examples, origin_at(start), folder, request, **heard)
+    given: Any = {"validation": read(validation, examples), "test": read(test, examples)}
+    wish = TrainRequest(changes=settings)
+    request = finetune.ExamplesRequest(examples, origin_at(start), held_out=held_out, epochs=epochs, wish=wish, **given)
+    finetune.start(ClassifyTexts(), request, folder, **heard)
     return Run(folder.path)
 
 
@@ -81,7 +88,7 @@ def adapt_instruct(
     errors: Literal["stop", "skip", "replace"] = "stop",
     resume: bool = False,
     on_event: OnEvent | None = None,
-    on_remark: Callable[[str], None] | None = None,
+    on_remark: finetune.OnRemark | None = None,
     **settings: Any,
 ) -> Run:
     """Teach a trained GPT to answer, from instruction pairs or ``messages`` (jsonl, csv, tsv, parquet).
@@ -100,13 +107,19 @@ def adapt_instruct(
     folder = RunFolder(Path(out))
     heard: Any = {"on_event": on_event, "on_remark": on_remark}
     if resume:
-        resume_instruct(folder, settings, **heard)
+        finetune.resume(AnswerQuestions(), folder, settings, **heard)
         return Run(folder.path)
     if data is None or start is None:
-        raise UsageError("a model that answers needs data and a model to start from; or go on with resume=True")
+        raise UsageError(
+            "a model that answers needs data and a model to start from; or go on with {resume}",
+            resume=Option("resume", True),
+        )
     how: Any = {"group": group, "errors": errors}
     dialogues = read_dialogues(Path(data), instruction, answer, **how)
     asked = None if test is None else read_dialogues(Path(test), instruction, answer, **how)
-    request = InstructRequest(asked, held_out, epochs, settings)
-    start_instruct(dialogues, origin_at(start), folder, request, **heard)
+    wish = TrainRequest(changes=settings)
+    request = finetune.ExamplesRequest(
+        dialogues, origin_at(start), test=asked, held_out=held_out, epochs=epochs, wish=wish
+    )
+    finetune.start(AnswerQuestions(), request, folder, **heard)
     return Run(folder.path)

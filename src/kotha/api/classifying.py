@@ -9,6 +9,7 @@ from kotha.api import Place
 from kotha.api.opened import OpenedModel
 from kotha.arguments import checked
 from kotha.errors import UsageError
+from kotha.i18n.message import Option
 from kotha.i18n.wording import OnProgress
 from kotha.model.vit import ViT
 from kotha.storage.status import is_folder
@@ -41,18 +42,19 @@ class TellsClasses(OpenedModel):
         ...
         kotha.errors.UsageError: this is a gpt model, and no classifier; make one of it with adapt classify
         """
-        from kotha.generation.classes import Classifier
-        from kotha.generation.images import classify_images
+        from kotha.generation.classes import Classifier, classify_images
 
         alone = isinstance(text, str | os.PathLike)
         several: list[Place] = [text] if isinstance(text, str | os.PathLike) else list(text)
         if isinstance(self.model, ViT):
             if why:
-                raise UsageError("why is for texts; where a ViT looks is shown by its attention")
+                raise UsageError("{why} is for texts; where a ViT looks is shown by its attention", why=Option("why"))
             answers = classify_images(self.bundle, [Path(each) for each in several])
         else:
             if not all(isinstance(each, str) for each in several):
-                raise UsageError(f"{self._called} reads texts, and a path names a file; give what the file says")
+                raise UsageError(
+                    "{called} reads texts, and a path names a file; give what the file says", called=self._called
+                )
             answers = Classifier(self.bundle).classify([str(each) for each in several], why)
         return answers[0] if alone else answers
 
@@ -77,14 +79,14 @@ class TellsClasses(OpenedModel):
         (24, ('ভালো', 'মন্দ'))
         """
         from kotha.evaluation.classification import evaluate_classifier
-        from kotha.finetune.classify import read_examples
+        from kotha.finetune.classify import ClassifyTexts
         from kotha.finetune.examples import EXAMPLES
         from kotha.text.corpus.labelled import read_labelled
 
         held_out = read_labelled(Path(table), text, label, errors=errors)
         learned = None
         if baselines and self.path is not None and is_folder(self.path / EXAMPLES):
-            learned = read_examples(self.path).train
+            learned = ClassifyTexts().read_parts(self.path).train
         return evaluate_classifier(self.bundle, held_out, learned, on_progress)
 
     @checked()
@@ -98,15 +100,15 @@ class TellsClasses(OpenedModel):
         >>> kotha.load("vit").evaluate_images("shapes.npz").examples
         12
         """
-        from kotha.evaluation.images import evaluate_images
+        from kotha.evaluation.classification import evaluate_images
         from kotha.finetune.examples import EXAMPLES
-        from kotha.finetune.images import read_image_parts
-        from kotha.generation.images import vit_of
+        from kotha.finetune.images import ClassifyImages
+        from kotha.generation.classes import vit_of
         from kotha.storage.images import read_labelled_images
 
         config = vit_of(self.bundle).config
         parts = read_labelled_images(Path(images), config.image_size, config.n_channels)
         learned = None
         if baselines and self.path is not None and is_folder(self.path / EXAMPLES):
-            learned = read_image_parts(self.path).train
+            learned = ClassifyImages().read_parts(self.path).train
         return evaluate_images(self.bundle, parts.get("test", parts["train"]), learned, on_progress)

@@ -13,6 +13,7 @@ from kotha.evaluation.comparison import Comparison, Row, reached, row_of_run, ro
 from kotha.evaluation.comparison import compare as compare_rows
 from kotha.evaluation.perplexity import Nats, check_windows, document_nats, score
 from kotha.evaluation.seen import look_up
+from kotha.i18n.message import Message
 from kotha.i18n.wording import OnProgress
 from kotha.storage import bundled
 from kotha.text.held_out import read_held_out
@@ -51,7 +52,7 @@ def compare(
     for place, name in zip(places, called, strict=True):
         config = run_config(place)
         if text is None and not config:
-            raise UsageError(f"{place} holds no run with figures of its own; give a text to measure on")
+            raise UsageError("{place} holds no run with figures of its own; give a text to measure on", place=place)
         row = row_of_run(name, config, reached(place) if config else {}, find_data(config, place))
         if text is not None:
             model, tokenizer = load(place, device).gpt
@@ -67,4 +68,6 @@ def compare(
 
 def _named(on_progress: OnProgress | None, place: Path) -> OnProgress | None:
     """The same listener, told which model is at work."""
-    return on_progress and (lambda stage, done, total: on_progress(f"{stage} {place.name}", done, total))
+    return on_progress and (
+        lambda stage, done, total: on_progress(Message("{stage} {name}", stage=stage, name=place.name), done, total)
+    )

@@ -10,12 +10,13 @@ from typing import Any
 from kotha.api import Place, listed
 from kotha.arguments import checked
 from kotha.errors import UsageError
+from kotha.i18n.message import Message, Option
 from kotha.i18n.wording import OnProgress
 from kotha.storage.atomic import whole_file
 from kotha.storage.destinations import checked_path
 from kotha.text.corpus.documents import OnProblem, read_documents
 from kotha.text.corpus.problems import Errors
-from kotha.text.parallel.choose import check_crew, crew_on
+from kotha.text.parallel import check_workers, worker_pool
 from kotha.text.prepare import PrepareOptions, PrepareReport
 from kotha.text.prepare import prepare as prepare_folder
 from kotha.text.stories.corpus import stories
@@ -44,16 +45,16 @@ def write_stories(
     """
     path = Path(out)
     if documents < 1:
-        raise UsageError(f"documents={documents}: give at least 1")
+        raise UsageError("{option}: give at least 1", option=Option("documents", documents))
     if path.suffix not in (".jsonl", ".txt"):
-        raise UsageError(f"{path}: the ending decides the format; use .jsonl or .txt")
+        raise UsageError("{path}: the ending decides the format; use .jsonl or .txt", path=path)
     with whole_file(path) as file:
         for count, document in enumerate(itertools.islice(stories(seed, kinds=tuple(kinds) or None), documents), 1):
             row = {"text": document.text, "kind": document.kind, "log_probability": document.log_probability}
             plain = path.suffix == ".txt"
             file.write(f"{document.text}\n\n" if plain else json.dumps(row, ensure_ascii=False) + "\n")
             if on_progress is not None and count % 100 == 0:
-                on_progress("writing", count, documents)
+                on_progress(Message("writing"), count, documents)
     return path
 
 
@@ -72,9 +73,9 @@ def write_questions(
     path = Path(out)
     for name, value in (("stories", stories), ("per_story", per_story)):
         if value < 1:
-            raise UsageError(f"{name}={value}: give at least 1")
+            raise UsageError("{option}: give at least 1", option=Option(name, value))
     if path.suffix != ".jsonl":
-        raise UsageError(f"{path}: questions are written as .jsonl; end its name so")
+        raise UsageError("{path}: questions are written as .jsonl; end its name so", path=path)
     count = 0
     with whole_file(path) as file:
         for story in range(stories):
@@ -113,10 +114,10 @@ def train_tokenizer(
     place = None if out is None else checked_path(out)
     if place is not None:
         check_free(place, overwrite)
-    check_crew(on, workers)
+    check_workers(on, workers)
     documents = read_documents(listed(paths), field=field, errors=errors, on_problem=on_problem)
-    with crew_on(on, workers) as crew:
-        tokenizer = train_pieces((document.text for document in documents), kind, vocab_size, crew=crew, **more)
+    with worker_pool(on, workers) as pool:
+        tokenizer = train_pieces((document.text for document in documents), kind, vocab_size, pool=pool, **more)
     if place is not None:
         tokenizer.save(place)
     return tokenizer

@@ -18,6 +18,7 @@ from kotha.api.model import load
 from kotha.artifacts.run_folder import RunFolder
 from kotha.errors import KothaError, UsageError
 from kotha.generation.plain import write
+from kotha.i18n.message import Message, Option, Text
 from kotha.report.table import Table
 from kotha.storage.atomic import write_whole
 from kotha.storage.destinations import check_folder_place, names_in
@@ -56,10 +57,10 @@ class Quoted(str):
 class DemoStep(NamedTuple):
     """One step: what it is called, what is to be said before, what goes on meanwhile, and its work."""
 
-    name: str
-    about: str
-    meanwhile: str
-    work: Callable[[], list[str | Table]]
+    name: Message
+    about: Message
+    meanwhile: Message | None
+    work: Callable[[], list[Text | Table]]
 
 
 class Demonstration:
@@ -67,45 +68,84 @@ class Demonstration:
 
     def __init__(self, out: Path, documents: int, vocab_size: int, minutes: float, seed: int) -> None:
         if documents < 100:
-            raise UsageError(f"documents={documents}: a tokenizer needs more to learn from; give at least 100")
+            raise UsageError(
+                "{option}: a tokenizer needs more to learn from; give at least 100",
+                option=Option("documents", documents),
+            )
         self._request = TrainRequest(minutes=minutes, changes={"seed": TrainConfig(seed=seed).seed})
         if not is_folder(out):
             check_folder_place(out, lambda _: False)
         found = names_in(out) if is_folder(out) else []
         if found and MARK not in found:
-            raise KothaError(f"{out} holds {found[0]}, and no demo; choose a new folder, or an empty one")
+            raise KothaError(
+                "{out} holds {found}, and no demo; choose a new folder, or an empty one", out=out, found=found[0]
+            )
         self.out, self._documents, self._vocab_size = out, documents, vocab_size
         self._seed = seed
         self.listeners: dict[str, Any] = {}
         self.summary: dict[str, Any] = {}
         self.steps = (
             DemoStep(
-                "The model in the box", "it came with the package; what it has read: kotha card", "", self._open_box
+                Message("The model in the box"),
+                Message("it came with the package; what it has read: kotha card"),
+                None,
+                self._open_box,
             ),
             DemoStep(
-                "Stories", "original Bangla, from a grammar; the same seed gives the same ones", "", self._stories
+                Message("Stories"),
+                Message("original Bangla, from a grammar; the same seed gives the same ones"),
+                None,
+                self._stories,
             ),
-            DemoStep("Tokenizer", "a unigram whose pieces are whole letters", "learning …", self._tokenizer),
             DemoStep(
-                "Shards", "token ids on disk, ready to be memory-mapped; each file known by its hash", "", self._cut
+                Message("Tokenizer"),
+                Message("a unigram whose pieces are whole letters"),
+                Message("learning …"),
+                self._tokenizer,
             ),
-            DemoStep("Report card", "beside what the best-known pattern does to Bangla", "measuring …", self._compare),
-            DemoStep("Training", "a small GPT, on this machine; below, what it writes as it learns", "", self._train),
-            DemoStep("Writing", "given the first words of texts that it has never seen", "writing …", self._write),
-            DemoStep("A look inside", "pages that show what happens as it reads and writes", "looking …", self._look),
+            DemoStep(
+                Message("Shards"),
+                Message("token ids on disk, ready to be memory-mapped; each file known by its hash"),
+                None,
+                self._cut,
+            ),
+            DemoStep(
+                Message("Report card"),
+                Message("beside what the best-known pattern does to Bangla"),
+                Message("measuring …"),
+                self._compare,
+            ),
+            DemoStep(
+                Message("Training"),
+                Message("a small GPT, on this machine; below, what it writes as it learns"),
+                None,
+                self.train,
+            ),
+            DemoStep(
+                Message("Writing"),
+                Message("given the first words of texts that it has never seen"),
+                Message("writing …"),
+                self._write,
+            ),
+            DemoStep(
+                Message("A look inside"),
+                Message("pages that show what happens as it reads and writes"),
+                Message("looking …"),
+                self._look,
+            ),
         )
 
-    def report(self, commands: list[tuple[str, str]]) -> Path:
+    def report(self, commands: list[tuple[Message, str]]) -> Path:
         """The page that leads to all of it, with what to try next, in words and to copy."""
         self.record = read_record(self.out / "run")
         write_whole(self.out / "report.html", demo_page(self, str(self.out), commands))
         return self.out / "report.html"
 
-    def _open_box(self) -> list[str | Table]:
+    def _open_box(self) -> list[Text | Table]:
         texts = load().generate(list(_OPENINGS), tokens=_TOKENS_ON_THE_WAY, seed=self._seed)
-        return [*map(Quoted, texts), "Now a model of your own, trained beside it:"]
+        return [*map(Quoted, texts), Message("Now a model of your own, trained beside it:")]
 
-    def _stories(self) -> list[str | Table]:
+    def _stories(self) -> list[Text | Table]:
         """Stories to learn from, and others that are held out; both from the same grammar, by different seeds."""
         counts = {TRAIN: self._documents, HELD_OUT: max(10, self._documents // _LEARNED_PER_HELD_OUT)}
         write_whole(self.out / MARK, "")
@@ -117,24 +157,34 @@ class Demonstration:
         self.written, self.held_out = found
         self.prompts = [_beginning(_first(self.held_out, kind)) for kind in ("story", "news", "entry")]
         size = sum(len(document.text.encode()) for document in self.written)
-        told = f"{self._documents:,} documents, {size:,} bytes; {counts[HELD_OUT]:,} more are held out."
-        return ["The first of them:\n", Quoted(_first(self.written, "story")), told]
+        told = Message(
+            "{documents:,} documents, {size:,} bytes; {held_out:,} more are held out.",
+            documents=self._documents,
+            size=size,
+            held_out=counts[HELD_OUT],
+        )
+        return [Message("The first of them:\n"), Quoted(_first(self.written, "story")), told]
 
-    def _tokenizer(self) -> list[str | Table]:
+    def _tokenizer(self) -> list[Text | Table]:
         folder = self.out / "tokenizer"
         self.tokenizer = making.train_tokenizer(
             self.out / TRAIN, vocab_size=self._vocab_size, out=folder, overwrite=True
         )
         pieces = "│".join(token.text for token in view(self.tokenizer, sample_of(self.written)))
-        return [f"{self.tokenizer.vocab_size:,} pieces. One sentence, cut:", pieces]
+        return [Message("{n:,} pieces. One sentence, cut:", n=self.tokenizer.vocab_size), pieces]
 
-    def _cut(self) -> list[str | Table]:
+    def _cut(self) -> list[Text | Table]:
         how: dict[str, Any] = {"validation": self.out / HELD_OUT, "overwrite": True, **self.listeners}
         self.shards = making.prepare(self.out / TRAIN, self.tokenizer, self.out / "data", **how)
-        copies = f"{self.shards.duplicates:,} duplicates, {self.shards.leaked:,} near-copies of validation documents"
-        return [Table("", ["", "train", "validation"], shard_rows(self.shards), [f"left out: {copies}"], labels=[0])]
+        left_out = Message(
+            "left out: {duplicates:,} duplicates, {leaked:,} near-copies of validation documents",
+            duplicates=self.shards.duplicates,
+            leaked=self.shards.leaked,
+        )
+        header: list[Text] = ["", Message("train"), Message("validation")]
+        return [Table("", header, shard_rows(self.shards), [left_out], labels=[0])]
 
-    def _compare(self) -> list[str | Table]:
+    def _compare(self) -> list[Text | Table]:
         held = [document.text for document in self.held_out]
         caution = card.train_gpt2_style([document.text for document in self.written], self.tokenizer.vocab_size)
         tokenizers = {"kotha unigram": self.tokenizer, "GPT-2 pattern": caution}
@@ -142,7 +192,7 @@ class Demonstration:
         header, cells = [title for _, title in card.COLUMNS], [card.cells(each) for each in self.cards]
         return [Table("", header, cells, fewer_pieces(self.cards), card.marks(self.cards))]
 
-    def _train(self) -> list[str | Table]:
+    def train(self) -> list[Text | Table]:
         """Train, keep what the model wrote before its first step, and measure it on all that was held out."""
         data, run = Dataset(self.out / "data"), self.out / "run"
         self.floor = floor_bits_per_byte(self.held_out)
@@ -162,20 +212,33 @@ class Demonstration:
         # While it learned it was measured on a part of them, to lose no time.
         self.score = self.model.evaluate(data.path, baselines=data.path)
         return [
-            f"{found['steps']:,} steps, {found['tokens']:,} tokens in {found['seconds'] / 60:.1f} minutes. On all "
-            f"{self.score.documents:,} texts that were held out: {self.score.bits_per_byte:.3f} bits per byte "
-            f"({self.score.bits_per_character:.3f} per character). The grammar's floor, which no model can go below on "
-            f"average, is {self.floor:.3f}."
+            Message(
+                "{steps:,} steps, {tokens:,} tokens in {minutes:.1f} minutes. On all {texts:,} texts that were held "
+                "out: {bits:.3f} bits per byte ({character_bits:.3f} per character). The grammar's floor, which no "
+                "model can go below on average, is {floor:.3f}.",
+                steps=found["steps"],
+                tokens=found["tokens"],
+                minutes=found["seconds"] / 60,
+                texts=self.score.documents,
+                bits=self.score.bits_per_byte,
+                character_bits=self.score.bits_per_character,
+                floor=self.floor,
+            )
         ]
 
-    def _write(self) -> list[str | Table]:
+    def _write(self) -> list[Text | Table]:
         texts = self.model.generate(self.prompts, tokens=_TOKENS, **_WRITING)
         self.from_the_box = load().generate(self.prompts[0], tokens=_TOKENS, seed=self._seed)
         self.told = told = Told.read(texts, self.prompts, (document.text for document in self.written))
-        known = f"{told.known} of its {told.words} words ({told.share:.1%}) are words of the stories that it read."
-        return [*map(Quoted, texts), known if told.words else "It has not written a whole word."]
+        known = Message(
+            "{known} of its {words} words ({share:.1%}) are words of the stories that it read.",
+            known=told.known,
+            words=told.words,
+            share=told.share,
+        )
+        return [*map(Quoted, texts), known if told.words else Message("It has not written a whole word.")]
 
-    def _look(self) -> list[str | Table]:
+    def _look(self) -> list[Text | Table]:
         """The pages that the report leads to: what happens in the model as it reads and writes a text."""
         text = self.prompts[0]
         self.model.attention(text, generate=_LOOKED_AT).save(self.out / "attention.html")

@@ -7,7 +7,9 @@ from typing import Any
 from kotha.api import Place
 from kotha.artifacts.run_folder import RunFolder
 from kotha.errors import UsageError
-from kotha.finetune.images import ImagesRequest, resume_images, start_images
+from kotha.finetune.examples import ExamplesRequest, start
+from kotha.finetune.examples import resume as resume_run
+from kotha.finetune.images import ClassifyImages
 from kotha.storage.images import holds_images
 from kotha.storage.status import is_there
 from kotha.text.shards import DATASET_FILE
@@ -34,7 +36,7 @@ def train_on_images(
     if resume:
         if wish.minutes is not None or origin is not None:
             raise UsageError("a run that is resumed goes on from its own weights and has its steps, or other steps")
-        return resume_images(folder, dict(wish.changes), **heard)
+        return resume_run(ClassifyImages(), folder, dict(wish.changes), **heard)
     if origin is not None:
         wish = replace(wish, model=origin.bundle.config)
-    return start_images(Path(data), folder, ImagesRequest(recipe=recipe, wish=wish), origin=origin, **heard)
+    return start(ClassifyImages(), ExamplesRequest(Path(data), origin, recipe=recipe, wish=wish), folder, **heard)

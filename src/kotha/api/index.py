@@ -10,8 +10,7 @@ from kotha.arguments import checked
 from kotha.i18n.wording import OnProgress
 from kotha.retrieval.answer import NO_MODEL, UNTAUGHT, CitedAnswer, answer
 from kotha.retrieval.documents import Indexing
-from kotha.retrieval.index import By, Embeds, IndexReport, SearchResult, search, update
-from kotha.retrieval.opening import open_store
+from kotha.retrieval.index import By, Embeds, IndexReport, SearchResult, open_store, search, update
 from kotha.retrieval.store import Measures, Store
 from kotha.text.corpus.documents import OnProblem
 
@@ -90,8 +89,8 @@ class Index:
         A model that was never taught to answer is not let write: the best sentence stands for it, and ``remark`` says
         so.
 
-        >>> kotha.Index("stories.index").ask("zebra crossing?").answer
-        'not found in these documents'
+        >>> print(kotha.Index("stories.index").ask("zebra crossing?").answer)
+        not found in these documents
         """
         silent = NO_MODEL if self._model is None else UNTAUGHT
         return answer(self.search(question, limit, by), self._writer(tokens), silent)
@@ -136,6 +135,6 @@ class Index:
         lm = self._opened_model()
         if lm is None or lm.config.family != "gpt":
             return None
-        from kotha.retrieval.writing import TaughtWriter
+        from kotha.retrieval.answer import TaughtWriter
 
         return TaughtWriter.of(lm.engine(), tokens)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from kotha.arguments import checked
 from kotha.artifacts.model_folder import Bundle
 from kotha.errors import UsageError
-from kotha.inside.asked import Asked
+from kotha.inside.request import Asked
 from kotha.storage import bundled
 from kotha.storage.status import is_file
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kotha.inside.attention.maps import AttentionMaps
     from kotha.inside.flow.flow import Flow
     from kotha.inside.heads.study import Study
-    from kotha.inside.lens.lens import Lens
+    from kotha.inside.lens import Lens
     from kotha.inside.trace import Trace
     from kotha.inside.view import View
 
@@ -50,8 +50,8 @@ class LooksInside:
         ...     seen["blocks.0.attention.weights"].shape[:2]  # texts, heads
         torch.Size([1, 3])
         """
+        from kotha.inside.hook_points import choose_layers
         from kotha.inside.inputs import read
-        from kotha.inside.sites import choose_layers
         from kotha.inside.trace import trace
 
         given = read(self.bundle.model, self.bundle.tokenizer, _as_text(text))
@@ -93,7 +93,7 @@ class LooksInside:
         >>> len(lm.lens("নদীর ধারে").found.layers)
         3
         """
-        from kotha.inside.lens.lens import lens_view
+        from kotha.inside.lens import lens_view
 
         return lens_view(self.bundle, Asked(_as_text(text), **asked))
 
@@ -146,7 +146,8 @@ def _as_text(text: Text) -> Text:
     with suppress(OSError, ValueError):  # far too long for a name, or with a NUL in it
         if text is not None and is_file(Path(text)):
             raise UsageError(
-                f"{text!r} is the name of a file, and a str is read as a text; heads reads a file as Path({text!r}), "
-                f"the others what it says: Path({text!r}).read_text()"
+                "{text!r} is the name of a file, and a str is read as a text; heads reads a file as "
+                "Path({text!r}), the others what it says: Path({text!r}).read_text()",
+                text=text,
             )
     return text

@@ -12,6 +12,7 @@ from kotha.errors import UsageError
 from kotha.evaluation.judge.session import Judging
 from kotha.evaluation.judge.writing import read_prompts, write_continuations
 from kotha.generation.settings import SamplingSettings
+from kotha.i18n.message import Option
 from kotha.i18n.wording import OnProgress
 from kotha.storage.status import is_there
 
@@ -46,11 +47,13 @@ def judge(
         return Judging.open(folder)
     names = [os.fspath(each) for each in models]
     if len(names) < 2 or len(set(names)) < len(names):
-        raise UsageError(f"models={names}: give two or more, each once")
+        raise UsageError("{models}: give two or more, each once", models=Option("models", names))
     if prompts is None:
         raise UsageError("what shall the models go on with? give prompts: a file with a line each, or a list")
     if is_there(folder):
-        raise UsageError(f"{folder} exists; go on with it without naming models, or choose another folder")
+        raise UsageError(
+            "{folder} exists; go on with it without naming models, or choose another folder", folder=folder
+        )
     given = read_prompts(Path(prompts)) if isinstance(prompts, str | os.PathLike) else list(dict.fromkeys(prompts))
     settings = SamplingSettings(seed=seed, **how)
     rows = max(1, min(len(given), _MOST_ROWS))

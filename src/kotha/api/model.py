@@ -30,7 +30,8 @@ from kotha.generation.conversation import Conversation
 from kotha.generation.engine import Engine
 from kotha.generation.settings import SamplingSettings
 from kotha.generation.weights import Weights
-from kotha.i18n.wording import OnProgress, counted
+from kotha.i18n.message import Message, Option, Plural, Text
+from kotha.i18n.wording import OnProgress
 from kotha.model.gpt import GPT
 from kotha.storage import bundled
 from kotha.storage.json_files import read_table
@@ -50,10 +51,10 @@ if TYPE_CHECKING:
 _MOST_ROWS = 64
 # What a model is for that is no GPT, by the end of its family's name.
 _USES = {
-    "classifier": "; it names classes: ask it to classify",
-    "vit": "; it names classes: ask it to classify",
-    "bert": "; it fills gaps: ask it to fill",
-    "seq2seq": "; ask it to translate",
+    "classifier": Message("; it names classes: ask it to classify"),
+    "vit": Message("; it names classes: ask it to classify"),
+    "bert": Message("; it fills gaps: ask it to fill"),
+    "seq2seq": Message("; ask it to translate"),
 }
 
 
@@ -85,11 +86,13 @@ def load(path: Place = bundled.NAME, device: str = "auto", adapter: Place | None
     place = bundled.place(path)
     chosen = _device(device)
     if not is_there(place):
-        raise KothaError(f"there is no {place}; name a run, a model or a Hugging Face folder, or box for the one here")
+        raise KothaError(
+            "there is no {place}; name a run, a model or a Hugging Face folder, or box for the one here", place=place
+        )
     if is_file(place):
-        raise KothaError(f"{place} is a file; name the folder of a model")
+        raise KothaError("{place} is a file; name the folder of a model", place=place)
     if is_file(place / DATASET_FILE):
-        raise KothaError(f"{place} is a data folder; train a model on it, and load that")
+        raise KothaError("{place} is a data folder; train a model on it, and load that", place=place)
     if _is_foreign(place):
         from kotha.export.huggingface.import_ import import_hf
 
@@ -185,9 +188,18 @@ class LanguageModel(LooksInside, Translates, TellsClasses, IsTested):
         2
         """
         if self.tokenizer is None:
-            raise UsageError(f"{self._called} is a {self.config.family} without a tokenizer; it writes no text")
+            raise UsageError(
+                "{called} is a {family} without a tokenizer; it writes no text",
+                called=self._called,
+                family=self.config.family,
+            )
         if not isinstance(self.model, GPT):
-            raise UsageError(f"{self._called} is a {self.config.family} and writes no text{self._instead}")
+            raise UsageError(
+                "{called} is a {family} and writes no text{instead}",
+                called=self._called,
+                family=self.config.family,
+                instead=self._instead,
+            )
         chat = self.bundle.chat
         wishes: Any = {"max_batch": max_batch, "weights": weights, "chat": chat, "kept_bytes": kept_bytes}
         return Engine(self.model, self.tokenizer, **wishes)
@@ -206,7 +218,7 @@ class LanguageModel(LooksInside, Translates, TellsClasses, IsTested):
         """
         talk = Conversation(self.engine(), plain)
         if talk.remark is not None:
-            warnings.warn(talk.remark, stacklevel=3)  # past the check of its arguments
+            warnings.warn(str(talk.remark), stacklevel=3)  # past the check of its arguments
         return talk
 
     @staticmethod
@@ -279,11 +291,12 @@ class LanguageModel(LooksInside, Translates, TellsClasses, IsTested):
                 held_out = read_held_out(os.fspath(text), tokenizer, **reading)
             except (CorpusError, OSError) as error:
                 if isinstance(text, str) and len(text.split()) > 1 and not os.path.exists(text):  # noqa: PTH110
-                    said = f"there is no file {reprlib.repr(text)}; a text itself is given in a list: [text]"
-                    raise UsageError(said) from error
+                    raise UsageError(
+                        "there is no file {name}; a text itself is given in a list: [text]", name=reprlib.repr(text)
+                    ) from error
                 raise
         else:
-            held_out = from_texts(text, tokenizer, counted(len(text), "text"))
+            held_out = from_texts(text, tokenizer, str(Plural("{n} text", "{n:,} texts", n=len(text))))
         score = evaluate_text(model, held_out, context_length=context, stride=stride, on_progress=on_progress)
         beside, data = None, None if baselines is None else Path(baselines)
         if baselines == "auto":
@@ -300,7 +313,10 @@ class LanguageModel(LooksInside, Translates, TellsClasses, IsTested):
         """
         if not isinstance(self.model, GPT) or self.tokenizer is None:
             raise UsageError(
-                f"{self._called} is a {self.config.family} model; only a GPT foretells text{self._instead}"
+                "{called} is a {family} model; only a GPT foretells text{instead}",
+                called=self._called,
+                family=self.config.family,
+                instead=self._instead,
             )
         return self.model, self.tokenizer
 
@@ -360,7 +376,7 @@ class LanguageModel(LooksInside, Translates, TellsClasses, IsTested):
         return export(self.bundle, to, Path(out), settings)
 
     @property
-    def _instead(self) -> str:
+    def _instead(self) -> Text:
         """What a model of another family than a GPT is for, as the end of a sentence."""
         return _USES.get(self.config.family.rpartition("-")[2], "")
 
@@ -372,10 +388,15 @@ def _device(name: str) -> str:
         return "cuda" if n_gpus else "cpu"
     found = re.fullmatch(r"cpu|cuda(:(\d+))?", str(name))
     if found is None:
-        raise UsageError(f"device={str(name)!r} is not known; use 'cpu', 'cuda' or 'auto'")
+        raise UsageError("{device} is not known; use 'cpu', 'cuda' or 'auto'", device=Option("device", str(name)))
     if found[0] != "cpu" and int(found[2] or 0) >= n_gpus:
-        here = f"{n_gpus} GPUs here, counted from 0" if n_gpus else "no GPU here"
-        raise UsageError(f"device={str(name)!r}: there is {here}; use device='cpu', or leave it out")
+        here = Message("{n} GPUs here, counted from 0", n=n_gpus) if n_gpus else Message("no GPU here")
+        raise UsageError(
+            "{device}: there is {here}; use {cpu}, or leave it out",
+            device=Option("device", str(name)),
+            here=here,
+            cpu=Option("device", "cpu"),
+        )
     return found[0]
 
 

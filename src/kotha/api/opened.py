@@ -64,5 +64,7 @@ class OpenedModel:
     @property
     def _bert(self) -> tuple[BERT, Tokenizer]:
         if not isinstance(self.model, BERT) or self.tokenizer is None:
-            raise UsageError(f"{self._called} is a {self.config.family} model; only a BERT fills gaps")
+            raise UsageError(
+                "{called} is a {family} model; only a BERT fills gaps", called=self._called, family=self.config.family
+            )
         return self.model, self.tokenizer

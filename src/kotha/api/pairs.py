@@ -8,7 +8,10 @@ from typing import Any
 from kotha.api import Place
 from kotha.artifacts.run_folder import RunFolder
 from kotha.errors import UsageError
-from kotha.finetune.pairs import USUAL_PRESET, PairsRequest, resume_translator, start_translator
+from kotha.finetune.examples import ExamplesRequest, start
+from kotha.finetune.examples import resume as resume_run
+from kotha.finetune.pairs import USUAL_PRESET, TranslatePairs
+from kotha.i18n.message import Option
 from kotha.storage.status import is_file
 from kotha.text.corpus.documents import field_names
 from kotha.text.corpus.pairs import TextPairs, read_text_pairs
@@ -48,7 +51,11 @@ def check_for_folder(data: Place, asked: PairsAsked) -> None:
     usual = PairsAsked()
     given = [each.name for each in fields(asked) if getattr(asked, each.name) != getattr(usual, each.name)]
     if given:
-        raise UsageError(f"{', '.join(given)}: for a table of pairs, which is a file, and {data} is none")
+        raise UsageError(
+            "{given}: for a table of pairs, which is a file, and {data} is none",
+            given=[Option(name) for name in given],
+            data=data,
+        )
 
 
 def train_on_pairs(
@@ -66,18 +73,21 @@ def train_on_pairs(
     if resume:
         if wish.minutes is not None or origin is not None:
             raise UsageError("a run that is resumed goes on from its own weights and has its steps, or other steps")
-        return resume_translator(folder, dict(wish.changes), **heard)
+        return resume_run(TranslatePairs(), folder, dict(wish.changes), **heard)
     if origin is not None:
         wish = replace(wish, model=origin.bundle.config)
     elif wish.preset is None:
         raise UsageError(
-            f"{data} is a file and no data folder: texts to learn from are prepared first; a table of pairs needs a "
-            f"preset that translates: preset={USUAL_PRESET!r}"
+            "{data} is a file and no data folder: texts to learn from are prepared first; a table of "
+            "pairs needs a preset that translates: {preset}",
+            data=data,
+            preset=Option("preset", USUAL_PRESET),
         )
     if asked.pair is None and Path(data).suffix != ".parquet" and len(field_names(os.fspath(data))) < 2:
         raise UsageError(
-            f"{data} has one column or none, and a pair has two: give tsv, csv or jsonl with a source and its target "
-            "in each row"
+            "{data} has one column or none, and a pair has two: give tsv, csv or jsonl with a source "
+            "and its target in each row",
+            data=data,
         )
     folder.check_new()
     pairs = asked.read(data)
@@ -85,5 +95,5 @@ def train_on_pairs(
     tokenizer = asked.tokenizer
     if tokenizer is not None and not isinstance(tokenizer, Tokenizer):
         tokenizer = import_tokenizer(os.fspath(tokenizer))
-    request = PairsRequest(validation, test, tokenizer=tokenizer, recipe=recipe, wish=wish)
-    return start_translator(pairs, folder, request, origin=origin, **heard)
+    request = ExamplesRequest(pairs, origin, validation, test, tokenizer=tokenizer, recipe=recipe, wish=wish)
+    return start(TranslatePairs(), request, folder, **heard)

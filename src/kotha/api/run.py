@@ -62,7 +62,9 @@ class Run:
         """
         found = self.folder.summary()
         if found is None:
-            raise CheckpointError(f"{self.path} has not come to an end, so it has no summary; see its metrics")
+            raise CheckpointError(
+                "{path} has not come to an end, so it has no summary; see its metrics", path=self.path
+            )
         return found
 
     @property

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from kotha.api import Place
 from kotha.api.opened import OpenedModel
 from kotha.arguments import checked
-from kotha.i18n.wording import OnProgress, counted
+from kotha.i18n.message import Plural
+from kotha.i18n.wording import OnProgress
 
 if TYPE_CHECKING:
     from kotha.evaluation.instructions import InstructionScore
@@ -71,7 +72,7 @@ class IsTested(OpenedModel):
         if isinstance(text, str | os.PathLike):
             held_out = read_held_out(os.fspath(text), tokenizer, split=split, field=field, errors=errors)
         else:
-            held_out = from_texts(text, tokenizer, counted(len(text), "text"))
+            held_out = from_texts(text, tokenizer, str(Plural("{n} text", "{n:,} texts", n=len(text))))
         data = None if baselines in (None, "auto") else Path(baselines or "")
         if baselines == "auto" and self.path is not None:
             data = find_data(run_config(self.path), self.path)

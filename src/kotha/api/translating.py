@@ -37,7 +37,7 @@ class Translates(OpenedModel):
         >>> isinstance(kotha.load("seq2seq").translate("নদীর ধারে"), str)
         True
         """
-        from kotha.generation.translating import translate
+        from kotha.generation.beam import translate
 
         several = [text] if isinstance(text, str) else list(text)
         found = translate(*self._seq2seq, several, beams, on_progress)
@@ -79,7 +79,7 @@ class Translates(OpenedModel):
         """
         from kotha.evaluation.translation import evaluate_pairs
         from kotha.finetune.examples import EXAMPLES
-        from kotha.finetune.pairs import fields_like, read_parts
+        from kotha.finetune.pairs import TranslatePairs, fields_like
         from kotha.text.corpus.pairs import read_text_pairs
 
         self._seq2seq  # noqa: B018 - refuses before anything is read
@@ -87,11 +87,15 @@ class Translates(OpenedModel):
         pairs = read_text_pairs(Path(table), *fields, errors=errors)
         learned = None
         if self.path is not None and is_folder(self.path / EXAMPLES):
-            learned = read_parts(self.path).train
+            learned = TranslatePairs().read_parts(self.path).train
         return evaluate_pairs(self.bundle, pairs, learned, on_progress)
 
     @property
     def _seq2seq(self) -> tuple[Seq2Seq, Tokenizer]:
         if not isinstance(self.model, Seq2Seq) or self.tokenizer is None:
-            raise UsageError(f"{self._called} is a {self.config.family} model; only a Seq2Seq translates")
+            raise UsageError(
+                "{called} is a {family} model; only a Seq2Seq translates",
+                called=self._called,
+                family=self.config.family,
+            )
         return self.model, self.tokenizer

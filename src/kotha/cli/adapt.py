@@ -12,6 +12,7 @@ from kotha.cli.stopping import StoppedError
 from kotha.cli.terminal import print_json, print_table
 from kotha.cli.training_display import TrainingDisplay
 from kotha.errors import UsageError
+from kotha.i18n.message import Message
 
 app = App(name="adapt", help="Put a trained model to a use of its own (fine-tuning).", help_format="plaintext")
 
@@ -51,11 +52,13 @@ def classify(
     """
     import kotha
     from kotha.evaluation.classes_page import classes_table
-    from kotha.evaluation.classification import score_of
+    from kotha.evaluation.classification import ClassificationScore
     from kotha.finetune.classify import PAGE
 
     if not resume and (data is None or from_ is None):
-        raise UsageError("adapt classify needs DATA and --from MODEL, or --resume; see kotha adapt classify --help")
+        raise UsageError(
+            "{command} needs DATA and --from MODEL, or --resume; see kotha {command} --help", command="adapt classify"
+        )
     flags = {"seed": seed, "lora": lora, "class_weights": "balanced" if balanced else None}
     given = _settings(config, set_, flags)
     with TrainingDisplay() as display:
@@ -80,10 +83,14 @@ def classify(
         print_json(summary)
     _check_stopped(summary, "classify", out)
     if not as_json:
-        score = score_of(summary)
+        score = ClassificationScore.of_summary(summary)
         print_table(classes_table(score, str(out)))
         # Of very many classes no matrix is kept; the page has them one by one.
-        tell(f"confusion matrix: {out / PAGE} (open it in a browser)" if score.confusion else f"page in {out / PAGE}")
+        tell(
+            Message("confusion matrix: {path} (open it in a browser)", path=out / PAGE)
+            if score.confusion
+            else Message("page in {path}", path=out / PAGE)
+        )
 
 
 @app.command
@@ -116,10 +123,12 @@ def instruct(
     or all held out, and the held-out ones are asked before and after.
     """
     import kotha
-    from kotha.evaluation.instructions import instructions_table, score_in
+    from kotha.evaluation.instructions import InstructionScore, instructions_table
 
     if not resume and (data is None or from_ is None):
-        raise UsageError("adapt instruct needs DATA and --from MODEL, or --resume; see kotha adapt instruct --help")
+        raise UsageError(
+            "{command} needs DATA and --from MODEL, or --resume; see kotha {command} --help", command="adapt instruct"
+        )
     given = _settings(config, set_, {"seed": seed, "lora": lora})
     with TrainingDisplay() as display:
         run = kotha.adapt_instruct(
@@ -143,7 +152,7 @@ def instruct(
         print_json(summary)
     _check_stopped(summary, "instruct", out)
     if not as_json:
-        print_table(instructions_table(score_in(summary), str(out), summary["before"]["right"]))
+        print_table(instructions_table(InstructionScore.of_summary(summary), str(out), summary["before"]["right"]))
 
 
 def _settings(config: Path | None, words: tuple[str, ...], flags: dict[str, Any]) -> dict[str, Any]:
@@ -155,4 +164,6 @@ def _settings(config: Path | None, words: tuple[str, ...], flags: dict[str, Any]
 def _check_stopped(summary: dict[str, Any], use: str, out: Path) -> None:
     if summary["stopped"]:
         go_on = shlex.join(["kotha", "adapt", use, "--out", str(out), "--resume"])
-        raise StoppedError(f"stopped at step {summary['steps']:,} and saved; go on with: {go_on}", alone=True)
+        raise StoppedError(
+            "stopped at step {steps:,} and saved; go on with: {go_on}", steps=summary["steps"], go_on=go_on, alone=True
+        )

@@ -10,6 +10,7 @@ from kotha.cli.naming import place
 from kotha.cli.spoken import said, tell
 from kotha.cli.terminal import print_json, results
 from kotha.errors import UsageError
+from kotha.i18n.message import Message
 
 if TYPE_CHECKING:
     from kotha.retrieval.hybrid import Hit
@@ -45,7 +46,7 @@ def ask(
             return
         _show(found.hits)
         if not found.hits:
-            tell("no passage has a word of the question")
+            tell(Message("no passage has a word of the question"))
         return
     reply = opened.ask(asked, limit, by, tokens=tokens)
     if as_json:
@@ -65,7 +66,7 @@ def _model_and_question(run: str | None, question: str | None) -> tuple[str | No
     if question is not None:
         return os.fspath(place(run)), question
     if os.path.exists(run):  # noqa: PTH110 - a question may be too long for a path
-        raise UsageError(f"{run} is a model; what is the question? see kotha ask --help")
+        raise UsageError("{run} is a model; what is the question? see kotha ask --help", run=run)
     return None, run
 
 

@@ -7,11 +7,12 @@ from typing import Annotated, Any, Literal
 from kotha.cli.flags import Json, flag, page
 from kotha.cli.terminal import print_json, print_table, progress
 from kotha.errors import UsageError
+from kotha.i18n.message import Message, Size, Text
 
 _DOCUMENTS, _PIECES = 400, 2000
 # Which flags belong to which work.
-_FITTING = {
-    "a run or a text": ("generate", "tokenize"),
+_FITTING: dict[Text, tuple[str, ...]] = {
+    Message("a run or a text"): ("generate", "tokenize"),
     "--preset": ("train", "generate"),
     "--batch-size": ("train", "generate"),
     "--precision": ("train", "growth"),
@@ -50,7 +51,12 @@ def bench(
     given = (source, preset, batch_size, precision, tokens, weights, tokenizer, rounds, html)
     for name, value in zip(_FITTING, given, strict=True):
         if value is not None and what not in _FITTING[name]:
-            raise UsageError(f"{name} is for bench {' and '.join(_FITTING[name])}, and this is bench {what}")
+            raise UsageError(
+                "{name} is for bench {fitting}, and this is bench {what}",
+                name=name,
+                fitting=list(_FITTING[name]),
+                what=what,
+            )
     if what == "growth":
         _growth(precision or "auto", html, as_json)
         return
@@ -83,8 +89,16 @@ def bench(
     if as_json:
         print_json({**vars(found), "sides": found.sides()})
         return
-    header = ["", f"{found.unit} a second", "slowest", "fastest", "kotha is so many times as fast"]
-    rows = [[name, *(f"{figure:,.4g}" for figure in side.values())] for name, side in found.sides().items()]
+    header: list[Text] = [
+        "",
+        Message("{unit} a second", unit=found.unit),
+        Message("slowest"),
+        Message("fastest"),
+        Message("kotha is so many times as fast"),
+    ]
+    rows: list[list[Text]] = [
+        [name, *(f"{figure:,.4g}" for figure in side.values())] for name, side in found.sides().items()
+    ]
     print_table(Table(found.title, header, rows, found.remarks))
 
 
@@ -94,7 +108,6 @@ def _or(given: int | None, usual: int) -> int:
 
 def _growth(precision: str, html: Path | None, as_json: bool) -> None:
     from kotha.api.bench.growth import measure_growth
-    from kotha.i18n.wording import size
     from kotha.report.table import Table
     from kotha.storage.atomic import write_page
 
@@ -105,15 +118,22 @@ def _growth(precision: str, html: Path | None, as_json: bool) -> None:
     if as_json:
         print_json(found.to_dict())
         return
-    header = ["", "tokens a second", "foretold", "memory", "foretold"]
-    rows = [
+    header: list[Text] = ["", Message("tokens a second"), Message("foretold"), Message("memory"), Message("foretold")]
+    rows: list[list[Text]] = [
         [
             f"{cost.grown} {cost.size:,}",
             f"{cost.tokens_per_second:,.4g}",
             f"{cost.foretold_tokens_per_second:,.4g}",
-            size(cost.memory_bytes),
-            size(cost.foretold_memory_bytes),
+            Message("{size}", size=Size(cost.memory_bytes)),
+            Message("{size}", size=Size(cost.foretold_memory_bytes)),
         ]
         for cost in found.costs
     ]
-    print_table(Table("how the cost of training grows", header, rows, [f"Page: {html}"] if html else []))
+    print_table(
+        Table(
+            Message("how the cost of training grows"),
+            header,
+            rows,
+            [Message("Page: {html}", html=html)] if html else [],
+        )
+    )

@@ -10,10 +10,12 @@ def card(run: Run = bundled.FOLDER, /) -> None:
     """Show the card of a model: what it has read, under which licence, how good it is, and what it is not for."""
     file = run / bundled.CARD_FILE
     if not is_there(run):
-        raise KothaError(f"there is no {run}; name a run folder or a model folder")
+        raise KothaError("there is no {run}; name a run folder or a model folder", run=run)
     if not is_file(file):
         name = bundled.title(run)
         raise KothaError(
-            f"{name} has no card ({bundled.CARD_FILE}); `kotha export {name} --to hf --out FOLDER` writes one"
+            "{name} has no card ({card_file}); `kotha export {name} --to hf --out FOLDER` writes one",
+            name=name,
+            card_file=bundled.CARD_FILE,
         )
     print(file.read_text(encoding="utf-8"), end="")

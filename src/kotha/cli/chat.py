@@ -7,11 +7,14 @@ from typing import Annotated, Any
 from kotha.cli.flags import InLanguage, Json, Run, Writing, flag
 from kotha.cli.spoken import tell
 from kotha.cli.stopping import raised
+from kotha.i18n.message import Message
 from kotha.storage import bundled
 
 _PROMPT = "› "
 _LEAVE, _NEW, _HELP = ("/exit", "/quit"), "/new", "/help"
-_ADVICE = "a line, and an answer to it; /new forgets what was said, Ctrl-C ends an answer, Ctrl-D or /exit leaves"
+_ADVICE = Message(
+    "a line, and an answer to it; /new forgets what was said, Ctrl-C ends an answer, Ctrl-D or /exit leaves"
+)
 
 
 def chat(
@@ -59,7 +62,7 @@ def _lines(as_json: bool) -> Iterator[str]:
             return
         except KeyboardInterrupt:  # at the prompt: a line begun is dropped
             print(file=sys.stderr)
-            tell("Ctrl-D or /exit leaves")
+            tell(Message("Ctrl-D or /exit leaves"))
             continue
         if (not asks and line == "") or line.strip() in _LEAVE:
             return

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 from kotha.cli.flags import InLanguage, Json, RunOfOnesOwn, flag, page
 from kotha.cli.spoken import tell
 from kotha.cli.terminal import print_json, results
+from kotha.i18n.message import Message
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -40,7 +41,7 @@ def classify(
         raise UsageError("--attention shows one image, of a model that reads images; for texts: kotha inside attention")
     answers = lm.classify(list(text), why=why)
     if attention is not None:
-        tell(f"page in {lm.attention(image=text[0]).save(attention)}")
+        tell(Message("page in {path}", path=lm.attention(image=text[0]).save(attention)))
     if as_json:
         rows = [{"text": each, **answer.to_dict()} for each, answer in zip(text, answers, strict=True)]
         print_json(rows[0] if len(rows) == 1 else rows)

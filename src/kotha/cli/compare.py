@@ -6,6 +6,7 @@ from typing import Annotated
 from kotha.cli.flags import Field, InLanguage, Json, flag, page
 from kotha.cli.spoken import tell
 from kotha.cli.terminal import print_json, print_table, progress
+from kotha.i18n.message import Message
 
 
 def compare(
@@ -40,4 +41,4 @@ def compare(
         return
     print_table(shown)
     if text is None and len(runs) > 1:
-        tell("--text FILE measures all on one text")
+        tell(Message("--text FILE measures all on one text"))

@@ -10,7 +10,7 @@ from kotha.cli.flags import Field, InLanguage, Json, OnErrors, Paths, flag
 from kotha.cli.spoken import said, tell
 from kotha.cli.terminal import print_json, problems_told, progress, results, table
 from kotha.errors import UsageError
-from kotha.i18n.wording import counted
+from kotha.i18n.message import Message, Plural, Text
 
 app = App(name="corpus", help="Write the built-in stories; look into a corpus.", help_format="plaintext")
 
@@ -32,14 +32,14 @@ def stories(
     from kotha.text.stories.corpus import stories as endless
 
     if documents < 1:
-        raise UsageError(f"--documents {documents}: give at least 1")
+        raise UsageError("--documents {documents}: give at least 1", documents=documents)
     if out is None:
         for document in itertools.islice(endless(seed, kinds=kind or None), documents):
             print(document.text, end="\n\n")
         return
     with progress() as advance:
         kotha.write_stories(out, documents, seed=seed, kinds=kind, on_progress=advance)
-    tell(f"{counted(documents, 'document')} in {out}")
+    tell(Message("{counted} in {out}", counted=Plural("{n} document", "{n:,} documents", n=documents), out=out))
 
 
 @app.command
@@ -56,7 +56,14 @@ def questions(
     import kotha
 
     _, count = kotha.write_questions(out, stories, seed=seed, per_story=per_story, whole=whole)
-    tell(f"{counted(count, 'question')} (stories: {stories:,}) in {out}")
+    tell(
+        Message(
+            "{counted} (stories: {stories:,}) in {out}",
+            counted=Plural("{n} question", "{n:,} questions", n=count),
+            stories=stories,
+            out=out,
+        )
+    )
 
 
 @app.command
@@ -82,7 +89,7 @@ def inspect(
         def read(n_bytes: int) -> None:
             nonlocal done
             done += n_bytes
-            advance("reading", done, total)
+            advance(Message("reading"), done, total)
 
         report = inspect_corpus(
             paths, field=field, language=language, errors=errors, on_problem=problems, on_bytes=read
@@ -90,19 +97,36 @@ def inspect(
     if as_json:
         print_json(report)
         return
-    rows = [
-        *([name, f"{getattr(report, name):,}"] for name in ("files", "documents", "bytes", "characters", "words")),
-        ["exact duplicates", f"{report.duplicates:,}"],
-        [f"documents in {report.language}", f"{report.language_share:.1%}"],
+    rows: list[list[Text]] = [
+        [Message("files"), f"{report.files:,}"],
+        [Message("documents"), f"{report.documents:,}"],
+        [Message("bytes"), f"{report.bytes:,}"],
+        [Message("characters"), f"{report.characters:,}"],
+        [Message("words"), f"{report.words:,}"],
+        [Message("exact duplicates"), f"{report.duplicates:,}"],
+        [Message("documents in {language}", language=report.language), f"{report.language_share:.1%}"],
         [
-            "shortest / median / longest",
+            Message("shortest / median / longest"),
             said(
-                f"{report.shortest_characters:,} / {report.median_characters:,} / {report.longest_characters:,} "
-                "characters"
+                Message(
+                    "{shortest:,} / {median:,} / {longest:,} characters",
+                    shortest=report.shortest_characters,
+                    median=report.median_characters,
+                    longest=report.longest_characters,
+                )
             ),
         ],
-        ["scripts", ", ".join(said(f"{name} {share:.1%}") for name, share in list(report.script_shares.items())[:5])],
-        ["normalization would change", ", ".join(f"{rule} {count:,}" for rule, count in report.normalization.items())],
-        ["problems", f"{report.problems:,}"],
+        [
+            Message("scripts"),
+            ", ".join(
+                said(Message("{name} {share:.1%}", name=name, share=share))
+                for name, share in list(report.script_shares.items())[:5]
+            ),
+        ],
+        [
+            Message("normalization would change"),
+            ", ".join(f"{rule} {count:,}" for rule, count in report.normalization.items()),
+        ],
+        [Message("problems"), f"{report.problems:,}"],
     ]
-    results().print(table("", ["corpus", ", ".join(paths)], rows, labels=[0]))
+    results().print(table("", [Message("corpus"), ", ".join(paths)], rows))

@@ -14,6 +14,8 @@ from kotha.cli.spoken import said, spoken_language
 from kotha.cli.stopping import StoppedError
 from kotha.cli.terminal import notes, print_table, progress, results
 from kotha.cli.training_display import TrainingDisplay
+from kotha.i18n.message import Message
+from kotha.i18n.message import Text as Remark
 from kotha.i18n.numbers import Language
 
 if TYPE_CHECKING:
@@ -35,7 +37,8 @@ def demo(
 
     made, console = Demonstration(out, documents, vocab_size, minutes, seed), results()
     for number, step in enumerate(made.steps, 1):
-        console.print(f"\n[bold green]{said(f'{number}. {step.name}')}[/]  [dim]{said(step.about)}[/]")
+        heading = said(Message("{number}. {name}", number=number, name=step.name))
+        console.print(f"\n[bold green]{heading}[/]  [dim]{said(step.about)}[/]")
         for told in _watched(made, step):
             if isinstance(told, Quoted):
                 console.print(Padding(told, (0, 0, 1, 2)), markup=False)
@@ -43,38 +46,44 @@ def demo(
                 print_table(told)
     commands = next_steps(str(out), _program(), minutes, spoken_language())
     report = str(made.report(commands))
-    leads = Text(said(f"Report: {report} (open it in a browser)"))
+    leads = Text(said(Message("Report: {path} (open it in a browser)", path=report)))
     leads.highlight_words([report], "bold")
-    console.print("", leads, "", said("Three things to try next:"), sep="\n")
+    console.print("", leads, "", said(Message("Three things to try next:")), sep="\n")
     for _, command in commands[:3]:
         console.print(f"  {command}", markup=False, soft_wrap=True)
 
 
-def next_steps(folder: str, program: str, minutes: float, language: Language = "en") -> list[tuple[str, str]]:
+def next_steps(folder: str, program: str, minutes: float, language: Language = "en") -> list[tuple[Message, str]]:
     """What a newcomer may want to try, in order of curiosity: in words, and as a command to copy."""
     here, read = shlex.quote(folder), "--text 'নদীর ধারে'"
     spoken = "" if language == "en" else f" --language {language}"
     run = f"{here}/run"
     steps = [
-        ("Let it go on with your own words", f"generate {run} 'নদীর ধারে' --temperature 0.3{spoken}"),
+        (Message("Let it go on with your own words"), f"generate {run} 'নদীর ধারে' --temperature 0.3{spoken}"),
         (
-            "Give it five times as long to learn",
+            Message("Give it five times as long to learn"),
             f"train {here}/data --minutes {5 * minutes:.3g} --out {here}/longer{spoken}",
         ),
-        ("Watch a text of your own pass through it", f"inside flow {run} {read} --html {here}/mine.html{spoken}"),
-        ("Compute one of its heads by hand", f"inside worksheet --run {run} {read} --xlsx {here}/head.xlsx{spoken}"),
-        ("Hear what its curve says", f"doctor {run} --language bn"),
-        ("Take it to other programs", f"export {run} --to hf --out {here}/hf"),
+        (
+            Message("Watch a text of your own pass through it"),
+            f"inside flow {run} {read} --html {here}/mine.html{spoken}",
+        ),
+        (
+            Message("Compute one of its heads by hand"),
+            f"inside worksheet --run {run} {read} --xlsx {here}/head.xlsx{spoken}",
+        ),
+        (Message("Hear what its curve says"), f"doctor {run} --language bn"),
+        (Message("Take it to other programs"), f"export {run} --to hf --out {here}/hf"),
     ]
     return [(words, f"{program} {command}") for words, command in steps]
 
 
-def _watched(made: "Demonstration", step: "DemoStep") -> "list[str | Table]":
+def _watched(made: "Demonstration", step: "DemoStep") -> "list[Remark | Table]":
     """Do a step while its progress is seen."""
-    if step.meanwhile:
+    if step.meanwhile is not None:
         with notes().status(said(step.meanwhile)):
             return step.work()
-    if step.name != "Training":
+    if step.work != made.train:
         with progress() as advance:
             made.listeners = {"on_progress": advance}
             return step.work()
@@ -83,7 +92,9 @@ def _watched(made: "Demonstration", step: "DemoStep") -> "list[str | Table]":
         told = step.work()
     if made.summary["stopped"]:
         go_on = shlex.join(["kotha", "train", str(made.out / "data"), "--out", str(made.out / "run"), "--resume"])
-        raise StoppedError(f"stopped at step {made.summary['steps']:,} and saved; go on with: {go_on}")
+        raise StoppedError(
+            "stopped at step {steps:,} and saved; go on with: {go_on}", steps=made.summary["steps"], go_on=go_on
+        )
     return told
 
 

@@ -4,11 +4,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from kotha.cli.flags import InLanguage, Json, flag, page
-from kotha.cli.spoken import tell
+from kotha.cli.spoken import said, tell
 from kotha.cli.terminal import print_json, results
 from kotha.errors import UsageError
-
-_HEADINGS = {"en": "What to try:", "bn": "যা করে দেখতে পারেন:"}
+from kotha.i18n.message import Message
 
 
 def doctor(
@@ -23,8 +22,9 @@ def doctor(
 ) -> None:
     """Read the loss curve of a run and say in plain words what it shows, with the evidence."""
     from kotha.artifacts.run_folder import RunFolder, find_data
-    from kotha.evaluation.doctor.examination import examine
+    from kotha.evaluation.doctor.diagnosis import examine
     from kotha.evaluation.doctor.page import doctor_page
+    from kotha.i18n.catalogue import translate
     from kotha.storage.atomic import write_page
     from kotha.text.shards import Dataset
 
@@ -41,16 +41,16 @@ def doctor(
         return
     console = results()
     if found.healthy is not None:
-        console.print(found.healthy[language], markup=False)
+        console.print(translate(found.healthy, language), markup=False)
         if not ngrams:
-            tell("n-grams, which are harder to beat, were not counted; --ngrams does")
+            tell(Message("n-grams, which are harder to beat, were not counted; --ngrams does"))
     for finding in found.findings:
-        console.print(finding.words[language], markup=False)
-        console.print(_HEADINGS[language], markup=False)
-        for each in finding.advice[language]:
-            console.print(f"  - {each}", markup=False)
+        console.print(translate(finding.words, language), markup=False)
+        console.print(said(Message("What to try:")), markup=False)
+        for each in finding.advice:
+            console.print(f"  - {translate(each, language)}", markup=False)
     if not found.looked_at_data:
-        tell("the data folder was not found, so copies and unknown tokens were not looked for")
+        tell(Message("the data folder was not found, so copies and unknown tokens were not looked for"))
 
 
 def _count(dataset: Any, config: dict[str, Any]) -> dict[str, float]:

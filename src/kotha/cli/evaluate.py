@@ -9,6 +9,7 @@ from kotha.cli.naming import place
 from kotha.cli.spoken import tell
 from kotha.cli.terminal import print_json, print_table, problems_told, progress, results, table
 from kotha.errors import UsageError
+from kotha.i18n.message import Message
 from kotha.storage import bundled
 from kotha.storage.status import is_file
 from kotha.text.corpus.problems import Errors
@@ -70,7 +71,11 @@ def evaluate(
         _show_translations(opened, held_out, pair, errors, as_json)
         return
     if pair is not None:
-        raise UsageError(f"{opened.path} is a {opened.config.family}; --pair is for one that translates (seq2seq)")
+        raise UsageError(
+            "{path} is a {family}; --pair is for one that translates (seq2seq)",
+            path=opened.path,
+            family=opened.config.family,
+        )
     if isinstance(held_out, str) and held_out.endswith((".yaml", ".yml")):
         _show_task(opened, held_out, as_json)
         return
@@ -100,7 +105,7 @@ def evaluate(
         return
     print_table(score_table(score, bundled.title(folder)))
     if score.baselines is None:
-        tell("no n-grams to compare with; name a data folder with --baselines")
+        tell(Message("no n-grams to compare with; name a data folder with --baselines"))
 
 
 def _show_perturbed(
@@ -152,8 +157,10 @@ def _show_classes(
 
     sees = opened.config.family == "vit"
     if not isinstance(path, str):
-        what = "images, in a folder for each class" if sees else "texts with labels"
-        raise UsageError(f"{opened.path} names classes; give a PATH to {what}, or ask kotha classify")
+        what = Message("images, in a folder for each class") if sees else Message("texts with labels")
+        raise UsageError(
+            "{path} names classes; give a PATH to {what}, or ask kotha classify", path=opened.path, what=what
+        )
     with progress() as advance:
         if sees:
             score = opened.evaluate_images(path, baselines=baselines == "auto", on_progress=advance)
@@ -164,7 +171,7 @@ def _show_classes(
         return
     print_table(classes_table(score, str(opened.path)))
     if not score.baselines:
-        tell("nothing to compare with; the run has the examples that it needs")
+        tell(Message("nothing to compare with; the run has the examples that it needs"))
 
 
 def _model_and_text(run: str | None, path: str | None, text: str | None) -> tuple[Path, str | list[str]]:
@@ -173,7 +180,9 @@ def _model_and_text(run: str | None, path: str | None, text: str | None) -> tupl
         if path is not None:
             raise UsageError("--text is the text itself, instead of a PATH; give one of them")
         if os.path.isfile(text):  # noqa: PTH113 - a text may be too long for a path
-            raise UsageError(f"--text is the text itself, and {text} is a file; to measure on that leave --text out")
+            raise UsageError(
+                "--text is the text itself, and {text} is a file; to measure on that leave --text out", text=text
+            )
         return place(run), [text]
     if path is not None:
         return place(run), path
@@ -189,7 +198,7 @@ def _show_translations(
     from kotha.evaluation.translation_page import translation_table
 
     if not isinstance(path, str):
-        raise UsageError(f"{opened.path} translates; give a PATH to pairs of texts, or ask kotha translate")
+        raise UsageError("{path} translates; give a PATH to pairs of texts, or ask kotha translate", path=opened.path)
     with progress() as advance:
         score = opened.evaluate_translations(path, pair=pair, errors=errors, on_progress=advance)
     if as_json:

@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from kotha.cli.flags import Json, Run, flag
+from kotha.cli.spoken import said
 from kotha.cli.terminal import notes, print_json, results, table
 from kotha.errors import KothaError, UsageError
+from kotha.i18n.message import Message
 from kotha.storage import bundled
 
 if TYPE_CHECKING:
@@ -41,7 +43,7 @@ def export(
     """Write a model for other tools, and compare it there: logits, greedy text, token ids."""
     for name, value, door in (("--dtype", dtype, "hf"), ("--license", license_, "hf"), ("--type", type_, "gguf")):
         if value is not None and door != to:
-            raise UsageError(f"{name} belongs to --to {door}, and this is --to {to}")
+            raise UsageError("{name} belongs to --to {door}, and this is --to {to}", name=name, door=door, to=to)
     from kotha.artifacts.model_folder import load
     from kotha.export.parity import lines_of
     from kotha.export.targets import ExportSettings
@@ -50,7 +52,7 @@ def export(
     settings = ExportSettings(
         weights=dtype or type_, license=license_, run=run, lines=lines_of(text), overwrite=overwrite
     )
-    with notes().status(f"writing {out} and comparing …"):
+    with notes().status(said(Message("writing {out} and comparing …", out=out))):
         report = export_model(load(run), to, out, settings)
     _show({"to": to, "out": str(out)}, report, as_json)
 
@@ -69,7 +71,7 @@ def import_(
     from kotha.export.huggingface.import_ import import_model
     from kotha.export.parity import lines_of
 
-    with notes().status(f"reading {folder} …"):
+    with notes().status(said(Message("reading {folder} …", folder=folder))):
         found, report = import_model(folder, out, with_tokenizer=tokenizer, lines=lines_of(text), overwrite=overwrite)
     parameters = sum(parameter.numel() for parameter in found.bundle.model.parameters())
     _show({"out": str(out), "parameters": parameters}, report, as_json)
@@ -85,6 +87,8 @@ def _show(found: dict[str, Any], report: "ParityReport", as_json: bool) -> None:
     else:
         console = results()
         console.print(f"{found['out']}: {', '.join(facts.values())}", markup=False)
-        console.print(table("", ["parity", ""], rows(report)))
+        console.print(table("", [Message("parity"), ""], rows(report)))
     if not report.passed:
-        raise KothaError(f"{found['out']} is written, and its proof failed: {'; '.join(report.failures)}")
+        raise KothaError(
+            "{out} is written, and its proof failed: {failures}", out=found["out"], failures=report.failures
+        )

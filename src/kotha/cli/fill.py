@@ -5,6 +5,7 @@ from typing import Annotated
 from kotha.cli.flags import InLanguage, Json, RunOfOnesOwn, flag
 from kotha.cli.spoken import said
 from kotha.cli.terminal import print_json, results
+from kotha.i18n.message import Message
 
 
 def fill(
@@ -26,7 +27,7 @@ def fill(
         if as_json:
             print_json({"follows": chance})
         else:
-            results().print(said(f"{chance:.1%} that it follows"), markup=False)
+            results().print(said(Message("{chance:.1%} that it follows", chance=chance)), markup=False)
         return
     filled = lm.fill(text, words=words)
     if as_json:
@@ -35,6 +36,6 @@ def fill(
     console = results()
     for turn, guesses in enumerate(filled.words):
         if len(filled.words) > 1:
-            console.print(said(f"gap {turn + 1}"), markup=False)
+            console.print(said(Message("gap {turn}", turn=turn + 1)), markup=False)
         for guess in guesses:
             console.print(f"{guess.probability:6.1%}  {guess.text}", markup=False)

@@ -117,12 +117,16 @@ def from_toml(path: Path | None) -> dict[str, Any]:
         with path.open("rb") as file:  # not its size: a pipe is welcome, and has none
             found = file.read(_MOST_CONFIG_BYTES + 1)
         if len(found) > _MOST_CONFIG_BYTES:
-            raise ConfigError(f"{path} has more than {_MOST_CONFIG_BYTES:,} bytes, far more than any settings")
+            raise ConfigError(
+                "{path} has more than {most_config_bytes:,} bytes, far more than any settings",
+                path=path,
+                most_config_bytes=_MOST_CONFIG_BYTES,
+            )
         return tomllib.loads(found.decode())
     except OSError as error:
-        raise UsageError(f"--config {path}: {error.strerror}") from error
+        raise UsageError("--config {path}: {strerror}", path=path, strerror=error.strerror) from error
     except (ValueError, RecursionError) as error:  # of TOML, of UTF-8, or of a number with thousands of digits
-        raise ConfigError(f"{path} is not TOML: {error}") from error
+        raise ConfigError("{path} is not TOML: {error}", path=path, error=error) from error
 
 
 def from_words(words: tuple[str, ...]) -> dict[str, Any]:
@@ -132,7 +136,7 @@ def from_words(words: tuple[str, ...]) -> dict[str, Any]:
         name, equals, value = word.partition("=")
         if not equals:
             raise UsageError(
-                f"--set {word}: write NAME=VALUE, such as learning_rate=1e-3, and other words before --set"
+                "--set {word}: write NAME=VALUE, such as learning_rate=1e-3, and other words before --set", word=word
             )
         try:
             found[name] = tomllib.loads(f"value = {value}")["value"]

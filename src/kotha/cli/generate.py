@@ -8,7 +8,7 @@ from kotha.cli.flags import InLanguage, Json, RunName, Writing, flag
 from kotha.cli.naming import model_and_prompt
 from kotha.cli.spoken import tell
 from kotha.errors import UsageError
-from kotha.i18n.wording import counted
+from kotha.i18n.message import Message, Plural, Text
 
 if TYPE_CHECKING:
     from kotha.generation.answers import Request, Result
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 # How many other tokens --probabilities shows at each place.
 _ALTERNATIVES = 5
 _ENDINGS = {
-    "end": "the text had come to its end",
-    "stop string": "it came to a stop string",
-    "length": "no more were asked for",
-    "cancelled": "it was cancelled",
+    "end": Message("the text had come to its end"),
+    "stop string": Message("it came to a stop string"),
+    "length": Message("no more were asked for"),
+    "cancelled": Message("it was cancelled"),
 }
 
 
@@ -39,7 +39,7 @@ def generate(
     from kotha.generation.answers import Request
 
     if n < 1:
-        raise UsageError(f"--n {n} asks for nothing; use 1 or more")
+        raise UsageError("--n {n} asks for nothing; use 1 or more", n=n)
     folder, start = model_and_prompt(run, prompt, "generate")
     requests = [
         Request(
@@ -64,18 +64,26 @@ def generate(
         result = show(start, engine, request)
         if probabilities:
             print("\n".join(_table(result)))
-        written = f"{counted(result.tokens, 'token')}, {result.tokens_per_second:,.0f} a second"
-        forgotten = _forgotten(result, engine.model.config.context_length)
-        tell("; ".join([written, _ENDINGS[result.stopped], *forgotten]))
+        tell(
+            Message(
+                "{tokens}, {speed:,.0f} a second; {why}{forgotten}",
+                tokens=Plural("{n} token", "{n:,} tokens", n=result.tokens),
+                speed=result.tokens_per_second,
+                why=_ENDINGS[result.stopped],
+                forgotten=_forgotten(result, engine.model.config.context_length),
+            )
+        )
 
 
-def _forgotten(result: "Result", context_length: int) -> list[str]:
+def _forgotten(result: "Result", context_length: int) -> Text:
     """What was out of the model's sight, in words."""
     if result.prompt_tokens > context_length:
-        return [f"of the prompt only the last {context_length:,} tokens were read, which is this model's context"]
+        return Message(
+            "; of the prompt only the last {n:,} tokens were read, which is this model's context", n=context_length
+        )
     if result.prompt_tokens + result.tokens > context_length:
-        return [f"beyond its context of {context_length:,} tokens it forgot how the text began"]
-    return []
+        return Message("; beyond its context of {n:,} tokens it forgot how the text began", n=context_length)
+    return ""
 
 
 def show(prompt: str, engine: "Engine", request: "Request") -> "Result":

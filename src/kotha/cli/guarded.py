@@ -10,6 +10,7 @@ import sys
 
 from kotha.cli.memory import bound_bytes
 from kotha.cli.stopping import say_at_once
+from kotha.i18n.message import Message
 from kotha.storage.processes import end_with_parent
 
 _FAILED = 1
@@ -35,8 +36,13 @@ def watched() -> int | None:
         return 128 - code
     from kotha.cli.spoken import said, speaking  # not before: who only waits shall be small
 
-    allowed = f"of which it may take {bound // 1_000_000} MB (ulimit -v)"
     with speaking(sys.argv[1:]):
-        why = said(f"it was ended for want of memory, {allowed}; allow it more, or take less at a time")
+        why = said(
+            Message(
+                "it was ended for want of memory, of which it may take {n} MB (ulimit -v); allow it more, or "
+                "take less at a time",
+                n=bound // 1_000_000,
+            )
+        )
     say_at_once(f"kotha: {why}")
     return _FAILED

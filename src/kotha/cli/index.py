@@ -5,6 +5,7 @@ from typing import Annotated
 from kotha.cli.flags import Field, InLanguage, Json, OnErrors, Paths, flag
 from kotha.cli.spoken import said
 from kotha.cli.terminal import print_json, problems_told, progress, results, table
+from kotha.i18n.message import Message, Text
 
 
 def index(
@@ -29,8 +30,17 @@ def index(
     if as_json:
         print_json(report)
         return
-    rows = [[name, f"{getattr(report, name):,}"] for name in ("sources", "documents", "passages")]
-    done = [f"{getattr(report, name):,} {name}" for name in ("added", "unchanged", "removed") if getattr(report, name)]
+    rows: list[list[Text]] = [
+        [Message("sources"), f"{report.sources:,}"],
+        [Message("documents"), f"{report.documents:,}"],
+        [Message("passages"), f"{report.passages:,}"],
+    ]
+    changes = (
+        Message("{n:,} added", n=report.added),
+        Message("{n:,} unchanged", n=report.unchanged),
+        Message("{n:,} removed", n=report.removed),
+    )
+    done = [each for each in changes if each.values["n"]]
     console = results()
-    console.print(table(out, ["", ""], rows, labels=[0]))
-    console.print(said(f"documents: {', '.join(done) or 'none'}"), markup=False)
+    console.print(table(out, ["", ""], rows))
+    console.print(said(Message("documents: {done}", done=done or Message("none"))), markup=False)

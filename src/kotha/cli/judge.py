@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 from kotha.cli.flags import InLanguage, Json, flag, page
 from kotha.cli.spoken import said, spoken_language, tell
 from kotha.cli.stopping import raised
+from kotha.i18n.message import Message, Plural
 from kotha.i18n.numbers import ascii_digits
-from kotha.i18n.wording import counted
 
 if TYPE_CHECKING:
     from kotha.evaluation.judge.session import BlindPair, Choice, Judging
 
 _KEYS: dict[str, "Choice"] = {"1": "left", "2": "right", "0": "tie"}
 _LEAVE = ("q", "/exit", "/quit")
-_ASKED = "1 the first, 2 the second, 0 neither, q to stop: "
+_ASKED = Message("1 the first, 2 the second, 0 neither, q to stop: ")
 
 
 def judge(
@@ -52,13 +52,19 @@ def judge(
     with progress() as advance:
         judging = kotha.judge(runs, prompts, out=out, on_progress=advance, **how)
     if judging.same and runs:
-        tell(f"{counted(judging.same, 'pair')} of equal texts left out")
+        tell(Message("{counted} of equal texts left out", counted=Plural("{n} pair", "{n:,} pairs", n=judging.same)))
     if page is not None:
         judging.page(page)
-        tell(f"{counted(len(judging.pairs), 'pair')} in {page}; take its files in with --collect")
+        tell(
+            Message(
+                "{counted} in {page}; take its files in with --collect",
+                counted=Plural("{n} pair", "{n:,} pairs", n=len(judging.pairs)),
+                page=page,
+            )
+        )
     for file in collect:
         name, count = judging.collect(file)
-        tell(f"{counted(count, 'judgement')} by {name}")
+        tell(Message("{counted} by {name}", counted=Plural("{n} judgement", "{n:,} judgements", n=count), name=name))
     if page is None and not collect and not as_json:
         _ask(judging, judge or getpass.getuser())
     if not judging.judgements() and page is not None:
@@ -80,15 +86,21 @@ def _ask(judging: "Judging", judge: str) -> None:
         choice = _choice(answers)
         if choice is None:
             go_on = shlex.join(["kotha", "judge", "--out", str(judging.path), "--judge", judge])
-            tell(f"{counted(len(waiting) - place, 'pair')} left; go on with: {go_on}")
+            tell(
+                Message(
+                    "{counted} left; go on with: {go_on}",
+                    counted=Plural("{n} pair", "{n:,} pairs", n=len(waiting) - place),
+                    go_on=go_on,
+                )
+            )
             return
         judging.record(judge, pair.id, choice)
 
 
 def _show(pair: "BlindPair", place: int, count: int) -> None:
     first, second = ("১", "২") if spoken_language() == "bn" else ("1", "2")
-    begins = f"{said(f'[{place} of {count}]')} {pair.prompt}"
-    print(f"\n{begins}\n\n{first}: {pair.left}\n\n{second}: {pair.right}\n", flush=True)
+    begins = said(Message("[{place} of {count}]", place=place, count=count))
+    print(f"\n{begins} {pair.prompt}\n\n{first}: {pair.left}\n\n{second}: {pair.right}\n", flush=True)
 
 
 def _choice(answers: Iterator[str]) -> "Choice | None":

@@ -9,6 +9,8 @@ from cyclopts import App
 
 from kotha.cli.flags import InLanguage, Json, flag
 from kotha.cli.terminal import print_json, print_table, progress, results, table
+from kotha.i18n.catalogue import translate
+from kotha.i18n.numbers import LANGUAGES
 from kotha.storage.atomic import write_whole
 from kotha.storage.json_files import as_json as to_json
 
@@ -23,11 +25,12 @@ def listed(*, language: InLanguage = "en", as_json: Json = False) -> None:
 
     found, words = lessons(), Wordbook("common")
     if as_json:
-        print_json([{"name": each.name, "question": vars(each.question), "minutes": each.minutes} for each in found])
+        asked = {each.name: {key: translate(each.question, key) for key in LANGUAGES} for each in found}
+        print_json([{"name": each.name, "question": asked[each.name], "minutes": each.minutes} for each in found])
         return
-    rows = [[each.name, each.question.to(language), f"{each.minutes:g}"] for each in found]
-    results().print(table("", words["header"].to(language).split(","), rows))
-    results().print(words["minutes"].to(language), markup=False)
+    rows = [[each.name, translate(each.question, language), f"{each.minutes:g}"] for each in found]
+    results().print(table("", translate(words["header"], language).split(","), rows))
+    results().print(translate(words["minutes"], language), markup=False)
 
 
 @app.command
@@ -49,7 +52,7 @@ def run(
 
     chosen, sizes = lesson(name), Sizes() if steps is None else Sizes(steps=steps)
     with progress() as advance:
-        stage = Wordbook("common")["working"].to(language)
+        stage = Wordbook("common")["working"]
         found = chosen.teach(Occasion(sizes, range(seeds), lambda done, total: advance(stage, done, total)))
     asked = [
         "kotha",
@@ -70,10 +73,10 @@ def run(
         print_json(record)
         return
     console = results()
-    console.print(chosen.question.to(language), style="bold", markup=False)
+    console.print(translate(chosen.question, language), style="bold", markup=False)
     print_table(found.table(language))
     for sentence in found.reading:
-        console.print(sentence.to(language), markup=False)
+        console.print(translate(sentence, language), markup=False)
     for sample in found.samples:
-        console.print(f"\n[bold]{sample.title.to(language)}[/]")
+        console.print(f"\n[bold]{translate(sample.title, language)}[/]")
         console.print(sample.text, markup=False)

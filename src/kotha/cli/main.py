@@ -10,24 +10,32 @@ import json
 import os
 import sys
 from contextlib import suppress
-from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
-from cyclopts import App, CycloptsError, MissingArgumentError, UnusedCliTokensError
+from cyclopts import App, CycloptsError
 
 import kotha
 from kotha.cli.controls import visible_controls
 from kotha.cli.memory import bounded_imports
+from kotha.cli.misuse import misuse
 from kotha.cli.naming import in_flags
-from kotha.cli.spoken import said, speaking
-from kotha.cli.stopping import INTERRUPTED, StoppedError
-from kotha.errors import CorpusError, KothaError, UsageError, is_short_of_memory, nearest
-from kotha.i18n.catalogue import to_json
+from kotha.cli.spoken import said, speaking, spoken_language
+from kotha.cli.stopping import INTERRUPTED, STOPPED, StoppedError
+from kotha.errors import CorpusError, KothaError, UsageError, is_short_of_memory
+from kotha.i18n.catalogue import Messenger, to_json
+from kotha.i18n.message import Message
 
 OK, FAILED, MISUSED = 0, 1, 2
-_NO_MEMORY = "there is not enough memory for this; take less at a time, or a smaller model"
-_UNREAD = "a file could not be read, or the output not be written"
+_NO_MEMORY = Message("there is not enough memory for this; take less at a time, or a smaller model")
+_UNREAD = Message("a file could not be read, or the output not be written")
+_UNWRITTEN = Message("the output could not be written")
+_SYSTEM = {
+    errno.EACCES: Message("Permission denied"),
+    errno.EIO: Message("Input/output error"),
+    errno.ENOENT: Message("No such file or directory"),
+    errno.ENOSPC: Message("No space left on device"),
+}
 
 # Name of the command, where its function or group is, and what help says of it.
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -64,19 +72,23 @@ COMMANDS: dict[str, tuple[str, str]] = {
 
 def build() -> App:
     """The command line, with nothing behind it loaded yet."""
-    consoles: dict[str, Any] = {}
+    looks: dict[str, Any] = {}
     if sys.stdout.isatty() or sys.stderr.isatty():  # cyclopts has colours of its own
         from kotha.cli.terminal import notes, results
 
-        consoles = {"console": results(), "error_console": notes()}
+        looks = {"console": results(), "error_console": notes()}
+    if spoken_language() != "en":
+        from kotha.cli.help import TranslatedHelp
+
+        looks["help_formatter"] = TranslatedHelp()
     app = App(
         name="kotha",
         help="Small language models from raw text, Bangla first: every step open, computable by hand, and checked.",
-        help_epilogue="Start with `kotha demo`. Every command has its own --help.",
+        help_epilogue=said("Start with `kotha demo`. Every command has its own --help."),
         version=kotha.__version__,
         help_format="plaintext",
         suppress_keyboard_interrupt=False,
-        **consoles,
+        **looks,
     )
     for order, (name, (target, about)) in enumerate(COMMANDS.items()):
         app.command(target, name=name, help=about, sort_key=order)
@@ -92,17 +104,15 @@ def main(arguments: list[str] | None = None) -> int:
             _run(words)
             sys.stdout.flush()
         except CycloptsError as error:
-            return _fail(_misuse(error), MISUSED)
+            return _fail(misuse(error), MISUSED)
         except StoppedError as error:
-            return _fail(str(error), error.code)
+            return _fail(error, error.code)
         except KothaError as error:
             if is_short_of_memory(error):
                 return _fail(_NO_MEMORY, FAILED)
-            text = said(error) if error.values else in_flags(str(error))
-            code = MISUSED if isinstance(error, UsageError) else FAILED
-            return _fail(text + _ways_on(error, words), code, error)
+            return _fail(_with_ways(error, words), MISUSED if isinstance(error, UsageError) else FAILED)
         except KeyboardInterrupt:
-            return _fail("stopped; nothing half-written was left behind", INTERRUPTED)
+            return _fail(STOPPED, INTERRUPTED)
         except BrokenPipeError:  # the reader of our output has gone, as in `kotha … | head`
             _drop_output()
             return FAILED
@@ -110,8 +120,9 @@ def main(arguments: list[str] | None = None) -> int:
             _drop_output()
             if is_short_of_memory(error):
                 return _fail(_NO_MEMORY, FAILED)
-            where = error.filename or (_UNREAD if error.errno == errno.EIO else "the output could not be written")
-            return _fail(f"{where}: {error.strerror or error}", FAILED)
+            where = error.filename or (_UNREAD if error.errno == errno.EIO else _UNWRITTEN)
+            why = _SYSTEM.get(error.errno or 0, error.strerror or error)
+            return _fail(Message("{where}: {why}", where=where, why=why), FAILED)
         except Exception as error:
             if not is_short_of_memory(error):
                 raise
@@ -129,51 +140,33 @@ def _speak_utf8() -> None:
 def _run(words: list[str]) -> None:
     for word in words:
         if any("\ud800" <= character <= "\udfff" for character in word):
-            raise UsageError(f"the argument {word!a} is not UTF-8")
-    if words and not words[0].startswith("-") and words[0] not in COMMANDS:
-        raise UsageError(f"there is no command {words[0]!r}{nearest(words[0], COMMANDS)}")
+            raise UsageError("the argument {word!a} is not UTF-8", word=word)
     build()(words, exit_on_error=False, print_error=False, result_action="return_value")
 
 
-def _misuse(error: CycloptsError) -> str:
-    """What was typed wrongly, in one line: a word that does not exist before one that is missing for its sake."""
-    error.verbose = False
-    if isinstance(error, UnusedCliTokensError):
-        return f"{' '.join(error.unused_tokens or [])} is too much; a text of several words needs quotes around it"
-    if not isinstance(error, MissingArgumentError) or error.argument is None:
-        return str(error)[:1].lower() + str(error)[1:]
-    name, command = error.argument.name, " ".join(["kotha", *(error.command_chain or ())])
-    words, known = error.root_input_tokens or [], inspect.signature(error.target or _misuse).parameters
-    grouped = [each.name for group in known.values() if is_dataclass(group.default) for each in fields(group.default)]
-    options = [f"--{each.strip('_').replace('_', '-')}" for each in (*known, *grouped)]
-    typed = [word.split("=")[0].replace("--no-", "--") for word in words if word.startswith("--")]
-    unknown = next((word for word in typed if word not in options), None)
-    if unknown is not None and error.target is not None:
-        return f"there is no option {unknown}{nearest(unknown, options)}"
-    if name in words:
-        return f"{name} needs a value; see {command} --help"
-    return f"{command.removeprefix('kotha ')} needs {name}; see {command} --help"
-
-
-def _fail(line: str, code: int, error: KothaError | None = None) -> int:
+def _fail(line: "Messenger | str", code: int) -> int:
     if place := os.environ.get("KOTHA_ERROR_FILE"):  # of who began this command, to tell it in another language
         with suppress(OSError):
-            Path(place).write_text(json.dumps(to_json(error or line)), encoding="utf-8")
+            Path(place).write_text(json.dumps(to_json(line)), encoding="utf-8")
     with suppress(OSError):  # stderr may be on the full disk too
         print(f"kotha: {said(line)}", file=sys.stderr, flush=True)
     return code
 
 
-def _ways_on(error: KothaError, words: list[str]) -> str:
-    """How ``--errors`` would go on, for a command that has it."""
+def _with_ways(error: KothaError, words: list[str]) -> "Messenger | str":
+    """An error, and how ``--errors`` would go on, for a command that has it."""
     ways = error.ways if isinstance(error, CorpusError) else ()
+    text: Messenger | str = error if error.values else in_flags(str(error))
     if not ways:
-        return ""
+        return text
     command, *_ = build().parse_args(words, exit_on_error=False, print_error=False)
     if "errors" not in inspect.signature(command).parameters:
-        return ""
-    said = {"skip": ", or leave it out with --errors skip", "replace": ", or mend it with --errors replace"}
-    return "".join(said[way] for way in ways)
+        return text
+    if "skip" in ways:
+        text = Message("{error}, or leave it out with --errors skip", error=text)
+    if "replace" in ways:
+        text = Message("{error}, or mend it with --errors replace", error=text)
+    return text
 
 
 def _drop_output() -> None:

@@ -38,8 +38,10 @@ class _Door(MetaPathFinder):
         if bound is not None and bound < LEAST[name]:
             mega = 1_000_000
             raise KothaError(
-                f"this process may take {bound // mega} MB of memory (ulimit -v), and the libraries alone take "
-                f"{LEAST[name] // mega} MB; allow it more"
+                "this process may take {bound} MB of memory (ulimit -v), and the libraries alone take "
+                "{least} MB; allow it more",
+                bound=bound // mega,
+                least=LEAST[name] // mega,
             )
         return None
 

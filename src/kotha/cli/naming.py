@@ -12,6 +12,7 @@ from pathlib import Path
 
 from kotha.cli.spoken import tell
 from kotha.errors import UsageError
+from kotha.i18n.message import Message
 from kotha.storage import bundled
 from kotha.storage.status import is_file, is_folder
 
@@ -19,7 +20,7 @@ from kotha.storage.status import is_file, is_folder
 def place(word: str | None) -> Path:
     """Where the model is that a word names; who has a folder of that name here is told how to say so."""
     if word == bundled.NAME and is_folder(Path(word)):
-        tell(f"{bundled.NAME} is the model that came with Kotha; the folder here is ./{bundled.NAME}")
+        tell(Message("{name} is the model that came with Kotha; the folder here is ./{name}", name=bundled.NAME))
     return bundled.place(word)
 
 
@@ -33,7 +34,11 @@ def model_and_prompt(first: str | None, second: str | None, command: str) -> tup
     if first == bundled.NAME or os.path.exists(first):  # noqa: PTH110 - a prompt may be too long for a path
         return place(first), ""
     if first.isascii() and not any(letter.isspace() for letter in first):
-        raise UsageError(f"there is no {first}; name a run folder, or for a text write: kotha {command} box {first}")
+        raise UsageError(
+            "there is no {first}; name a run folder, or for a text write: kotha {command} box {first}",
+            first=first,
+            command=command,
+        )
     return bundled.FOLDER, first
 
 

@@ -8,6 +8,7 @@ from kotha.cli.plan_cluster import OfCluster, plan_on_paper, print_plan_tables
 from kotha.cli.spoken import said
 from kotha.cli.terminal import notes, print_json, results
 from kotha.errors import UsageError
+from kotha.i18n.message import Message
 
 Number = Annotated[int | None, flag("Overrides the preset or the recipe.")]
 _MOST_GB = 1_000_000
@@ -54,12 +55,13 @@ def plan(
     for needed, value in {"--minutes": minutes, "--data": data}.items():
         if value is None and (memory_gb is not None or minutes is not None):
             raise UsageError(
-                f"{needed} is missing: what fits depends on text and time; --preset NAME alone needs neither"
+                "{needed} is missing: what fits depends on text and time; --preset NAME alone needs neither",
+                needed=needed,
             )
     if memory_gb is not None and not 0 < memory_gb <= _MOST_GB:
-        raise UsageError(f"--memory-gb takes a number above 0, up to {_MOST_GB:,}")
-    with notes().status(said("reading the text and timing a few small steps …")):
-        from kotha.export.targets import doors
+        raise UsageError("--memory-gb takes a number above 0, up to {most_gb:,}", most_gb=_MOST_GB)
+    with notes().status(said(Message("reading the text and timing a few small steps …"))):
+        from kotha.export.targets import supported_targets
         from kotha.training.plan.gpus import gpu_named
         from kotha.training.plan.render import tell_plan
         from kotha.training.settings import TrainRequest
@@ -67,7 +69,7 @@ def plan(
         named = None if gpu is None else gpu_named(gpu)
         memory = None if memory_gb is None else int(memory_gb * 1e9)
         request = TrainRequest(preset, recipe, minutes, memory, device, named, given)
-        found, text = tell_plan(request, data, doors, timed=time)
+        found, text = tell_plan(request, data, supported_targets, timed=time)
     if html is not None:
         from kotha.storage.atomic import write_page
         from kotha.training.plan.page import plan_page
@@ -89,9 +91,9 @@ def _print(text: Any) -> None:
     for sentence in text.words:
         console.print(said(sentence), markup=False)
     *bars, ends = schedule_lines(text.settings)
-    step, at = said("step"), ends.index("step") + len("step")
+    step, at = said(Message("step")), ends.index("step") + len("step")
     ends = " " * (at - cell_len(step)) + step + ends[at:]
-    console.print("\n".join([said("learning rate:"), *bars, ends]), markup=False)
+    console.print("\n".join([said(Message("learning rate:")), *bars, ends]), markup=False)
     if text.commands:
-        lines = ["", said("to run it:"), *(f"  {line}" for line in text.commands)]
+        lines = ["", said(Message("to run it:")), *(f"  {line}" for line in text.commands)]
         console.print("\n".join(lines), markup=False, soft_wrap=True)

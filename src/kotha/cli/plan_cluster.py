@@ -55,7 +55,7 @@ def plan_on_paper(
         raise UsageError("--nodes, --tokens, --network and --storage are for many GPUs; say how many with --gpus")
     misplaced = next((name for name, value in other.items() if value is not None), None)
     if misplaced is not None:
-        raise UsageError(f"{misplaced} has no place in a plan for many GPUs; leave it out")
+        raise UsageError("{misplaced} has no place in a plan for many GPUs; leave it out", misplaced=misplaced)
     machines = Cluster(
         gpu_named(gpu or _GPU),
         cluster.gpus,
@@ -68,7 +68,9 @@ def plan_on_paper(
     changes = {name: value for name, value in given.items() if name not in ("batch_size", "micro_batch_size")}
     choice = choose_settings(TrainRequest(preset, plain, changes={**changes, "steps": 1}))
     if not isinstance(choice.model, GPTConfig):
-        raise UsageError(f"many GPUs are planned for a gpt, and {preset} is a {choice.model.family}")
+        raise UsageError(
+            "many GPUs are planned for a gpt, and {preset} is a {family}", preset=preset, family=choice.model.family
+        )
     found, tables = tell_cluster(
         None if preset is None else choice.model,
         choice.settings,

@@ -7,6 +7,7 @@ from kotha.cli.flags import Field, InLanguage, Json, OnErrors, Paths, TokenizerN
 from kotha.cli.spoken import said, tell
 from kotha.cli.terminal import print_json, problems_told, progress, results, table
 from kotha.errors import UsageError
+from kotha.i18n.message import Message, Text
 from kotha.storage.status import is_there
 from kotha.text.clean.copies import Duplicates
 from kotha.text.clean.duplicates import DEFAULT_THRESHOLD
@@ -56,24 +57,28 @@ def prepare(
     if as_json:
         print_json(report)
         return
-    splits = ["train", "validation"]
-    counted = ("documents", "tokens", "bytes")
-    rows = [[name, *(f"{getattr(report, f'{split}_{name}'):,}" for split in splits)] for name in counted]
+    rows: list[list[Text]] = [
+        [Message("documents"), f"{report.train_documents:,}", f"{report.validation_documents:,}"],
+        [Message("tokens"), f"{report.train_tokens:,}", f"{report.validation_tokens:,}"],
+        [Message("bytes"), f"{report.train_bytes:,}", f"{report.validation_bytes:,}"],
+    ]
     console = results()
-    console.print(table(str(out), ["", *splits], rows, labels=True))
-    left_out = {
-        "duplicates": report.duplicates,
-        "near-copies of validation documents": report.leaked,
-        "unreadable": report.problems,
-    }
-    told = [f"{count:,} {name}" for name, count in left_out.items() if count]
-    console.print(said("left out: " + (", ".join(told) or "nothing")))
+    console.print(table(str(out), ["", Message("train"), Message("validation")], rows))
+    left_out = (
+        Message("{n:,} duplicates", n=report.duplicates),
+        Message("{n:,} near-copies of validation documents", n=report.leaked),
+        Message("{n:,} unreadable", n=report.problems),
+    )
+    told = [each for each in left_out if each.values["n"]]
+    console.print(said(Message("left out: {what}", what=told or Message("nothing"))))
     if report.cut:
-        tell("one document is most of the text, so its end is held out (in a .txt file blank lines part them)")
+        tell(Message("one document is most of the text, so its end is held out (in a .txt file blank lines part them)"))
     if not report.validation_documents:
         tell(
-            "nothing is held out, so `kotha train` will refuse this folder: give two documents or more (in a "
-            ".txt file blank lines part them), or a file with --validation FILE"
+            Message(
+                "nothing is held out, so `kotha train` will refuse this folder: give two documents or "
+                "more (in a .txt file blank lines part them), or a file with --validation FILE"
+            )
         )
 
 
@@ -82,5 +87,7 @@ def _validation(value: str) -> float | str:
         return float(value)
     except ValueError:
         if not is_remote(value) and not is_there(Path(value)):
-            raise UsageError(f"--validation {value}: neither a share such as 0.05 nor a file that exists") from None
+            raise UsageError(
+                "--validation {value}: neither a share such as 0.05 nor a file that exists", value=value
+            ) from None
         return value

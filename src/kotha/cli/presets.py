@@ -3,6 +3,7 @@
 from kotha.cli.flags import InLanguage, Json
 from kotha.cli.spoken import said
 from kotha.cli.terminal import print_json, results, table
+from kotha.i18n.message import Message
 
 
 def presets(*, language: InLanguage = "en", as_json: Json = False) -> None:
@@ -14,4 +15,5 @@ def presets(*, language: InLanguage = "en", as_json: Json = False) -> None:
         print_json([{**vars(each), "config": each.config.to_dict()} for each in found])
         return
     rows = [[each.name, each.family, f"{each.parameters:,}", said(each.sizes), each.purpose] for each in found]
-    results().print(table("", ["name", "family", "parameters", "sizes", "what for"], rows))
+    header = [Message("name"), Message("family"), Message("parameters"), Message("sizes"), Message("what for")]
+    results().print(table("", header, rows))

@@ -20,7 +20,8 @@ from typing import NamedTuple
 
 from kotha.i18n.catalogue import Messenger, catalogue, translate
 from kotha.i18n.numbers import LANGUAGES, Language
-from kotha.i18n.wording import TIMES, Voice, WrittenNumber, marked, named, pages_said, plain, settled
+from kotha.i18n.wording import TIMES, WrittenNumber, marked, named, plain, settled
+from kotha.report.page import pages_open_in
 from kotha.storage.status import is_file
 
 FOLDER = Path(__file__).parent / "words"
@@ -46,7 +47,6 @@ _ON_AXES = {"k": 1e3, "M": 1e6, "G": 1e9}
 _COUNT = r"[-−+]?\d[\d,.]*(?:e[-+]?\d+)?(?: ?%| [A-Za-z]+)?"
 _AXIS = r"[-−]?\d[\d,.]*(?:e[-+]?\d+)?[%kMG]?"  # as a chart has it
 _ROUNDED = re.compile(r"\d(?:\.\d+)?e\+0[2-5]")  # a number that was rounded, though not too large to be read: 5.1e+02
-_SENTENCE_END = re.compile(r"(?<=[.?]) ")
 _FIGURE = re.compile(r"[-−+]?\d[\d,]*(?:\.\d+)?(?: ?%)?")
 
 
@@ -90,9 +90,8 @@ def speaking(words: Sequence[str]) -> Iterator[None]:
     before = _Speech.language, _Speech.command
     _Speech.language = asked_language(words)
     _Speech.command = next((word for word in words if not word.startswith("-")), "")
-    voice = Voice() if _Speech.language == "en" else Voice(_Speech.language, _said_on_page, _said_in_cell)
     try:
-        with pages_said(voice):
+        with pages_open_in(_Speech.language):
             yield
     finally:
         _Speech.language, _Speech.command = before
@@ -119,32 +118,6 @@ def said(text: "Messenger | str") -> str:
         return translate(text, _Speech.language)
     found = _marked(text, _rooms(_Speech.command))
     return text if found is None else _UNCOUNTED.sub(r"\1", settled(found))
-
-
-def _said_on_page(text: str) -> str:
-    """A heading or a paragraph of a page: sentence by sentence, or else by a form of its own."""
-    parts = [(each, _known_on_page(each)) for each in _SENTENCE_END.split(text)]
-    whole = _known_on_page(text) if len(parts) > 1 and any(found is None for _, found in parts) else None
-    found = whole or " ".join(found or each for each, found in parts)
-    return _UNCOUNTED.sub(r"\1", settled(found))
-
-
-def _said_in_cell(text: str) -> str:
-    """A cell: words in the reader's language, digits as they are."""
-    found = _known_on_page(text)
-    return measured(text) if found is None else _UNCOUNTED.sub(r"\1", plain(found))
-
-
-def _known_on_page(text: str) -> str | None:
-    """The Bangla of a page's sentence, its numbers still marked; a capital or a full stop makes no other one of it."""
-    if not text.strip():
-        return None
-    ending = "।" if text.endswith(".") else ""
-    for said in (text.removesuffix("."), text):
-        for turned in (said, said[:1].swapcase() + said[1:]):
-            if (found := _marked(turned, PAGES)) is not None:
-                return found if found.endswith(("।", "?")) else found + ending
-    return None
 
 
 def tell(text: "Messenger | str") -> None:

@@ -16,10 +16,11 @@ from types import FrameType
 from typing import Any
 
 from kotha.errors import KothaError
+from kotha.i18n.message import Message
 
 INTERRUPTED = 128 + signal.SIGINT
-MESSAGE = "kotha: stopped; nothing half-written was left behind"
-_LEFT = "kotha: stopped; what was being written could not be removed, and goes when the same command is run again"
+STOPPED = Message("stopped; nothing half-written was left behind")
+_LEFT = Message("stopped; what was being written could not be removed, and goes when the same command is run again")
 _SHOW_CURSOR = "\x1b[?25h\r\x1b[K"  # a progress bar hides it
 
 
@@ -52,11 +53,12 @@ def stop(number: int, _: FrameType | None = None) -> None:
     deafen()
     if "multiprocessing.util" in sys.modules:
         _end_workers()
-    if "ray" in sys.modules and "kotha.text.parallel.cluster" in sys.modules:
-        sys.modules["kotha.text.parallel.cluster"].end_at_once()
+    if "ray" in sys.modules and "kotha.text.parallel.ray_cluster" in sys.modules:
+        sys.modules["kotha.text.parallel.ray_cluster"].end_at_once()
     give_up = getattr(sys.modules.get("kotha.storage.atomic"), "give_up", None)
     all_gone = give_up is None or give_up()
-    say_at_once(MESSAGE if all_gone else _LEFT)
+    said = getattr(sys.modules.get("kotha.cli.spoken"), "said", str)  # nothing is imported any more
+    say_at_once(f"kotha: {said(STOPPED if all_gone else _LEFT)}")
     os._exit(128 + number)
 
 

@@ -1,6 +1,7 @@
 """``kotha sweep``: many short trainings in search of better settings, and the command that trains with the best."""
 
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -9,9 +10,9 @@ from kotha.cli.spoken import said
 from kotha.cli.stopping import StoppedError
 from kotha.cli.terminal import print_json, results, table
 from kotha.cli.training_display import TrainingDisplay
+from kotha.i18n.message import Message, Text
 
 if TYPE_CHECKING:
-    from kotha.i18n.message import Text
     from kotha.training.sweep.findings import SweepFindings
 
 
@@ -114,15 +115,16 @@ def _print(found: "SweepFindings", command: str, out: Path) -> None:
     from kotha.training.sweep.findings import mattered_rows, sentences, trial_rows
 
     console = results()
-    header = ["trial", found.unit, "ended", "settings"]
-    tables: list[tuple[str, list[str], list[list[Text]]]] = [
-        (f"{out}: the best trials", header, trial_rows(found)),
-        ("what mattered", ["setting", "searched", "default", "best", "importance"], mattered_rows(found)),
+    header: list[Text] = [Message("trial"), found.unit, Message("ended"), Message("settings")]
+    of = [Message("setting"), Message("searched"), Message("default"), Message("best"), Message("importance")]
+    tables: list[tuple[Text, Sequence[Text], Sequence[Sequence[Text]]]] = [
+        (Message("{out}: the best trials", out=out), header, trial_rows(found)),
+        (Message("what mattered"), of, mattered_rows(found)),
     ]
     for title, names, rows in tables:
         console.print(table(title, names, rows))
     for sentence in sentences(found):
         console.print(said(sentence), markup=False)
     if found.best is not None:
-        lines: list[Any] = ["", said("to train the best again:"), f"  {command}"]
+        lines: list[Any] = ["", said(Message("to train the best again:")), f"  {command}"]
         console.print("\n".join(lines), markup=False, soft_wrap=True)

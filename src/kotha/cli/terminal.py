@@ -130,10 +130,10 @@ def progress() -> Iterator[OnProgress]:
             if stage not in tasks:
                 tasks[stage] = bars.add_task(said(stage), total=total)
                 if not console.is_terminal:
-                    tell(f"{said(stage)} …")
+                    tell(Message("{stage} …", stage=said(stage)))
                     told = now
             elif not console.is_terminal and now - told >= _SECONDS_BETWEEN_LINES and 0 < done < total:
-                tell(f"{said(stage)} … {done / total:.0%}")
+                tell(Message("{stage} … {done:.0%}", stage=said(stage), done=done / total))
                 told = now
             bars.update(tasks[stage], completed=done)
 
@@ -146,7 +146,8 @@ def problems_told() -> Iterator[Callable[[CorpusProblem], None]]:
 
     The newest is held back until another comes: if it stopped the command, the error itself will tell it.
     """
-    count, newest = 0, ""
+    count = 0
+    newest: Text = ""
 
     def tell_newest() -> None:
         if 0 < count <= _TOLD:
@@ -160,4 +161,4 @@ def problems_told() -> Iterator[Callable[[CorpusProblem], None]]:
     yield take
     tell_newest()
     if count > _TOLD:
-        tell(f"… and {count - _TOLD:,} more problems")
+        tell(Message("… and {count:,} more problems", count=count - _TOLD))

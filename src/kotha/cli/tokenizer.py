@@ -9,7 +9,7 @@ from kotha.cli.flags import Field, InLanguage, Json, OnErrors, Paths, TokenizerN
 from kotha.cli.spoken import said, tell
 from kotha.cli.terminal import notes, print_json, problems_told, results
 from kotha.cli.tokenizer_card import card
-from kotha.i18n.wording import counted
+from kotha.i18n.message import Message, Plural
 from kotha.text.tokenizer.tokenizer import FILE_NAME, Tokenizer, check_free
 from kotha.text.tokenizer.trainers import Kind, Level
 
@@ -48,12 +48,21 @@ def train(
 
     how: Any = {"overwrite": overwrite, "field": field, "errors": errors, "split": split, "level": level}
     how |= {"workers": workers, "on": on}
-    with notes().status(said("reading …")) as status, problems_told() as problems:
-        how |= {"on_problem": problems, "on_progress": lambda stage, *_: status.update(said(f"{stage} …"))}
+    with notes().status(said(Message("reading …"))) as status, problems_told() as problems:
+        how |= {
+            "on_problem": problems,
+            "on_progress": lambda stage, *_: status.update(said(Message("{stage} …", stage=stage))),
+        }
         rules = choose_rules(rule, no_rule)
         made = kotha.train_tokenizer(paths, kind=kind, vocab_size=vocab_size, out=out, rules=rules, **how)
     if made.vocab_size < vocab_size:
-        tell(f"the text fills {made.vocab_size:,} of {vocab_size:,} pieces")
+        tell(
+            Message(
+                "the text fills {n:,} of {asked:,} pieces",
+                n=made.vocab_size,
+                asked=vocab_size,
+            )
+        )
     _tell(made, out, as_json)
 
 
@@ -77,8 +86,8 @@ def view(
         return
     console = results()
     console.print("│".join(token.text for token in tokens), markup=False)
-    numbers = " ".join(str(token.id) for token in tokens)
-    console.print(said(f"{counted(len(tokens), 'token')}: {numbers}"))
+    ids = " ".join(str(token.id) for token in tokens)
+    console.print(said(Plural("{n} token: {ids}", "{n:,} tokens: {ids}", n=len(tokens), ids=ids)))
 
 
 @app.command(name="import")
@@ -109,4 +118,13 @@ def _tell(made: Tokenizer, out: Path, as_json: bool) -> None:
         about = {name: getattr(made, name) for name in ("kind", "vocab_size", "fingerprint")}
         print_json({"path": path, **about})
     else:
-        results().print(said(f"{made.kind} tokenizer with {made.vocab_size:,} pieces in {path}"))
+        results().print(
+            said(
+                Message(
+                    "{kind} tokenizer with {vocab_size:,} pieces in {path}",
+                    kind=made.kind,
+                    vocab_size=made.vocab_size,
+                    path=path,
+                )
+            )
+        )

@@ -8,6 +8,7 @@ from kotha.cli.flags import Field, InLanguage, Json, OnErrors, flag, page
 from kotha.cli.spoken import said, tell
 from kotha.cli.terminal import notes, print_json, problems_told, results, table
 from kotha.errors import UsageError
+from kotha.i18n.message import Message
 from kotha.text.corpus.documents import read_documents
 from kotha.text.corpus.problems import Errors
 
@@ -38,9 +39,9 @@ def card(
 
     documents = list(_texts(text, field, errors))
     if not documents:
-        raise UsageError(f"--text {' '.join(text)}: no documents there")
+        raise UsageError("--text {text}: no documents there", text=" ".join(text))
     loaded = {_short(name, tokenizers): import_tokenizer(name) for name in tokenizers}
-    with notes().status(said("measuring …")):
+    with notes().status(said(Message("measuring …"))):
         if caution:
             size = max(tokenizer.vocab_size for tokenizer in loaded.values())
             train_on = _texts(caution_text, field, errors) if caution_text else documents
@@ -49,14 +50,14 @@ def card(
     if html is not None:
         sample = " ".join(documents[0].split()[:60])
         write_page(html, cards_page(cards, loaded, sample, ", ".join(text)))
-        tell(f"page in {html}")
+        tell(Message("page in {path}", path=html))
     if as_json:
         first, *others = cards
         print_json({**vars(first), "compared_with": [vars(other) for other in others]})
         return
     header = [title for _, title in cards_module.COLUMNS]
     rows = [cards_module.cells(entry) for entry in cards]
-    results().print(table(f"on {cards[0].words:,} words", header, rows, cards_module.marks(cards)))
+    results().print(table(Message("on {n:,} words", n=cards[0].words), header, rows, cards_module.marks(cards)))
 
 
 def _texts(paths: tuple[str, ...], field: str, errors: Errors) -> Iterator[str]:

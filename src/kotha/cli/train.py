@@ -12,8 +12,9 @@ from kotha.cli.naming import place
 from kotha.cli.spoken import said, tell
 from kotha.cli.stopping import StoppedError
 from kotha.cli.terminal import print_json, print_table, results, table
-from kotha.cli.training_display import TrainingDisplay, readable
+from kotha.cli.training_display import TrainingDisplay, label, readable
 from kotha.errors import UsageError
+from kotha.i18n.message import Message
 
 Number = Annotated[int | None, flag("Overrides what is chosen.")]
 
@@ -106,7 +107,12 @@ def train(
     _tell(out, summary, as_json)
     if summary["stopped"]:
         go_on = shlex.join(["kotha", "train", str(data), "--out", str(out), "--resume"])
-        raise StoppedError(f"stopped at step {summary['steps']:,} and saved; go on with: {go_on}", alone=ranks.alone)
+        raise StoppedError(
+            "stopped at step {steps:,} and saved; go on with: {go_on}",
+            steps=summary["steps"],
+            go_on=go_on,
+            alone=ranks.alone,
+        )
 
 
 def _tell(out: Path, summary: dict[str, Any], as_json: bool) -> None:
@@ -116,31 +122,34 @@ def _tell(out: Path, summary: dict[str, Any], as_json: bool) -> None:
     unmeasured = summary["stopped"] and summary["best_step"] is None
     shown = _held_out(out, summary) | ({"best_step", "loss_nats"} if unmeasured else set())
     rest = {name: value for name, value in summary.items() if name not in shown and name != "validation"}
-    rest |= {f"validation_{name}": value for name, value in summary.get("validation", {}).items()}
-    rows = [[name.replace("_", " "), readable(name, value)] for name, value in rest.items()]
-    results().print(table(str(out), ["summary", ""], rows, labels=True))
+    rows = [[label(name), readable(name, value)] for name, value in rest.items()]
+    for name, value in summary.get("validation", {}).items():
+        rows.append([Message("validation {what}", what=label(name)), readable(name, value)])
+    results().print(table(str(out), [Message("summary"), ""], rows))
     if unmeasured:
-        results().print(said("It was stopped before it was first measured, so it has no loss and no best step yet."))
-    results().print(said(f"Report: {out / 'report.html'} (open it in a browser)"), markup=False)
+        results().print(
+            said(Message("It was stopped before it was first measured, so it has no loss and no best step yet."))
+        )
+    results().print(said(Message("Report: {path} (open it in a browser)", path=out / "report.html")), markup=False)
 
 
 def _held_out(out: Path, summary: dict[str, Any]) -> set[str]:
     """Show what a run from examples reached on the part that was held out; the names of the figures that this tells."""
     if "bleu" in summary:
-        from kotha.evaluation.translation import translation_score_of
+        from kotha.evaluation.translation import TranslationScore
         from kotha.evaluation.translation_page import translation_table
 
-        translated = translation_score_of(summary)
+        translated = TranslationScore.of_summary(summary)
         print_table(translation_table(translated, str(out)))
         return set(translated.to_dict())
     if "confusion" in summary:
         from kotha.evaluation.classes_page import classes_table
-        from kotha.evaluation.classification import score_of
-        from kotha.finetune.images import PAGE
+        from kotha.evaluation.classification import ClassificationScore
+        from kotha.finetune.classify import PAGE
 
-        told = score_of(summary)
+        told = ClassificationScore.of_summary(summary)
         print_table(classes_table(told, str(out)))
         if told.confusion:
-            tell(f"confusion matrix: {out / PAGE} (open it in a browser)")
+            tell(Message("confusion matrix: {path} (open it in a browser)", path=out / PAGE))
         return set(told.to_dict())
     return set()

@@ -9,8 +9,8 @@ from rich.text import Text
 from kotha.cli.spoken import said, tell
 from kotha.cli.stopping import say_at_once
 from kotha.cli.terminal import notes
-from kotha.i18n.message import Message, ProgressMessage
-from kotha.i18n.wording import size
+from kotha.i18n.message import Message, ProgressMessage, Size
+from kotha.i18n.message import Text as Remark
 
 _SAMPLE_LETTERS = 110
 
@@ -22,7 +22,9 @@ class TrainingDisplay:
         self._speaks = speaks
         self.also: Callable[[dict[str, Any]], None] | None = None  # another listener
         self._console = notes()
-        self._live = Live(Text(said("starting …")), console=self._console, transient=True, refresh_per_second=4)
+        self._live = Live(
+            Text(said(Message("starting …"))), console=self._console, transient=True, refresh_per_second=4
+        )
 
     def __enter__(self) -> "TrainingDisplay":
         if self._speaks and self._console.is_terminal:
@@ -32,10 +34,9 @@ class TrainingDisplay:
     def __exit__(self, *_: object) -> None:
         self._live.stop()
 
-    def say(self, text: "Message | str") -> None:
-        """A remark; a stage tells what goes on, and is gone when that is done."""
-        transient = isinstance(text, ProgressMessage) or (isinstance(text, str) and text.endswith("…"))
-        if self._speaks and self._console.is_terminal and transient:
+    def say(self, text: Remark) -> None:
+        """Show a remark; one about work under way is gone when the next comes."""
+        if self._speaks and self._console.is_terminal and isinstance(text, ProgressMessage):
             self._live.update(Text(said(text)))
         elif self._speaks:
             tell(text)
@@ -52,7 +53,7 @@ class TrainingDisplay:
         if self.also is not None:
             self.also(event)
         if "stopping" in event:
-            line = said(f"saving after this step ({event['stopping']}) …")
+            line = said(Message("saving after this step ({stopping}) …", stopping=event["stopping"]))
             say_at_once(f"kotha: {line}")
         elif "validation" in event:
             self._console.print(evaluation_line(event))
@@ -63,23 +64,57 @@ class TrainingDisplay:
 def evaluation_line(event: dict[str, Any]) -> Text:
     """An evaluation in one line, with what the model writes by now."""
     found = event["validation"]
-    shown = {"bits_per_byte": "bits/byte", "bits_per_character": "bits/character", "loss_nats": "nats"}
-    figures = [f"{found[key]:.4f} {unit}" for key, unit in shown.items() if key in found][:2]
+    shown = {
+        "bits_per_byte": "{value:.4f} bits/byte",
+        "bits_per_character": "{value:.4f} bits/character",
+        "loss_nats": "{value:.4f} nats",
+    }
+    figures = [Message(unit, value=found[key]) for key, unit in shown.items() if key in found][:2]
     shares = [name for name in found if "accuracy" in name or name == "macro_f1"]
-    figures += [f"{name.replace('_', ' ')} {found[name]:.1%}" for name in shares]
-    mean = f" (mean of the last {event['average_of']})" if "average_of" in event else ""
-    line = Text(said(f"step {event['step']:>6,}{mean}  validation {', '.join(figures)}"))
+    figures += [Message("{name} {share:.1%}", name=label(name), share=found[name]) for name in shares]
+    mean = Message(" (mean of the last {n})", n=event["average_of"]) if "average_of" in event else ""
+    line = Text(
+        said(Message("step {step:>6,}{mean}  validation {figures}", step=event["step"], mean=mean, figures=figures))
+    )
     sample = " ".join((event.get("sample") or "").split())
     return line.append(f"  {sample[:_SAMPLE_LETTERS]}", style="dim") if sample else line
 
 
-def readable(name: str, value: Any) -> str:
+# The figures of a summary by their keys, as a person calls them.
+_LABELS = {
+    "accuracy": Message("accuracy"),
+    "best_step": Message("best step"),
+    "bits_per_byte": Message("bits per byte"),
+    "bits_per_character": Message("bits per character"),
+    "device": Message("device"),
+    "loss_nats": Message("loss nats"),
+    "macro_f1": Message("macro f1"),
+    "micro_batch_size": Message("micro batch size"),
+    "peak_memory_bytes": Message("peak memory bytes"),
+    "precision": Message("precision"),
+    "processes": Message("processes"),
+    "seconds": Message("seconds"),
+    "steps": Message("steps"),
+    "stopped": Message("stopped"),
+    "tokens": Message("tokens"),
+    "tokens_per_second": Message("tokens per second"),
+}
+
+
+def label(name: str) -> Remark:
+    """How a person calls a figure of a summary."""
+    return _LABELS.get(name) or name.replace("_", " ")
+
+
+def readable(name: str, value: Any) -> Remark:
     """A figure of a summary for people."""
     if name.endswith("_bytes"):
-        return size(value)
+        return Message("{size}", size=Size(value))
     if isinstance(value, float):
         return f"{value:,.4f}" if value < 1000 else f"{value:,.0f}"
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+    if isinstance(value, bool):
+        return Message("True") if value else Message("False")
+    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def moving_line(event: dict[str, Any], width: int, start: str = "") -> Text:
@@ -95,8 +130,18 @@ def step_line(event: dict[str, Any]) -> str:
     done, steps = event["step"], event["steps"]
     left = (steps - done) * event["tokens"] / max(1, done) / max(1e-9, event["tokens_per_second"])
     minutes, seconds = divmod(round(left), 60)
-    share = "" if event["peak_share"] is None else f"  {event['peak_share']:.0%} of peak"
+    share = "" if event["peak_share"] is None else Message("  {share:.0%} of peak", share=event["peak_share"])
     return said(
-        f"step {done:,}/{steps:,}  loss {event['loss_nats']:.3f}  {event['tokens_per_second']:,.0f} tokens/s"
-        f"{share}  {size(event['memory_bytes'])}  {minutes}:{seconds:02d} left"
+        Message(
+            "step {done:,}/{steps:,}  loss {loss_nats:.3f}  {tokens_per_second:,.0f} "
+            "tokens/s{share}  {size}  {minutes}:{seconds:02d} left",
+            done=done,
+            steps=steps,
+            loss_nats=event["loss_nats"],
+            tokens_per_second=event["tokens_per_second"],
+            share=share,
+            size=Size(event["memory_bytes"]),
+            minutes=minutes,
+            seconds=seconds,
+        )
     )

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from kotha.cli.flags import InLanguage, Json, RunOfOnesOwn, flag, page
 from kotha.errors import UsageError
+from kotha.i18n.message import Message
 
 
 def translate(
@@ -38,7 +39,7 @@ def translate(
         found = lm.translate(text, beams=beams)
         looked = None if alignment is None else lm.alignment(text, beams=beams)
         if looked is not None and alignment is not None:
-            tell(f"page in {looked.save(alignment)}")
+            tell(Message("page in {path}", path=looked.save(alignment)))
         if as_json:
             print_json({"text": found, **({} if looked is None else {"alignment": looked.to_dict()})})
         else:
@@ -61,4 +62,4 @@ def _read(file: Path | None) -> str:
     try:
         return file.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise UsageError(f"{file} is not UTF-8 text") from error
+        raise UsageError("{file} is not UTF-8 text", file=file) from error

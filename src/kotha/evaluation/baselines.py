@@ -15,9 +15,9 @@ import numpy as np
 from kotha.errors import DataError
 from kotha.evaluation.ngram import KneserNey
 from kotha.evaluation.perplexity import figures
+from kotha.i18n.message import Message
 from kotha.i18n.wording import OnProgress
-from kotha.text.frequencies import frequency_nats
-from kotha.text.held_out import HeldOut, Line, tokens_of
+from kotha.text.held_out import HeldOut, Line, frequency_nats, tokens_of
 from kotha.text.shards import Dataset
 
 ORDERS = (3, 5)
@@ -63,8 +63,11 @@ def count_baselines(
     """Count the training split of a data folder, and measure on a text of the same tokenizer."""
     if data.tokenizer.fingerprint != text.tokenizer:
         raise DataError(
-            f"{data.path} was made by tokenizer {data.tokenizer.fingerprint}, and the text by {text.tokenizer}; "
-            "baselines are counted on the tokens of the model: give the data that it was trained on"
+            "{path} was made by tokenizer {fingerprint}, and the text by {tokenizer}; baselines are counted on the "
+            "tokens of the model: give the data that it was trained on",
+            path=data.path,
+            fingerprint=data.tokenizer.fingerprint,
+            tokenizer=text.tokenizer,
         )
     learned = tokens_of(data["train"], max_tokens)
     rows = baselines(learned, text, vocab_size, orders, on_progress)
@@ -79,11 +82,11 @@ def baselines(
     rows = [_row("ln V", math.log(vocab_size), text), _row("unigram", frequency_nats(*counts), text)]
     for done, order in enumerate(orders):
         if on_progress is not None:
-            on_progress("counting", done, len(orders))
+            on_progress(Message("counting"), done, len(orders))
         counted = KneserNey(learned, order, vocab_size, text.end)
         rows.append(_row(f"{order}-gram", float(counted.nats(text.line).mean()), text))
     if on_progress is not None and orders:
-        on_progress("counting", len(orders), len(orders))
+        on_progress(Message("counting"), len(orders), len(orders))
     return rows
 
 

@@ -1,21 +1,26 @@
-"""How well texts are told apart: accuracy, macro-F1, each class by itself, and which are taken for which.
+"""How well texts and images are told apart: accuracy, macro-F1, each class by itself, and which are taken for which.
 
 Beside it what a sceptic would ask for: always the commonest class (majority), and a line through word and letter counts
-(TF-IDF and logistic regression, by scikit-learn: ``pip install kotha[baselines]``), learned from the same examples.
+(TF-IDF and logistic regression, by scikit-learn: ``pip install kotha[baselines]``), learned from the same examples. Of
+images it is the nearest neighbour: what the training image is that is most alike, pixel by pixel (Euclidean distance).
 Macro-F1 is the mean of F1 over all classes that the model knows, so a rare class counts as much as a common one.
 """
 
 import unicodedata
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from kotha.artifacts.model_folder import Bundle
 from kotha.errors import DataError
-from kotha.generation.classes import Classifier
+from kotha.evaluation.measurement import Measurement
+from kotha.generation.classes import Classifier, probabilities, vit_of
 from kotha.i18n.wording import OnProgress, some_of
+from kotha.storage.images import LabelledImages
 from kotha.text.corpus.labelled import LabelledTexts
 
 # A word or letter sequence of a single text says nothing of others.
@@ -39,7 +44,7 @@ class ClassScore:
 
 
 @dataclass(frozen=True)
-class ClassificationScore:
+class ClassificationScore(Measurement):
     """How well texts were told apart."""
 
     accuracy: float
@@ -58,7 +63,14 @@ class ClassificationScore:
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
-        return {**asdict(self), "labels": list(self.labels)}
+        return {**super().to_dict(), "labels": list(self.labels)}
+
+    @classmethod
+    def of_summary(cls, summary: Mapping[str, Any]) -> Self:
+        """The score that a run's summary holds."""
+        classes = tuple(ClassScore(**each) for each in summary["classes"])
+        rows = {name: tuple(map(tuple, summary.get(name, ()))) for name in ("confusion", "mistaken")}
+        return super().of_summary({**summary, **rows, "classes": classes})
 
 
 def score_answers(labels: Sequence[str], true: Sequence[str], said: Sequence[str]) -> ClassificationScore:
@@ -73,7 +85,11 @@ def score_answers(labels: Sequence[str], true: Sequence[str], said: Sequence[str
     true = [label if label in place else _composed(label) for label in true]
     unknown = sorted(set(true) - place.keys())
     if unknown:
-        raise DataError(f"class {unknown[0]!r} is none of the model's: {some_of(labels)}; leave it out, or rename it")
+        raise DataError(
+            "class {unknown!r} is none of the model's: {labels}; leave it out, or rename it",
+            unknown=unknown[0],
+            labels=some_of(labels),
+        )
     if not true:
         raise DataError("there are no examples to measure on; give at least one")
     counts = np.zeros((len(labels), len(labels)), dtype=np.int64)
@@ -106,15 +122,6 @@ def _composed(label: str) -> str:
     return unicodedata.normalize("NFC", label)
 
 
-def score_of(summary: dict[str, Any]) -> ClassificationScore:
-    """A score back from what ``to_dict`` gave, as a run's summary holds it."""
-    classes = tuple(ClassScore(**each) for each in summary["classes"])
-    confusion = tuple(tuple(row) for row in summary["confusion"])
-    figures = {name: summary[name] for name in ("accuracy", "macro_f1", "examples", "baselines", "seen")}
-    mistaken = tuple((is_, said, n) for is_, said, n in summary.get("mistaken", ()))  # an older run names none
-    return ClassificationScore(classes=classes, confusion=confusion, mistaken=mistaken, **figures)
-
-
 def evaluate_classifier(
     bundle: Bundle,
     held_out: LabelledTexts,
@@ -134,13 +141,22 @@ def evaluate_classifier(
 
 def baselines(labels: Sequence[str], learned: LabelledTexts, held_out: LabelledTexts) -> dict[str, dict[str, float]]:
     """What the commonest class reaches, and a line through counts where scikit-learn is installed."""
-    counts = {label: learned.labels.count(label) for label in labels}
-    commonest = max(counts, key=lambda label: counts[label])
-    found = {"majority": _figures(score_answers(labels, held_out.labels, [commonest] * len(held_out)))}
     said = tf_idf_answers(learned, held_out.texts)
-    if said is not None:
-        found["TF-IDF + logistic regression"] = _figures(score_answers(labels, held_out.labels, said))
-    return found
+    others = {} if said is None else {"TF-IDF + logistic regression": said}
+    return _beside(labels, learned.labels, held_out.labels, others)
+
+
+def _beside(
+    labels: Sequence[str], learned: Sequence[str], true: Sequence[str], others: Mapping[str, Sequence[str]]
+) -> dict[str, dict[str, float]]:
+    """Accuracy and macro-F1 of always saying the commonest class, and of what others said."""
+    counts = {label: learned.count(label) for label in labels}
+    commonest = max(counts, key=lambda label: counts[label])
+    scores = {
+        name: score_answers(labels, true, said)
+        for name, said in {"majority": [commonest] * len(true), **others}.items()
+    }
+    return {name: {"accuracy": each.accuracy, "macro_f1": each.macro_f1} for name, each in scores.items()}
 
 
 def tf_idf_answers(learned: LabelledTexts, texts: Sequence[str]) -> list[str] | None:
@@ -159,5 +175,43 @@ def tf_idf_answers(learned: LabelledTexts, texts: Sequence[str]) -> list[str] | 
     return [str(label) for label in line.predict(list(texts))]
 
 
-def _figures(score: ClassificationScore) -> dict[str, float]:
-    return {"accuracy": score.accuracy, "macro_f1": score.macro_f1}
+# -- images ------------------------------------------------------------------------------------------------------------
+
+_AT_ONCE = 256
+
+
+def evaluate_images(
+    bundle: Bundle,
+    held_out: LabelledImages,
+    learned: LabelledImages | None = None,
+    on_progress: OnProgress | None = None,
+) -> ClassificationScore:
+    """Measure a model on labelled images; with what it learned from, beside what others make of that."""
+    model = vit_of(bundle)
+    names = model.config.class_names
+    best = probabilities(model, held_out.images, on_progress).argmax(dim=-1).tolist()
+    score = score_answers(names, held_out.labels, [names[each] for each in best])
+    if learned is None:
+        return score
+    distances, nearest = nearest_neighbours(learned, held_out)
+    others = {"nearest neighbour": [learned.labels[each] for each in nearest]}
+    found = _beside(names, learned.labels, held_out.labels, others)
+    return replace(score, baselines=found, seen=sum(distance == 0 for distance in distances))
+
+
+def nearest_neighbours(learned: LabelledImages, asked: LabelledImages) -> tuple[list[float], list[int]]:
+    """For each image that is asked for, how far the nearest of those that were learned is, and which it is."""
+    known = _flat(learned)
+    distances: list[float] = []
+    places: list[int] = []
+    for start in range(0, len(asked), _AT_ONCE):
+        some = _flat(asked.chosen(range(start, min(start + _AT_ONCE, len(asked)))))
+        squares = some.square().sum(1, keepdim=True) + known.square().sum(1) - 2 * some @ known.T
+        place = squares.argmin(dim=1)
+        distances += (some - known[place]).abs().sum(dim=1).tolist()  # exactly 0 for a copy
+        places += place.tolist()
+    return distances, places
+
+
+def _flat(images: LabelledImages) -> Tensor:
+    return torch.from_numpy(images.images).flatten(1).float()

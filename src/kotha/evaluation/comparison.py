@@ -12,15 +12,17 @@ next, summed over documents, is twice its standard error at least (a paired test
 import math
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from kotha.artifacts.run_folder import RunFolder, figure, mapping, words
 from kotha.errors import KothaError
+from kotha.evaluation.measurement import Measurement
 from kotha.evaluation.perplexity import Nats, TextScore, perplexity
 from kotha.evaluation.seen import Familiarity
 from kotha.evaluation.tables import comparison_table
+from kotha.i18n.message import Message, Text
 from kotha.model.config import config_from_dict
 from kotha.model.parameters import count_parameters
 from kotha.text.shards import Dataset
@@ -64,7 +66,7 @@ class Row:
     seen: Familiarity | None = None  # whether it has learned from the text; None where that cannot be told
 
 
-# What a reason says in English; {names} are those it is about, {count} how many of them there are.
+# What a reason says; {names} are those it is about, {count} how many of them there are.
 _SAID = {
     "tokenizers": "Perplexity is left out: the models read with {count} tokenizers ({names}), and perplexity is per "
     "token. Who cuts a word in two makes two easier guesses of it. Bits per byte and per character are of the text, "
@@ -78,7 +80,7 @@ _SAID = {
     "learned": "No best one is named: {names} learned from this text, or from a part of it.",
     "untold": "No best one is named: whether {names} learned from this text cannot be told.",
     "few": "No best one is named: {count} documents are too few to tell a difference from chance.",
-    "chance": "No best one is named: {names} differ by no more than chance.",
+    "chance": "No best one is named: {first} and {second} differ by no more than chance.",
 }
 
 
@@ -90,28 +92,27 @@ class Reason:
     names: tuple[str, ...] = ()
     count: int = 0
 
-    def __str__(self) -> str:
-        joined = " and ".join(self.names) if self.kind == "chance" else ", ".join(self.names)
-        return _SAID[self.kind].format(names=joined, count=self.count)
+    @property
+    def message(self) -> Message:
+        """The reason in words."""
+        if self.kind == "chance":
+            return Message(_SAID[self.kind], first=self.names[0], second=self.names[1])
+        return Message(_SAID[self.kind], names=self.names, count=self.count)
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Measurement):
     """The table, and what must be said about it."""
 
     rows: list[Row]
-    remarks: list[str]
+    remarks: list[Text]
     best: str | None = None  # the model that foretells the text best; None where nobody should say so
-    undecided: str = ""  # why no best one is named
+    undecided: Text = ""  # why no best one is named
     text: str | None = None  # what all were measured on; None where each has the figures of its own training
     reasons: tuple[Reason, ...] = ()  # remarks, and why it is undecided, by their kinds
 
-    def to_dict(self) -> dict[str, Any]:
-        """All of it, ready for JSON."""
-        return asdict(self)
-
     def _repr_html_(self) -> str:
-        return comparison_table(self).framed()
+        return comparison_table(self).html()
 
 
 def reached(run: Path) -> dict[str, Any]:
@@ -165,12 +166,12 @@ def compare(rows: Sequence[Row], nats: Sequence[Nats] | None = None, text: str |
         reasons.append(Reason("tasks", tuple(tasks)))
     if reasons:
         rows = [replace(row, perplexity=None) for row in rows]
-    remarks = [str(reason) for reason in reasons]
+    remarks: list[Text] = [reason.message for reason in reasons]
     if len(rows) < 2:
         return Comparison(list(rows), remarks, text=text, reasons=tuple(reasons))
     best = _best(rows, nats)
     if isinstance(best, Reason):
-        return Comparison(list(rows), remarks, None, str(best), text, (*reasons, best))
+        return Comparison(list(rows), remarks, None, best.message, text, (*reasons, best))
     return Comparison(list(rows), remarks, best, "", text, tuple(reasons))
 
 

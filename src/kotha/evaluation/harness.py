@@ -48,7 +48,11 @@ class Answers:
         ids = [self.end, *self.tokenizer.encode(context + continuation)]
         n_asked = max(1, len(ids) - 1 - before)
         if n_asked > self.context:
-            raise UsageError(f"a continuation of {n_asked:,} tokens does not fit the model's context of {self.context}")
+            raise UsageError(
+                "a continuation of {n_asked:,} tokens does not fit the model's context of {context}",
+                n_asked=n_asked,
+                context=self.context,
+            )
         seen = torch.tensor([ids[-self.context - 1 :]], device=self.model.tokens.weight.device)
         with torch.no_grad():
             logits = self.model(seen[:, :-1])[0, -n_asked:].float()  # (n, V)
@@ -110,11 +114,11 @@ def run_task(model: GPT, tokenizer: Tokenizer, file: str | Path, limit: int | No
 
 def _task_name(path: Path) -> str:
     if not is_file(path):
-        raise UsageError(f"there is no task file {path}")
+        raise UsageError("there is no task file {path}", path=path)
     lines = path.read_text(encoding="utf-8").splitlines()
     named = next((line for line in lines if line.startswith("task:")), None)
     if named is None:
-        raise UsageError(f"{path} names no task; a line such as `task: my_task` is needed")
+        raise UsageError("{path} names no task; a line such as `task: my_task` is needed", path=path)
     return named.removeprefix("task:").split("#")[0].strip(" '\"")
 
 

@@ -8,16 +8,18 @@ marks that it does not know: it goes on with the question as a text, and its fir
 
 import math
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, fields
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
 
 from kotha.artifacts.model_folder import Bundle
 from kotha.errors import DataError, UsageError
+from kotha.evaluation.measurement import Measurement
 from kotha.generation.answers import Request
 from kotha.generation.conversation import was_taught
 from kotha.generation.engine import Engine
 from kotha.generation.settings import SamplingSettings
+from kotha.i18n.message import Message, Text
 from kotha.i18n.wording import OnProgress
 from kotha.model.gpt import GPT
 from kotha.report.table import Table
@@ -43,7 +45,7 @@ class Replied:
 
 
 @dataclass(frozen=True)
-class InstructionScore:
+class InstructionScore(Measurement):
     """How many questions were answered right."""
 
     right: float  # share of exact matches
@@ -55,15 +57,10 @@ class InstructionScore:
     baselines: dict[str, float] = field(default_factory=dict)  # by name: share of exact matches
     replies: tuple[Replied, ...] = ()
 
-    def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
-        return asdict(self)
-
-
-def score_in(summary: dict[str, Any]) -> InstructionScore:
-    """A score back from what ``to_dict`` gave, as a run's summary holds it."""
-    values = {each.name: summary[each.name] for each in fields(InstructionScore)}
-    return InstructionScore(**{**values, "replies": tuple(Replied(**each) for each in values["replies"])})
+    @classmethod
+    def of_summary(cls, summary: Mapping[str, Any]) -> Self:
+        """The score that a run's summary holds."""
+        return super().of_summary({**summary, "replies": tuple(Replied(**each) for each in summary["replies"])})
 
 
 def evaluate_instructions(
@@ -74,7 +71,7 @@ def evaluate_instructions(
 ) -> InstructionScore:
     """Ask a GPT the last question of each conversation; beside it, where known, the commonest answer it learned."""
     if not isinstance(bundle.model, GPT) or bundle.tokenizer is None:
-        raise UsageError(f"a {bundle.config.family} model does not answer; ask a gpt with a tokenizer")
+        raise UsageError("a {family} model does not answer; ask a gpt with a tokenizer", family=bundle.config.family)
     if not len(held_out):
         raise DataError("there are no questions to measure on; give at least one")
     tokenizer, wanted = bundle.tokenizer, [turns[-1].text for turns in held_out.turns]
@@ -90,7 +87,7 @@ def evaluate_instructions(
         results = engine.generate([Request(prompt=prompt, tokens=room, settings=greedy) for prompt in prompts])
         said += [each.text.strip() if template is not None else _first_sentence(each.text) for each in results]
         if on_progress is not None:
-            on_progress("asking", len(said), len(held_out))
+            on_progress(Message("asking"), len(said), len(held_out))
     return score_replies([turns[-2].text for turns in held_out.turns], wanted, said, template is not None, learned)
 
 
@@ -133,16 +130,19 @@ def wilson_interval(share: float, count: int) -> tuple[float, float]:
 
 def instructions_table(score: InstructionScore, name: str, before: float | None = None) -> Table:
     """The share that was right, what it is compared with (``before`` it was taught, too), and the first replies."""
-    asked = "asked in turns" if score.taught else "never taught to converse: its first sentence counts"
-    interval = f"{score.right:.1%} ({score.low:.1%} to {score.high:.1%})"
-    rows = [["answered right", interval], ["words in common (F1)", f"{score.word_f1:.3f}"]]
-    rows += [] if before is None else [["before it was taught", f"{before:.1%}"]]
-    rows += [[f"beside it: {other}", f"{share:.1%}"] for other, share in score.baselines.items()]
-    rows += [["questions", f"{score.examples:,}; {asked}"]]
+    never = Message("never taught to converse: its first sentence counts")
+    asked = Message("asked in turns") if score.taught else never
+    interval = Message("{share:.1%} ({low:.1%} to {high:.1%})", share=score.right, low=score.low, high=score.high)
+    rows: list[list[Text]] = [[Message("answered right"), interval]]
+    rows.append([Message("words in common (F1)"), f"{score.word_f1:.3f}"])
+    rows += [] if before is None else [[Message("before it was taught"), f"{before:.1%}"]]
+    for other, share in score.baselines.items():
+        rows.append([Message("beside it: {other}", other=Message(other)), f"{share:.1%}"])
+    rows.append([Message("questions"), Message("{n:,}; {how}", n=score.examples, how=asked)])
     for reply in score.replies[:_SHOWN]:
-        verdict = "right" if reply.right else f"wanted {reply.wanted}"
-        rows.append([reply.question.split("\n")[-1], f"{reply.said} ({verdict})"])
-    return Table(name, ["", ""], rows, labels=[0, 1])
+        verdict = Message("right") if reply.right else Message("wanted {answer}", answer=reply.wanted)
+        rows.append([reply.question.split("\n")[-1], Message("{said} ({verdict})", said=reply.said, verdict=verdict)])
+    return Table(name, ["", ""], rows)
 
 
 def _prompt(turns: Dialogue, engine: Engine, template: ChatTemplate | None) -> str | tuple[int, ...]:

@@ -10,8 +10,7 @@ learned from. Beside the pairs: a coin, and whether A and B have more pieces in 
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -19,6 +18,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from kotha.errors import DataError
+from kotha.evaluation.measurement import Measurement
+from kotha.i18n.message import Message, Text
 from kotha.i18n.wording import OnProgress
 from kotha.model.bert import BERT
 from kotha.model.evaluating import evaluating
@@ -36,7 +37,7 @@ _ROLES = ("cls", "sep", "mask", "pad")
 
 
 @dataclass(frozen=True)
-class MaskedScore:
+class MaskedScore(Measurement):
     """What was guessed right of hidden words, and of pairs."""
 
     words_accuracy: float
@@ -48,10 +49,6 @@ class MaskedScore:
     documents: int
     text: str
     baselines: dict[str, float] = field(default_factory=dict)  # by name: share that was right
-
-    def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
-        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -93,7 +90,9 @@ def evaluate_masked(
     ordinary[sorted(set(tokenizer.special.values()))] = False
     windows = list(_windows(held_out, model.config.context_length - _MARKS))
     if not windows:
-        raise DataError(f"{held_out.name}: no document has {_SHORTEST} tokens or more; give more text")
+        raise DataError(
+            "{name}: no document has {shortest} tokens or more; give more text", name=held_out.name, shortest=_SHORTEST
+        )
     pairs = _pairs(windows)
     sums, asked = _Sums(), list[tuple[int, int]]()  # of each hidden word: what stood before it, and itself
     with evaluating(model), torch.inference_mode():
@@ -102,7 +101,7 @@ def evaluate_masked(
             asked += _guess_words(model, some, marks, ordinary, sums)
             _judge_pairs(model, pairs[start : start + _ROWS], marks, sums)
             if on_progress is not None:
-                on_progress("windows", min(start + _ROWS, len(windows)), len(windows))
+                on_progress(Message("windows"), min(start + _ROWS, len(windows)), len(windows))
     beside = {} if learned is None else _by_counting(learned, asked, ordinary)
     if pairs:
         beside |= {"pairs: a coin": 0.5, "pairs: pieces in common": _by_common_pieces(pairs)}
@@ -121,16 +120,19 @@ def evaluate_masked(
 
 def masked_table(score: MaskedScore, name: str) -> Table:
     """Hidden words and pairs, and what they are compared with."""
-    rows = [
-        ["hidden words guessed right", f"{score.words_accuracy:.1%}"],
-        ["… among the five likeliest", f"{score.words_top5:.1%}"],
-        ["loss, nats a word", f"{score.words_nats:.3f}"],
+    rows: list[list[Text]] = [
+        [Message("hidden words guessed right"), f"{score.words_accuracy:.1%}"],
+        [Message("… among the five likeliest"), f"{score.words_top5:.1%}"],
+        [Message("loss, nats a word"), f"{score.words_nats:.3f}"],
     ]
     if score.pairs_accuracy is not None:
-        rows.append(["pairs judged right", f"{score.pairs_accuracy:.1%}"])
-    rows += [[f"beside it: {other}", f"{share:.1%}"] for other, share in score.baselines.items()]
-    rows.append(["hidden words, pairs, documents", f"{score.words:,}, {score.pairs:,}, {score.documents:,}"])
-    return Table(name, ["", ""], rows, labels=[0])
+        rows.append([Message("pairs judged right"), f"{score.pairs_accuracy:.1%}"])
+    rows += [
+        [Message("beside it: {other}", other=Message(other)), f"{share:.1%}"]
+        for other, share in score.baselines.items()
+    ]
+    rows.append([Message("hidden words, pairs, documents"), f"{score.words:,}, {score.pairs:,}, {score.documents:,}"])
+    return Table(name, ["", ""], rows)
 
 
 # -- what is asked ----------------------------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kotha.errors import UsageError
+from kotha.i18n.message import Option
 from kotha.text.held_out import Line
 
 Amounts = NDArray[np.float64]
@@ -66,7 +67,11 @@ class KneserNey:
         self, line: Line, order: int, vocab_size: int, end: int, discounts: Sequence[Discounts] | None = None
     ) -> None:
         if not 1 <= order <= MAX_ORDER:
-            raise UsageError(f"order={order} is not between 1 and {MAX_ORDER}; 3 and 5 are usual")
+            raise UsageError(
+                "{order} is not between 1 and {max_order}; 3 and 5 are usual",
+                order=Option("order", order),
+                max_order=MAX_ORDER,
+            )
         if not len(line):
             raise UsageError("there is nothing to count: the text has no tokens")
         assert 0 <= end < vocab_size, f"end={end} in a vocabulary of {vocab_size}"

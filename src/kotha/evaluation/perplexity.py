@@ -14,7 +14,7 @@ byte and per character spread the same nats over the text itself.
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +24,9 @@ from numpy.typing import NDArray
 from torch.nn.utils.rnn import pad_sequence
 
 from kotha.errors import UsageError
+from kotha.evaluation.measurement import Measurement
 from kotha.evaluation.tables import score_table
+from kotha.i18n.message import Message
 from kotha.i18n.wording import OnProgress
 from kotha.model.evaluating import evaluating
 from kotha.model.gpt import GPT
@@ -44,7 +46,7 @@ _SORTED = 128
 
 
 @dataclass(frozen=True)
-class TextScore:
+class TextScore(Measurement):
     """How well a model foretells a text, and how that was measured."""
 
     loss_nats: float  # mean over all tokens, each document's end included
@@ -63,12 +65,8 @@ class TextScore:
     seen: "Familiarity | None" = None  # whether the model has learned from it; None where that cannot be told
     baselines: "Baselines | None" = None  # what counting reaches on the same text, where that was asked for
 
-    def to_dict(self) -> dict[str, Any]:
-        """All of it, ready for JSON."""
-        return asdict(self)
-
     def _repr_html_(self) -> str:
-        return score_table(self).framed()
+        return score_table(self).html()
 
 
 @dataclass(frozen=True)
@@ -99,12 +97,12 @@ def document_nats(model: GPT, text: HeldOut, context: int, stride: int, on_progr
     sequences = (np.concatenate([[text.end], document]) for document in text)
     found, done = np.zeros(text.documents), 0
     if on_progress is not None:
-        on_progress("measuring", 0, len(text.line))
+        on_progress(Message("measuring"), 0, len(text.line))
     for place, nats in enumerate(token_nats(model, sequences, context, stride)):
         found[place] = nats.sum()
         done += len(nats)
         if on_progress is not None:
-            on_progress("measuring", done, len(text.line))
+            on_progress(Message("measuring"), done, len(text.line))
     return found
 
 
@@ -143,14 +141,22 @@ def perplexity(loss_nats: float) -> float:
 def check_windows(model: GPT, context_length: int | None, stride: int | None) -> tuple[int, int]:
     """Context and stride to measure with: as asked for, where the model can."""
     if not isinstance(model, GPT):
-        raise UsageError(f"a {type(model).__name__} does not foretell the next token; only a GPT is measured this way")
+        raise UsageError(
+            "a {name} does not foretell the next token; only a GPT is measured this way", name=type(model).__name__
+        )
     longest = model.config.context_length
     context = longest if context_length is None else context_length
     if not 1 <= context <= longest:
-        raise UsageError(f"a context of {context} is not between 1 and the model's {longest}")
+        raise UsageError(
+            "a context of {context} is not between 1 and the model's {longest}", context=context, longest=longest
+        )
     stride = max(1, context // 2) if stride is None else stride
     if not 1 <= stride <= context:
-        raise UsageError(f"a stride of {stride} is not between 1 and the context, {context}; half of it is usual")
+        raise UsageError(
+            "a stride of {stride} is not between 1 and the context, {context}; half of it is usual",
+            stride=stride,
+            context=context,
+        )
     return context, stride
 
 

@@ -9,17 +9,18 @@ question itself: in a changed passage the wanted answer would no longer stand.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from kotha.artifacts.model_folder import Bundle
 from kotha.errors import UsageError, nearest
 from kotha.evaluation.classification import evaluate_classifier
 from kotha.evaluation.instructions import evaluate_instructions
+from kotha.evaluation.measurement import Measurement
 from kotha.evaluation.perplexity import evaluate_text
 from kotha.evaluation.translation import evaluate_pairs
+from kotha.i18n.message import Message, Text
 from kotha.i18n.wording import OnProgress
 from kotha.model.classifier import TextClassifier
 from kotha.model.gpt import GPT
@@ -54,26 +55,22 @@ class Fall:
 
 
 @dataclass(frozen=True)
-class Robustness:
+class Robustness(Measurement):
     """A figure on the text as it is, and what becomes of it."""
 
-    figure: str
+    figure: Text
     more_is_better: bool
     before: float
     falls: tuple[Fall, ...]
     share: float  # of words, where a kind goes word by word
     seed: int
 
-    def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
-        return asdict(self)
-
 
 @dataclass(frozen=True)
 class _Material:
     """A text, and how a model is measured on it once its words are changed."""
 
-    figure: str
+    figure: Text
     more_is_better: bool
     texts: tuple[str, ...]  # what is changed
     measure: Measure
@@ -95,16 +92,23 @@ def evaluate_perturbed(
     ``pair`` names the fields of translations; left out, they are guessed.
     """
     if not kinds:
-        raise UsageError(f"how shall the text be changed? name one or several of {', '.join(PERTURBATIONS)}, or a file")
+        raise UsageError(
+            "how shall the text be changed? name one or several of {perturbations}, or a file",
+            perturbations=list(PERTURBATIONS),
+        )
     for kind in kinds:
         if kind not in PERTURBATIONS and not is_there(Path(kind)):
-            raise UsageError(f"there is no perturbation {kind!r}, and no such file{nearest(kind, PERTURBATIONS)}")
+            raise UsageError(
+                "there is no perturbation {kind!r}, and no such file{nearest}",
+                kind=kind,
+                nearest=nearest(kind, PERTURBATIONS),
+            )
     given = _material(bundle, path, pair, errors)
     before = given.measure(lambda text: text)
     falls = []
     for place, kind in enumerate(kinds):
         if on_progress is not None:
-            on_progress("measuring", place + 1, 1 + len(kinds))
+            on_progress(Message("measuring"), place + 1, 1 + len(kinds))
         if kind in PERTURBATIONS:
             change = partial(perturb, kind=kind, share=share, seed=seed)
             after, read = given.measure(change), tuple(map(change, given.texts))
@@ -118,14 +122,21 @@ def evaluate_perturbed(
 
 def robustness_table(found: Robustness, name: str) -> Table:
     """The figure as it is, and as each kind leaves it."""
-    rows = [["as it is", f"{found.before:.4f}", "", "", ""]]
+    rows: list[list[Text]] = [[Message("as it is"), f"{found.before:.4f}", "", "", ""]]
     for fall in found.falls:
-        words = "another text" if fall.changed_words is None else f"{fall.changed_words:.0%}"
+        words: Text = Message("another text") if fall.changed_words is None else f"{fall.changed_words:.0%}"
         change = "—" if math.isnan(fall.change) else f"{fall.change:+.1%}"
-        rows.append([fall.kind, f"{fall.after:.4f}", change, words, " ".join(fall.example.split())])
-    better = "more is better" if found.more_is_better else "less is better"
-    remark = f"{found.figure}: {better}; where a kind goes word by word, {found.share:.0%} of them, seed {found.seed}"
-    return Table(name, ["written", found.figure, "change", "words changed", "begins"], rows, [remark], labels=[0, 3])
+        kind = Message(fall.kind) if fall.kind in PERTURBATIONS else fall.kind
+        rows.append([kind, f"{fall.after:.4f}", change, words, " ".join(fall.example.split())])
+    remark = Message(
+        "{figure}: {better}; where a kind goes word by word, {share:.0%} of them, seed {seed}",
+        figure=found.figure,
+        better=Message("more is better") if found.more_is_better else Message("less is better"),
+        share=found.share,
+        seed=found.seed,
+    )
+    header = [Message("written"), found.figure, Message("change"), Message("words changed"), Message("begins")]
+    return Table(name, header, rows, [remark])
 
 
 def _material(bundle: Bundle, path: Path, pair: tuple[str | None, str | None], errors: Errors) -> _Material:
@@ -136,7 +147,8 @@ def _material(bundle: Bundle, path: Path, pair: tuple[str | None, str | None], e
     if isinstance(bundle.model, GPT) and bundle.tokenizer is not None:
         return _questions(bundle, path, errors) if holds_dialogues(path) else _documents(bundle, path, errors)
     raise UsageError(
-        f"a {bundle.config.family} model is not measured on changed texts; a gpt, a classifier and a seq2seq are"
+        "a {family} model is not measured on changed texts; a gpt, a classifier and a seq2seq are",
+        family=bundle.config.family,
     )
 
 
@@ -151,7 +163,7 @@ def _documents(bundle: Bundle, path: Path, errors: Errors) -> _Material:
         score = evaluate_text(model, from_texts(map(change, texts), tokenizer, str(path)))
         return score.loss_nats * score.tokens / math.log(2) / words
 
-    return _Material("bits per word", False, texts, measure)
+    return _Material(Message("bits per word"), False, texts, measure)
 
 
 def _questions(bundle: Bundle, path: Path, errors: Errors) -> _Material:
@@ -162,7 +174,7 @@ def _questions(bundle: Bundle, path: Path, errors: Errors) -> _Material:
         turned = tuple(_with_question(turns, change) for turns in asked.turns)
         return evaluate_instructions(bundle, replace(asked, turns=turned)).right
 
-    return _Material("answered right", True, texts, measure)
+    return _Material(Message("answered right"), True, texts, measure)
 
 
 def _with_question(turns: Dialogue, change: Change) -> Dialogue:

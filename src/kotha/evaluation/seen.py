@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kotha.artifacts.run_folder import find_all_data, run_config
+from kotha.i18n.message import Message, Text
 from kotha.text.held_out import HeldOut, Line
 from kotha.text.shards import Dataset, Split
 
@@ -38,7 +39,7 @@ class Familiarity:
     documents: int
     trained: int  # documents that it was trained on
     held_out: int  # others that its data folder held out: not learned from, but its best step was chosen by them
-    verdict: str  # the same in words
+    verdict: Text  # the same in words
 
 
 def look_up(text: HeldOut, run: Path | None) -> Familiarity | None:
@@ -54,14 +55,16 @@ def look_up(text: HeldOut, run: Path | None) -> Familiarity | None:
     return Familiarity(*counts, _verdict(*counts))
 
 
-def _verdict(documents: int, trained: int, held_out: int) -> str:
+def _verdict(documents: int, trained: int, held_out: int) -> Message:
     if trained == documents:
-        return "seen in training"
+        return Message("seen in training")
     if trained:
-        return f"{max(0.01, trained / documents):.0%} seen in training"
+        return Message("{share:.0%} seen in training", share=max(0.01, trained / documents))
     if held_out == documents:
-        return "held out"
-    return f"{max(0.01, held_out / documents):.0%} held out, the rest new" if held_out else "new"
+        return Message("held out")
+    if held_out:
+        return Message("{share:.0%} held out, the rest new", share=max(0.01, held_out / documents))
+    return Message("new")
 
 
 def _found(text: HeldOut, split: Split) -> NDArray[np.bool_]:

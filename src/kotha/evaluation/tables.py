@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from kotha.i18n.wording import counted
+from kotha.i18n.message import Message, Plural, Text
 from kotha.report.table import Table
 
 if TYPE_CHECKING:
@@ -10,50 +10,78 @@ if TYPE_CHECKING:
     from kotha.evaluation.comparison import Comparison
     from kotha.evaluation.perplexity import TextScore
 
-_FIGURES = {"bits_per_byte": "bits per byte", "bits_per_character": "bits per character", "perplexity": "perplexity"}
-_ABOUT = ["run", "model", "parameters", "tokenizer", "steps", "tokens", "best step"]
+_FIGURES = {
+    "bits_per_byte": Message("bits per byte"),
+    "bits_per_character": Message("bits per character"),
+    "perplexity": Message("perplexity"),
+}
+_ABOUT = [
+    *(Message("run"), Message("model"), Message("parameters"), Message("tokenizer"), Message("steps")),
+    *(Message("tokens"), Message("best step")),
+]
+
+_ANSWERS = ("New", "Held out", "Seen in training", "That cannot be told")
 
 
 def score_table(score: "TextScore", name: str = "model") -> Table:
     """A model's score on a text, what counting reaches on it, and how both were measured."""
     beside = score.baselines
     cells = [[name, *_figures(score)], *([row.name, *_figures(row)] for row in (beside.rows if beside else ()))]
-    verdict = "that cannot be told" if score.seen is None else score.seen.verdict
-    remarks = [
-        f"{counted(score.tokens, 'token')} of {counted(score.documents, 'document')} ({score.bytes:,} bytes, "
-        f"{score.characters:,} characters); context {score.context}, stride {score.stride}; "
-        f"tokenizer {score.tokenizer}",
-        f"Has this model learned from the text? {verdict[0].upper()}{verdict[1:]}.",
+    verdict: Text = Message("that cannot be told") if score.seen is None else score.seen.verdict
+    remarks: list[Text] = [
+        Message(
+            "{tokens} of {documents} ({bytes:,} bytes, {characters:,} characters); context {context}, stride {stride}; "
+            "tokenizer {tokenizer}",
+            tokens=Plural("{n} token", "{n:,} tokens", n=score.tokens),
+            documents=Plural("{n} document", "{n:,} documents", n=score.documents),
+            bytes=score.bytes,
+            characters=score.characters,
+            context=score.context,
+            stride=score.stride,
+            tokenizer=score.tokenizer,
+        ),
+        Message("Has this model learned from the text? {answer}.", answer=_as_answer(verdict)),
     ]
     if score.unknown:
         remarks.append(
-            f"{score.unknown:,} tokens are unknown to the tokenizer: what they hide was not measured, so bits per "
-            "byte and per character are too low"
+            Message(
+                "{n:,} tokens are unknown to the tokenizer: what they hide was not measured, so bits per byte and per "
+                "character are too low",
+                n=score.unknown,
+            )
         )
     if beside is not None and beside.counted_tokens < beside.all_tokens:
-        remarks.append(f"n-grams counted in the first {beside.counted_tokens:,} of {beside.all_tokens:,} tokens")
-    header = ["", "nats per token", "perplexity", "bits per byte", "bits per character"]
+        some, of_all = beside.counted_tokens, beside.all_tokens
+        remarks.append(Message("n-grams counted in the first {n:,} of {all:,} tokens", n=some, all=of_all))
+    header: list[Text] = ["", Message("nats per token"), _FIGURES["perplexity"], *list(_FIGURES.values())[:2]]
     return Table(score.text, header, cells, remarks)
 
 
 def comparison_table(found: "Comparison") -> Table:
     """Models side by side; the figures of the best are marked where a best one may be named."""
     shown = [key for key in _FIGURES if any(getattr(row, key) is not None for row in found.rows)]
-    cells: list[list[str]] = []
+    cells: list[list[Text]] = []
     marks = {}
     for row in found.rows:
         learned = [_count(value) for value in (row.steps, row.tokens, row.best_step)]
-        was = [] if found.text is None else ["not known" if row.seen is None else row.seen.verdict]
+        was = [] if found.text is None else [Message("not known") if row.seen is None else row.seen.verdict]
         about = [row.name, row.model, _count(row.parameters), (row.tokenizer or "—")[:8], *learned, *was]
         if row.name == found.best:
             marks = {(len(cells), column): "best" for column in range(len(about), len(about) + len(shown))}
         cells.append([*about, *(_figure(getattr(row, key)) for key in shown)])
-    remarks = [*found.remarks, *filter(None, [found.undecided])]
-    measured = "by what each training measured" if found.text is None else f"on {found.text}"
-    header = [*_ABOUT, *([] if found.text is None else ["this text"]), *(_FIGURES[key] for key in shown)]
-    beside = " side by side" if len(found.rows) > 1 else ""
-    title = f"{counted(len(found.rows), 'model')}{beside}, {measured}"
-    return Table(title, header, cells, remarks, marks, [] if found.text is None else [len(_ABOUT)])
+    remarks = [*found.remarks, *([found.undecided] if found.undecided else [])]
+    header = [*_ABOUT, *([] if found.text is None else [Message("this text")]), *(_FIGURES[key] for key in shown)]
+    one, many = "{n} model, by what each training measured", "{n} models side by side, by what each training measured"
+    title = Plural(one, many, n=len(found.rows))
+    if found.text is not None:
+        title = Plural("{n} model, on {text}", "{n} models side by side, on {text}", n=len(found.rows), text=found.text)
+    return Table(title, header, cells, remarks, marks)
+
+
+def _as_answer(verdict: Text) -> Text:
+    """A verdict as it begins a sentence."""
+    template = verdict if isinstance(verdict, str) else verdict.template
+    return next((Message(each) for each in _ANSWERS if each.lower() == template.lower()), verdict)
 
 
 def _figures(row: "TextScore | Baseline") -> list[str]:

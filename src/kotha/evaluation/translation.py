@@ -11,16 +11,16 @@ source that he has read with the most and the rarest words in common (nearest ne
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
-from typing import Any
 
 import numpy as np
 
 from kotha.artifacts.model_folder import Bundle
 from kotha.errors import DataError, KothaError
-from kotha.generation.translating import translate
+from kotha.evaluation.measurement import Measurement
+from kotha.generation.beam import translate
 from kotha.i18n.wording import OnProgress
 from kotha.model.seq2seq import Seq2Seq
 from kotha.text.corpus.pairs import TextPairs
@@ -30,8 +30,10 @@ _WORDS = 2
 
 
 @dataclass(frozen=True)
-class TranslationScore:
+class TranslationScore(Measurement):
     """Two figures from 0 to 100, each with what must agree before it is compared."""
+
+    left_out = ("translations",)
 
     bleu: float
     bleu_signature: str
@@ -42,18 +44,6 @@ class TranslationScore:
     fields: tuple[str, str] | None = None  # those of source and target, where they came out of a table
     seen: int | None = None  # pairs of which the model has learned the source or the target, where that is known
     baselines: dict[str, dict[str, float]] = field(default_factory=dict)  # by name: bleu, chrf
-
-    def to_dict(self) -> dict[str, Any]:
-        """The figures and how they were measured, without the texts."""
-        found = asdict(self)
-        del found["translations"]
-        return found
-
-
-def translation_score_of(summary: Mapping[str, Any]) -> TranslationScore:
-    """A score back from what ``to_dict`` gave, as a run's summary holds it."""
-    names = (each.name for each in fields(TranslationScore) if each.name != "translations")
-    return TranslationScore(**{name: summary[name] for name in names if name in summary})
 
 
 def can_score() -> bool:
@@ -73,7 +63,9 @@ def score_translations(translations: Sequence[str], *references: Sequence[str]) 
     for each in references:
         if len(each) != len(translations):
             raise DataError(
-                f"{len(translations):,} translations and {len(each):,} references; give a reference to each"
+                "{n:,} translations and {n_references:,} references; give a reference to each",
+                n=len(translations),
+                n_references=len(each),
             )
     bleu, chrf = BLEU(), CHRF(word_order=_WORDS)
     given = [list(each) for each in references]

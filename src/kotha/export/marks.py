@@ -1,8 +1,7 @@
 """The marks that a model's texts stood between in training, for a tokenizer that puts them there by itself."""
 
 from kotha.model.config import BERTConfig, ClassifierConfig, GPTConfig, ModelConfig
-from kotha.text.tokenizer.ending import start_of_document
-from kotha.text.tokenizer.framing import framed
+from kotha.text.tokenizer.prompt import framed, start_of_document
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 

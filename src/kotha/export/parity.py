@@ -19,10 +19,12 @@ from torch import Tensor
 
 from kotha.artifacts.model_folder import Bundle
 from kotha.errors import DataError
-from kotha.report.page import Page, framed
+from kotha.export.obstacles import in_a_row
+from kotha.i18n.message import Message, Text
+from kotha.report.table import Table
 from kotha.text.corpus.documents import read_documents
 from kotha.text.stories.corpus import stories
-from kotha.text.tokenizer.ending import start_of_document
+from kotha.text.tokenizer.prompt import start_of_document
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 # Largest difference of two logits that different orders of the same float32 sums explain.
@@ -31,6 +33,8 @@ GREEDY_TOKENS = 200
 N_LINES = 200
 # As many lines of a text as tokens are compared on.
 _MOST_LINES = 1000
+
+_PASSED = Message("passed")
 
 Encode = Callable[[str], Sequence[int]]
 
@@ -65,9 +69,9 @@ class ParityReport:
     peer: str | None = None  # the program on the other side, with its version; None where it is not installed
     architecture: str | None = None  # what the model is called there; None where the other side has no name for it
     weights: str | None = None  # the type that the weights have there
-    remark: str | None = None
+    remark: Text | None = None
     """What a reader must know beside the numbers: weights that were rounded, why nothing was checked."""
-    refused: str | None = None  # what the program on the other side said where it could not open what was written
+    refused: Text | None = None  # what the program on the other side said where it could not open what was written
     tolerance: float | None = TOLERANCE
     """Largest difference that passes; None where weights were made smaller and are judged by their best tokens."""
     least_best_equal: float | None = None
@@ -93,18 +97,32 @@ class ParityReport:
         return self.lines_different == 0 if self.lines else None
 
     @property
-    def failures(self) -> list[str]:
+    def failures(self) -> list[Text]:
         """What is not the same, in words."""
-        found = [] if self.refused is None else [self.refused]
+        found: list[Text] = [] if self.refused is None else [self.refused]
         # Written so that a NaN fails.
         if self.tolerance is not None and self.positions and not (self.max_logit_difference or 0.0) <= self.tolerance:
-            found.append(f"logits differ by {self.max_logit_difference:.3g}, and {self.tolerance:g} is allowed")
+            found.append(
+                Message(
+                    "logits differ by {largest:.3g}, and {most:g} is allowed",
+                    largest=self.max_logit_difference,
+                    most=self.tolerance,
+                )
+            )
         if self.least_best_equal is not None and self.positions and not (self.best_equal or 0) >= self.least_best_equal:
-            found.append(f"{self.best_equal:.1%} of best tokens agree, and {self.least_best_equal:.1%} must")
+            found.append(
+                Message(
+                    "{share:.1%} of best tokens agree, and {least:.1%} must",
+                    share=self.best_equal,
+                    least=self.least_best_equal,
+                )
+            )
         if self.greedy_judged and self.first_greedy_difference is not None:
-            found.append(f"greedy text differs from token {self.first_greedy_difference} on")
+            found.append(Message("greedy text differs from token {place} on", place=self.first_greedy_difference))
         if self.lines_different:
-            found.append(f"{self.lines_different:,} of {self.lines:,} lines give other tokens")
+            found.append(
+                Message("{n:,} of {total:,} lines give other tokens", n=self.lines_different, total=self.lines)
+            )
         return found
 
     @property
@@ -114,42 +132,50 @@ class ParityReport:
 
     def __repr__(self) -> str:
         verdict = "failed" if self.failures else "passed" if self.checked else "nothing was compared"
-        return f"ParityReport({self.door}: {'; '.join([verdict, *self.failures])})"
+        return f"ParityReport({self.door}: {in_a_row([verdict, *self.failures])})"
 
     def to_dict(self) -> dict[str, Any]:
         """All of it, ready for JSON."""
-        judged = {"checked": self.checked, "passed": self.passed, "failures": self.failures}
-        return {**asdict(self), "tokens_equal": self.tokens_equal, **judged}
+        told = {name: None if (text := getattr(self, name)) is None else str(text) for name in ("remark", "refused")}
+        judged = {"checked": self.checked, "passed": self.passed, "failures": [str(each) for each in self.failures]}
+        return {**asdict(self), **told, "tokens_equal": self.tokens_equal, **judged}
 
     def _repr_html_(self) -> str:
         """A notebook's table of it."""
-        page = Page(f"{self.door}: {'passed' if self.passed else 'failed'}")
-        page.table(["parity", ""], rows(self), {})
-        return framed(page.html(), self.door)
+        verdict = _PASSED if self.passed else Message("failed")
+        title = Message("{name}: {verdict}", name=self.door, verdict=verdict)
+        return Table(title, [Message("parity"), ""], rows(self)).html()
 
 
-def rows(report: ParityReport) -> list[list[str]]:
+def rows(report: ParityReport) -> list[list[Text]]:
     """The report as rows of a table: what was asked, and what came out."""
     if not report.checked and report.passed:
-        return [["parity", report.remark or "not checked"]]
-    found = [["checked with", report.peer]] if report.peer else []
+        return [[Message("parity"), report.remark or Message("not checked")]]
+    found: list[list[Text]] = [[Message("checked with"), report.peer]] if report.peer else []
     if report.positions:
-        found.append(["largest logit difference", f"{report.max_logit_difference:.3g}"])
-        found.append(["same best token", f"{report.best_equal:.2%} of {report.positions:,} positions"])
+        found.append([Message("largest logit difference"), Message("{n:.3g}", n=report.max_logit_difference)])
+        share = Message("{share:.2%} of {n:,} positions", share=report.best_equal, n=report.positions)
+        found.append([Message("same best token"), share])
     if report.greedy_tokens:
         place = report.first_greedy_difference
-        same = f"the same for {report.greedy_tokens:,} tokens"
-        found.append(["greedy text", same if place is None else f"differs from token {place} on"])
+        same = Message("the same for {n:,} tokens", n=report.greedy_tokens)
+        found.append(
+            [Message("greedy text"), same if place is None else Message("differs from token {place} on", place=place)]
+        )
     if report.lines:
         equal = report.lines - report.lines_different
-        found.append(["same token ids", f"{equal:,} of {report.lines:,} lines"])
+        found.append([Message("same token ids"), Message("{n:,} of {total:,} lines", n=equal, total=report.lines)])
     if report.first_line_different is not None:
-        found.append(["first line that differs", repr(report.first_line_different)])
+        found.append([Message("first line that differs"), repr(report.first_line_different)])
     if report.remark:
-        found.append(["remark", report.remark])
+        found.append([Message("remark"), report.remark])
     unjudged = report.best_equal is not None and report.tolerance is None and report.least_best_equal is None
-    passed = "token ids passed; how much the weights lost is told, not judged" if unjudged else "passed"
-    return [*found, ["verdict", passed if report.passed else "FAILED: " + "; ".join(report.failures)]]
+    verdict: Text = _PASSED
+    if report.failures:
+        verdict = Message("FAILED: {why}", why=in_a_row(report.failures))
+    elif unjudged:
+        verdict = Message("token ids passed; how much the weights lost is told, not judged")
+    return [*found, [Message("verdict"), verdict]]
 
 
 def with_logits(report: ParityReport, pairs: Iterable[tuple[Tensor, Tensor]]) -> ParityReport:
@@ -195,9 +221,10 @@ def first_difference(ours: Sequence[int], theirs: Sequence[int]) -> int | None:
     return next((place for place, (mine, other) in enumerate(zip_longest(ours, theirs)) if mine != other), None)
 
 
-def with_remarks(report: ParityReport, *remarks: str | None) -> ParityReport:
+def with_remarks(report: ParityReport, *remarks: Text | None) -> ParityReport:
     """Add what a reader must know beside the numbers."""
-    return replace(report, remark="; ".join(filter(None, (report.remark, *remarks))) or None)
+    told = [remark for remark in (report.remark, *remarks) if remark is not None]
+    return replace(report, remark=in_a_row(told) if told else None)
 
 
 def our_side(bundle: Bundle, dtype: torch.dtype = torch.float32) -> Bundle:
@@ -205,12 +232,12 @@ def our_side(bundle: Bundle, dtype: torch.dtype = torch.float32) -> Bundle:
     return replace(bundle, model=copy.deepcopy(bundle.model).cpu().to(dtype).float().eval())
 
 
-def rounding(bundle: Bundle, dtype: torch.dtype) -> str | None:
+def rounding(bundle: Bundle, dtype: torch.dtype) -> Message | None:
     """Says so where weights lose digits on their way out."""
     if dtype.itemsize >= next(bundle.model.parameters()).dtype.itemsize:
         return None
     name = str(dtype).removeprefix("torch.")
-    return f"the weights were rounded to {name} on their way out, and are compared as rounded"
+    return Message("the weights were rounded to {name} on their way out, and are compared as rounded", name=name)
 
 
 def lines_of(texts: Sequence[str]) -> list[str] | None:
@@ -220,7 +247,7 @@ def lines_of(texts: Sequence[str]) -> list[str] | None:
     found = (line for document in read_documents(texts) for line in document.text.splitlines() if line.strip())
     lines = list(islice(found, _MOST_LINES))
     if not lines:
-        raise DataError(f"{' '.join(texts)}: no lines there to compare on")
+        raise DataError("{paths}: no lines there to compare on", paths=" ".join(texts))
     return [*AWKWARD_LINES, *lines]
 
 

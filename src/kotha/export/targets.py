@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from kotha.errors import ConfigError, UsageError, nearest
+from kotha.errors import UsageError, nearest
 from kotha.export.huggingface.layouts import choose_layout
+from kotha.export.obstacles import UnsupportedError
 from kotha.export.parity import ParityReport
+from kotha.i18n.message import Message, Text
 from kotha.model.config import ClassifierConfig, GPTConfig, ModelConfig
 
 if TYPE_CHECKING:
@@ -21,12 +23,12 @@ Target = Literal["hf", "gguf", "onnx", "web"]
 
 
 @dataclass(frozen=True)
-class Door:
-    """A way out, and whether a config passes it."""
+class ExportTarget:
+    """An export format, and whether a config can have it."""
 
     name: Target
     open: bool
-    because: str  # as what it opens there, or which settings close it
+    because: Text  # as what it opens there, or which settings close it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,32 +58,37 @@ def export(bundle: "Bundle", to: Target, out: Path, settings: ExportSettings = U
 
     ways = {"hf": export_hf, "gguf": export_gguf, "onnx": export_onnx, "web": export_web}
     if to not in ways:
-        raise UsageError(f"to={to!r} is no door{nearest(to, ways)}")
+        raise UsageError("to={to!r} is no door{nearest}", to=to, nearest=nearest(to, ways))
     return ways[to](bundle, out, settings)
 
 
-def doors(config: ModelConfig) -> list[Door]:
-    """The doors hf, gguf, onnx and web, for a config."""
+def supported_targets(config: ModelConfig) -> list[ExportTarget]:
+    """The formats hf, gguf, onnx and web, and for each whether a config can have it."""
     from kotha.export.gguf.layouts import architecture_of
     from kotha.export.web.export import opens_in_browser
 
-    ways: dict[Target, Callable[[], str]] = {
-        "hf": lambda: f"opens as {choose_layout(config).architecture}",
-        "gguf": lambda: f"opens in llama.cpp as {architecture_of(config)}",
+    ways: dict[Target, Callable[[], Text]] = {
+        "hf": lambda: Message("opens as {name}", name=choose_layout(config).architecture),
+        "gguf": lambda: Message("opens in llama.cpp as {name}", name=architecture_of(config)),
         "onnx": lambda: _opens_as_graph(config),
         "web": lambda: opens_in_browser(config),
     }
-    return [_door(name, opens) for name, opens in ways.items()]
+    return [_target(name, opens) for name, opens in ways.items()]
 
 
-def _opens_as_graph(config: ModelConfig) -> str:
+def _opens_as_graph(config: ModelConfig) -> Text:
     if isinstance(config, ClassifierConfig):
-        raise ConfigError(f"no ONNX graph: family={config.family!r}: ours take no classifiers; export this one to hf")
-    return "opens in onnxruntime" + (", with a cache" if isinstance(config, GPTConfig) else "")
+        because = Message("family={family!r}: ours take no classifiers; export this one to hf", family=config.family)
+        raise UnsupportedError("no ONNX graph: {because}", because=because)
+    return (
+        Message("opens in onnxruntime, with a cache")
+        if isinstance(config, GPTConfig)
+        else Message("opens in onnxruntime")
+    )
 
 
-def _door(name: Target, opens: Callable[[], str]) -> Door:
+def _target(name: Target, opens: Callable[[], Text]) -> ExportTarget:
     try:
-        return Door(name, True, opens())
-    except ConfigError as error:
-        return Door(name, False, str(error).partition(": ")[2])
+        return ExportTarget(name, True, opens())
+    except UnsupportedError as error:
+        return ExportTarget(name, False, error.because)

@@ -151,7 +151,7 @@ class WeightMap:
         for pattern, row, place in table:
             if match := pattern.fullmatch(name):
                 return row, place, match.groups()
-        raise KothaError(f"no place for a weight called {name[:200]!r}")
+        raise KothaError("no place for a weight called {name!r}", name=name[:200])
 
 
 def with_zeros(weights: dict[str, Tensor], full: ModelConfig) -> dict[str, Tensor]:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from kotha.errors import UsageError
 from kotha.generation.plain import first_in_sight, uniforms
 from kotha.generation.settings import SamplingSettings
+from kotha.i18n.message import Option
 from kotha.text.akshara import units
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
@@ -39,12 +40,15 @@ class Request:
 
     def __post_init__(self) -> None:
         if isinstance(self.tokens, bool) or not isinstance(self.tokens, int) or self.tokens < 0:
-            raise UsageError(f"tokens={self.tokens!r} cannot be written; use 0 or more")
+            raise UsageError("{tokens} cannot be written; use 0 or more", tokens=Option("tokens", self.tokens))
         if "" in self.stop:
             raise UsageError("an empty stop string would end every text before its first letter; leave it out")
         if self.alternatives is not None and not 0 <= self.alternatives <= MOST_ALTERNATIVES:
-            allowed = f"use 0 to {MOST_ALTERNATIVES}, or leave it out"
-            raise UsageError(f"alternatives={self.alternatives} is out of range; {allowed}")
+            raise UsageError(
+                "{alternatives} is out of range; use 0 to {most}, or leave it out",
+                alternatives=Option("alternatives", self.alternatives),
+                most=MOST_ALTERNATIVES,
+            )
 
 
 @dataclass(frozen=True)

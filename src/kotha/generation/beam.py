@@ -10,18 +10,22 @@ Many sources are searched side by side, a row of the model's batch for each beam
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from kotha.errors import KothaError, UsageError
+from kotha.errors import DataError, KothaError, UsageError
 from kotha.generation.cache import RowCache
 from kotha.generation.plain import NO_NUMBERS
+from kotha.i18n.message import Message, Option
+from kotha.i18n.wording import OnProgress
+from kotha.model.config import Seq2SeqConfig
 from kotha.model.evaluating import evaluating
 from kotha.model.seq2seq import Seq2Seq
+from kotha.text.tokenizer.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,11 +40,16 @@ class BeamSettings:
 
     def __post_init__(self) -> None:
         if self.beams < 1:
-            raise UsageError(f"beams={self.beams} follows nothing; use 1 or more, 4 is usual")
+            raise UsageError("{beams} follows nothing; use 1 or more, 4 is usual", beams=Option("beams", self.beams))
         if self.tokens is not None and self.tokens < 1:
-            raise UsageError(f"tokens={self.tokens} leaves no room for an answer; use 1 or more")
+            raise UsageError(
+                "{tokens} leaves no room for an answer; use 1 or more", tokens=Option("tokens", self.tokens)
+            )
         if not -10 <= self.length_penalty <= 10:
-            raise UsageError(f"length_penalty={self.length_penalty} is out of range; use 0 to 2, 1 is usual")
+            raise UsageError(
+                "{length_penalty} is out of range; use 0 to 2, 1 is usual",
+                length_penalty=Option("length_penalty", self.length_penalty),
+            )
 
 
 @dataclass(frozen=True)
@@ -169,3 +178,43 @@ class _SideBySide:
         self.pending = torch.tensor([[ids[-1]] for search in going_on for ids in search.running], device=self.device)
         self.cache.reorder(rows, used=length)
         self.cache.n_rows = len(rows)
+
+
+# -- texts -------------------------------------------------------------------------------------------------------------
+
+# Sentences that are searched side by side: as many as keep two cores busy, while their cache stays below so many bytes.
+_AT_ONCE = 32
+_CACHE_BYTES = 256 << 20
+
+
+def translate(
+    model: Seq2Seq, tokenizer: Tokenizer, sources: Sequence[str], beams: int = 4, on_progress: OnProgress | None = None
+) -> list[str]:
+    """The best translation of each source; of one that is too long the beginning is read, of an empty one nothing."""
+    if not {"bos", "eos"} <= tokenizer.special.keys():
+        raise DataError("the tokenizer has no mark to start and end a target; use the one the model was trained with")
+    settings = BeamSettings(start=tokenizer.special["bos"], end=tokenizer.special["eos"], beams=beams)
+    room = model.config.context_length - 1
+    read = [tokenizer.encode(source)[:room] if source.strip() else [] for source in sources]
+    asked = {place: [*ids, settings.end] for place, ids in enumerate(read) if ids}
+    found, done = [""] * len(sources), len(sources) - len(asked)
+    for places in _groups(asked, _side_by_side(model.config, beams)):
+        for place, best in zip(places, beam_searches(model, [asked[each] for each in places], settings), strict=True):
+            found[place] = tokenizer.decode(best[0].ids) if best else ""
+        done += len(places)
+        if on_progress is not None:
+            on_progress(Message("translating"), done, len(sources))
+    return found
+
+
+def _side_by_side(config: Seq2SeqConfig, beams: int) -> int:
+    """How many sentences are searched at once."""
+    one = 2 * 4 * config.n_decoder_layers * config.n_kv_heads * config.d_head * config.context_length * beams
+    return max(1, min(_AT_ONCE, _CACHE_BYTES // one))
+
+
+def _groups(asked: dict[int, list[int]], size: int) -> Iterator[list[int]]:
+    """The places of sentences, those of like length together: what is filled up is read for nothing."""
+    places = sorted(asked, key=lambda place: len(asked[place]))
+    for start in range(0, len(places), size):
+        yield places[start : start + size]

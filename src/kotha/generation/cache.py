@@ -74,8 +74,12 @@ class RowCache:
         wanted, free = 2 * one * size, _free_memory(self.lengths.device)
         if wanted > free:
             raise KothaError(
-                f"the cache for {len(self.lengths):,} texts of {size:,} tokens needs {wanted / 2**30:,.1f} GiB, and "
-                f"{free / 2**30:,.1f} GiB are free; write fewer or shorter texts at once"
+                "the cache for {n:,} texts of {size:,} tokens needs {wanted:,.1f} GiB, and {free:,.1f} GiB are free; "
+                "write fewer or shorter texts at once",
+                n=len(self.lengths),
+                size=size,
+                wanted=wanted / 2**30,
+                free=free / 2**30,
             )
 
     def positions(self, n_new: int) -> Tensor:

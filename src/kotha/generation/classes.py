@@ -1,4 +1,4 @@
-"""What a classifier says of a text: the probability of each class, and on request why.
+"""What a classifier says of a text or an image: the probability of each class, and of a text on request why.
 
 Why is answered by silencing (occlusion; Zeiler and Fergus 2013, https://arxiv.org/abs/1311.2901): each token in turn is
 hidden from the model, and what the probability of its answer loses is what that token was worth. A BERT knows a mark
@@ -11,17 +11,24 @@ mean of theirs, and a token is worth what it is worth to its stretch, divided by
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from kotha.artifacts.model_folder import Bundle
 from kotha.errors import UsageError
+from kotha.i18n.message import Message
 from kotha.i18n.wording import OnProgress
 from kotha.model.bert import BERT
 from kotha.model.classifier import TextClassifier
-from kotha.text.tokenizer.marked import MarkedTexts
+from kotha.model.evaluating import evaluating
+from kotha.model.vit import ViT
+from kotha.storage.images import read_picture
+from kotha.text.tokenizer.prompt import MarkedTexts
 
 # Positions that go through the model at once.
 _POSITIONS = 1 << 13
@@ -55,7 +62,8 @@ class Classifier:
     def __init__(self, bundle: Bundle) -> None:
         if not isinstance(bundle.model, TextClassifier):
             raise UsageError(
-                f"this is a {bundle.config.family} model, and no classifier; make one of it with adapt classify"
+                "this is a {family} model, and no classifier; make one of it with adapt classify",
+                family=bundle.config.family,
             )
         if bundle.tokenizer is None:
             raise UsageError("this classifier has no tokenizer, so it cannot read text; save them together")
@@ -119,7 +127,7 @@ class Classifier:
             found[places] = self.model(tokens, real).float().softmax(dim=-1).cpu()
             done += len(places)
             if on_progress is not None:
-                on_progress("classifying", done, len(order))
+                on_progress(Message("classifying"), done, len(order))
         return found
 
     def _padded(self, rows: list[list[int]]) -> tuple[Tensor, Tensor]:
@@ -127,3 +135,45 @@ class Classifier:
         tokens = torch.tensor([[*row, *[self._reader.pad] * (width - len(row))] for row in rows], device=self._device)
         lengths = torch.tensor([len(row) for row in rows], device=self._device)
         return tokens, torch.arange(width, device=self._device) < lengths[:, None]
+
+
+# -- images ------------------------------------------------------------------------------------------------------------
+
+_AT_ONCE = 256
+
+
+def classify_images(bundle: Bundle, files: Sequence[Path]) -> list[Classified]:
+    """What a model says of each image file."""
+    config = vit_of(bundle).config
+    return [classify_pixels(bundle, read_picture(file, config.image_size, config.n_channels)) for file in files]
+
+
+def classify_pixels(bundle: Bundle, image: NDArray[np.float32]) -> Classified:
+    """What a model says of an image as it was read, (n_channels, height, width)."""
+    model = vit_of(bundle)
+    [row] = probabilities(model, image[None])
+    names, order = model.config.class_names, row.argsort(descending=True).tolist()
+    return Classified(names[order[0]], {names[place]: float(row[place]) for place in order})
+
+
+@torch.no_grad()
+def probabilities(
+    model: ViT, images: NDArray[np.uint8] | NDArray[np.float32], on_progress: OnProgress | None = None
+) -> Tensor:
+    """The probability of each class for each image, (N, n_channels, height, width): -> (N, K)."""
+    found, device = [], next(model.parameters()).device
+    with evaluating(model):
+        for start in range(0, len(images), _AT_ONCE):
+            some = torch.from_numpy(images[start : start + _AT_ONCE])
+            some = some.float() / 127.5 - 1 if some.dtype == torch.uint8 else some
+            found.append(model(some.to(device)).float().softmax(dim=-1).cpu())
+            if on_progress is not None:
+                on_progress(Message("looking"), min(start + _AT_ONCE, len(images)), len(images))
+    return torch.cat(found)
+
+
+def vit_of(bundle: Bundle) -> ViT:
+    """The model of a bundle, which must be one that reads images."""
+    if not isinstance(bundle.model, ViT):
+        raise UsageError("this is a {family} model; only a ViT reads images", family=bundle.config.family)
+    return bundle.model

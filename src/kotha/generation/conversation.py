@@ -15,9 +15,9 @@ from kotha.arguments import checked
 from kotha.generation.answers import Request
 from kotha.generation.engine import Engine
 from kotha.generation.settings import SamplingSettings
-from kotha.i18n.wording import counted
+from kotha.i18n.message import Message
 from kotha.text.tokenizer.chat import Turn
-from kotha.text.tokenizer.ending import encode_end, start_of_document
+from kotha.text.tokenizer.prompt import encode_end, start_of_document
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 _ROLES = ("user", "assistant", "end")
@@ -25,7 +25,7 @@ _ROLES = ("user", "assistant", "end")
 _SENTENCE = "।", "."
 # How likely a model that takes turns ends one there, at least, and at least so many times as likely as by chance.
 _LIKELY, _TIMES = 0.01, 10
-UNTAUGHT = "this model was never taught to converse: it goes on with what you write"
+UNTAUGHT = Message("this model was never taught to converse: it goes on with what you write")
 
 
 class Conversation:
@@ -39,10 +39,11 @@ class Conversation:
         self._turns: list[Turn] = []
 
     def __repr__(self) -> str:
-        return f"Conversation({'; '.join(filter(None, [counted(len(self._turns), 'turn'), self.remark]))})"
+        turns = f"{len(self._turns)} turn{'' if len(self._turns) == 1 else 's'}"
+        return f"Conversation({turns if self.remark is None else f'{turns}; {self.remark}'})"
 
     @property
-    def remark(self) -> str | None:
+    def remark(self) -> Message | None:
         """What must be said before the first turn, and never left out."""
         return None if self.taught else UNTAUGHT
 

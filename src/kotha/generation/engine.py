@@ -28,9 +28,10 @@ from kotha.generation.prompts import Prompt, PromptReader
 from kotha.generation.rows import Flight, Plan, Rows
 from kotha.generation.steps import Steps, at_work
 from kotha.generation.weights import Weights, prepare
+from kotha.i18n.message import Option
 from kotha.model.gpt import GPT
 from kotha.text.tokenizer.chat import ChatTemplate
-from kotha.text.tokenizer.ending import encode_prompt, start_of_document
+from kotha.text.tokenizer.prompt import encode_prompt, start_of_document
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 # Steps that are done before the host looks for ends, and whether it looks while the next ones are under way. A GPU
@@ -70,9 +71,11 @@ class Engine:
         kept_bytes: int = 0,
     ) -> None:
         if not isinstance(model, GPT):
-            raise UsageError(f"a {type(model).__name__} does not continue text; use a GPT")
+            raise UsageError("a {name} does not continue text; use a GPT", name=type(model).__name__)
         if max_batch < 1:
-            raise UsageError(f"max_batch={max_batch} has no room for a request; use 1 or more")
+            raise UsageError(
+                "{max_batch} has no room for a request; use 1 or more", max_batch=Option("max_batch", max_batch)
+            )
         self.model = prepare(model, weights)
         self.tokenizer, self.chat = tokenizer, chat
         device, dtype = self.model.tokens.weight.device, self.model.tokens.weight.dtype
@@ -190,7 +193,11 @@ class Engine:
             ids = list(prompt)
         wrong = next((token for token in ids if not 0 <= token < self._rows.vocab_size), None)
         if wrong is not None:
-            raise UsageError(f"token id {wrong} of the prompt is outside the vocabulary of {self._rows.vocab_size:,}")
+            raise UsageError(
+                "token id {wrong} of the prompt is outside the vocabulary of {vocab_size:,}",
+                wrong=wrong,
+                vocab_size=self._rows.vocab_size,
+            )
         if not ids and self._start is None:
             raise UsageError("the prompt is empty, and this vocabulary has no token that starts a document; write one")
         return ids or [self._start or 0]

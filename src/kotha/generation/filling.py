@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from kotha.errors import UsageError
+from kotha.i18n.message import Option
 from kotha.model.bert import BERT
 from kotha.model.evaluating import evaluating
 from kotha.text.tokenizer.tokenizer import Tokenizer
@@ -44,10 +45,10 @@ class Filled:
 def fill(model: BERT, tokenizer: Tokenizer, text: str, count: int = 5) -> Filled:
     """The likeliest words for each gap of a text."""
     if count < 1:
-        raise UsageError(f"words={count}: ask for at least one")
+        raise UsageError("{words}: ask for at least one", words=Option("words", count))
     parts = [part.strip() for part in text.split(GAP)]
     if len(parts) == 1:
-        raise UsageError(f"the text has no gap to fill; write {GAP} where a word is missing")
+        raise UsageError("the text has no gap to fill; write {gap} where a word is missing", gap=GAP)
     marks = _marks(tokenizer)
     first, *others = tokenizer.encode_batch(parts)
     tokens, gaps = [marks["cls"], *first], list[int]()
@@ -92,7 +93,9 @@ def _row(model: BERT, tokens: Sequence[int]) -> Tensor:
     longest = model.config.context_length
     if len(tokens) > longest:
         raise UsageError(
-            f"the text has {len(tokens):,} tokens with its marks, and the model reads {longest:,}; shorten it"
+            "the text has {n:,} tokens with its marks, and the model reads {longest:,}; shorten it",
+            n=len(tokens),
+            longest=longest,
         )
     return torch.tensor([tokens], device=model.tokens.weight.device)
 
@@ -100,7 +103,10 @@ def _row(model: BERT, tokens: Sequence[int]) -> Tensor:
 def _marks(tokenizer: Tokenizer) -> dict[str, int]:
     missing = [role for role in ("cls", "sep", "mask") if role not in tokenizer.special]
     if missing:
-        raise UsageError(f"the model's tokenizer has no {' and no '.join(missing)} token, so no gap can be shown to it")
+        raise UsageError(
+            "the model's tokenizer has no {missing} token, so no gap can be shown to it",
+            missing=" and no ".join(missing),
+        )
     return tokenizer.special
 
 

@@ -9,6 +9,7 @@ import sys
 from dataclasses import dataclass
 
 from kotha.errors import UsageError
+from kotha.i18n.message import Option
 from kotha.model.fields import LARGEST_SEED
 
 
@@ -32,22 +33,42 @@ class SamplingSettings:
     forced: tuple[int, ...] = ()  # tokens that the answer begins with, whatever the model says
 
     def __post_init__(self) -> None:
-        _number("temperature", self.temperature, self.temperature >= 0, "use 0 (always the best) or more; 0.8 is usual")
+        _check(
+            "temperature",
+            self.temperature >= 0,
+            self.temperature,
+            "{setting} cannot work; use 0 (always the best) or more; 0.8 is usual",
+        )
         if self.top_k is not None and (not _whole(self.top_k) or self.top_k < 1):
-            raise UsageError(f"top_k={self.top_k!r} leaves nothing to draw from; use 1 or more, or leave it out")
+            raise UsageError(
+                "{top_k} leaves nothing to draw from; use 1 or more, or leave it out", top_k=Option("top_k", self.top_k)
+            )
         for name in ("top_p", "min_p"):
             share = getattr(self, name)
             if share is not None:
-                fits = 0 < share <= 1
-                _number(name, share, fits, "use a number above 0 and up to 1, or leave it out", "is no share")
+                _check(
+                    name,
+                    0 < share <= 1,
+                    share,
+                    "{setting} is no share; use a number above 0 and up to 1, or leave it out",
+                )
         if self.repetition_penalty is not None:
-            fits = 0 < self.repetition_penalty <= 100
-            _number("repetition_penalty", self.repetition_penalty, fits, "use 1.1 or so, up to 100, or leave it out")
+            penalty = self.repetition_penalty
+            _check(
+                "repetition_penalty",
+                0 < penalty <= 100,
+                penalty,
+                "{setting} cannot work; use 1.1 or so, up to 100, or leave it out",
+            )
         if not _whole(self.seed) or not 0 <= self.seed <= LARGEST_SEED:
-            raise UsageError(f"seed={self.seed!r} must be a whole number from 0 to {LARGEST_SEED}")
+            raise UsageError(
+                "{seed} must be a whole number from 0 to {most}",
+                seed=Option("seed", self.seed),
+                most=LARGEST_SEED,
+            )
         both = set(self.banned) & set(self.forced)
         if both:
-            raise UsageError(f"token {min(both)} is both banned and forced; choose one")
+            raise UsageError("token {both} is both banned and forced; choose one", both=min(both))
 
     @property
     def greedy(self) -> bool:
@@ -59,15 +80,20 @@ class SamplingSettings:
         for name in ("banned", "forced"):
             wrong = next((token for token in getattr(self, name) if not 0 <= token < vocab_size), None)
             if wrong is not None:
-                raise UsageError(f"{name} token {wrong} is outside the vocabulary of {vocab_size:,}")
+                raise UsageError(
+                    "{name} token {wrong} is outside the vocabulary of {vocab_size:,}",
+                    name=name,
+                    wrong=wrong,
+                    vocab_size=vocab_size,
+                )
         if len(set(self.banned)) == vocab_size:
-            raise UsageError(f"all {vocab_size:,} tokens are banned; leave at least one")
+            raise UsageError("all {vocab_size:,} tokens are banned; leave at least one", vocab_size=vocab_size)
 
 
 def _whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _number(name: str, value: float, fits: bool, advice: str, problem: str = "cannot work") -> None:
+def _check(name: str, fits: bool, value: float, problem: str) -> None:
     if isinstance(value, bool) or not abs(value) <= sys.float_info.max or not fits:
-        raise UsageError(f"{name}={value!r} {problem}; {advice}")
+        raise UsageError(problem, setting=Option(name, value))

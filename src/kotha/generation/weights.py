@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from kotha.errors import UsageError, nearest
 from kotha.generation.native import Own, matrix, native
+from kotha.i18n.message import Option
 from kotha.model.attention import Attention, Memory
 from kotha.model.gpt import GPT
 from kotha.model.masks import Mask
@@ -38,7 +39,11 @@ def prepare(model: GPT, weights: Weights | None) -> GPT:
     if weights is None:
         return model
     if weights not in get_args(Weights):
-        raise UsageError(f"weights={weights!r} is not a choice{nearest(str(weights), get_args(Weights))}")
+        raise UsageError(
+            "{weights} is not a choice{nearest}",
+            weights=Option("weights", weights),
+            nearest=nearest(str(weights), get_args(Weights)),
+        )
     kind = choose_weights(model) if weights == "auto" else weights
     ours = copy.deepcopy(model).to(DTYPES[kind])
     for block in ours.stack.blocks:

@@ -13,12 +13,12 @@ from pathlib import Path
 from string import Formatter
 from typing import Any, Protocol
 
-from kotha.i18n.message import Amount, Option, Plural, english
+from kotha.i18n.message import Amount, Bilingual, Option, Plural, english
 from kotha.i18n.numbers import Language, in_words, number
 
 FOLDER = Path(__file__).parent
-# A sentence ends with its mark, or with the line.
-_SENTENCE = re.compile(r"(?:\{[^{}]*\}|[^।?!\n])+[।?!\n]*\s*")
+# A sentence ends with its mark, or with the line; a field (``{name!r}``) has none, and a part may begin with one.
+_SENTENCE = re.compile(r"(?:\{[^{}]*\}|[^।?!\n])*[।?!\n]+\s*|(?:\{[^{}]*\}|[^।?!\n])+")
 # What makes a sentence one of formulas: code, a sign of arithmetic, a shape, a power of ten.
 _FORMULA = re.compile(r"[`=×/^√→[\]]|\(\{\w+[^}]*\}, |\(\d[\d,]*, |\de[-+]?\d")
 
@@ -47,7 +47,10 @@ def translate(message: "Messenger | str", language: Language = "en", *, flags: b
     template, values = message.template, message.values
     if isinstance(message, Plural) and language == "en" and values["n"] == 1:
         template = message.one
-    template = catalogue(language).get(template, template)
+    if language == "bn" and isinstance(message, Bilingual):
+        template = message.bangla
+    else:
+        template = catalogue(language).get(template, template)
     if not values:
         return template
     if language == "en" and not flags:
@@ -101,6 +104,8 @@ def to_json(message: "Messenger | str") -> dict[str, Any]:
         return {"text": message, "template": message, "values": {}}
     values = {name: _value_to_json(value) for name, value in message.values.items()}
     found = {"text": str(message), "template": message.template, "values": values}
+    if isinstance(message, Bilingual):
+        return {**found, "bn": message.bangla}
     return {**found, "one": message.one} if isinstance(message, Plural) else found
 
 

@@ -68,6 +68,24 @@ class ProgressMessage(Message):
     __slots__ = ()
 
 
+class Bilingual(Message):
+    """A message that brings its own Bangla: content, which a data file holds in both languages side by side.
+
+    >>> str(Bilingual("{n} rows", "{n}টি সারি").fill(n=3))
+    '3 rows'
+    """
+
+    __slots__ = ("bangla",)
+
+    def __init__(self, template: str, bangla: str, /, **values: Any) -> None:
+        super().__init__(template, **values)
+        self.bangla = bangla
+
+    def fill(self, **values: Any) -> "Bilingual":
+        """The same with values, or with more of them."""
+        return Bilingual(self.template, self.bangla, **{**self.values, **values})
+
+
 def english(template: str, values: Mapping[str, Any]) -> str:
     """A template filled in, in English."""
     listed = {name: ", ".join(map(str, each)) for name, each in values.items() if isinstance(each, list | tuple)}

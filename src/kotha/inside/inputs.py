@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from kotha.errors import UsageError
-from kotha.i18n.wording import counted
+from kotha.i18n.message import Message, Option, Plural, Text
 from kotha.model.classifier import TextClassifier
 from kotha.model.family import Model
 from kotha.model.gpt import GPT
@@ -24,7 +24,7 @@ from kotha.model.seq2seq import Seq2Seq
 from kotha.model.vit import ViT
 from kotha.text.akshara import aksharas
 from kotha.text.tokenizer.decoding import BufferedDecoder
-from kotha.text.tokenizer.ending import encode_prompt
+from kotha.text.tokenizer.prompt import encode_prompt
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.text.tokenizer.view import view_token
 
@@ -52,18 +52,21 @@ class ModelInput:
 
     inputs: tuple[Tensor, ...]
     lines: dict[str, tuple[Piece, ...]]  # pieces by the name of their line
-    remarks: tuple[str, ...] = ()  # what the user should know about how the input was taken
+    remarks: tuple[Text, ...] = ()  # what the user should know about how the input was taken
     written_from: int | None = None  # where the pieces begin that the model wrote itself, in the line that it writes
     masked: tuple[int, ...] = ()  # positions whose word is hidden from a BERT
     grid: tuple[int, int] | None = None  # rows and columns of an image's patches
 
     @property
-    def sizes(self) -> str:
+    def sizes(self) -> Message:
         """How long each line is, in words."""
-        counts = [(len(line), name) for name, line in self.lines.items()]
-        if len(counts) == 1:
-            return f"{counts[0][0]:,} {counts[0][1]}"
-        return " and ".join(f"{counted(count, 'token')} of the {name}" for count, name in counts)
+        counts = {name: len(line) for name, line in self.lines.items()}
+        if "tokens" in counts:
+            return Message("{n:,} tokens", n=counts["tokens"])
+        if "patches" in counts:
+            return Message("{n:,} patches", n=counts["patches"])
+        source, target = (Plural("{n} token", "{n:,} tokens", n=counts[name]) for name in ("source", "target"))
+        return Message("{source} of the source and {target} of the target", source=source, target=target)
 
     def lines_to_dict(self) -> dict[str, Any]:
         """The lines, ready for JSON."""
@@ -104,12 +107,16 @@ def read(
     if tokenizer is None:
         raise UsageError("this model has no tokenizer, so it cannot read text; save them together, or train with one")
     for given, what, argument, family in (
-        (second, "a second sentence", "second", "BERT"),
-        (target, "a target", "target", "Seq2Seq"),
+        (second, Message("a second sentence"), "second", "BERT"),
+        (target, Message("a target"), "target", "Seq2Seq"),
     ):
         if given is not None and model.config.family != family.lower():
             raise UsageError(
-                f"{what} is for a {family}, and this model is a {model.config.family}; leave {argument} out"
+                "{what} is for a {family}, and this model is a {own}; leave {argument} out",
+                what=what,
+                family=family,
+                own=model.config.family,
+                argument=Option(argument),
             )
     if isinstance(model, GPT):
         return _read_gpt(model, tokenizer, text, write)
@@ -123,7 +130,9 @@ def read(
 def read_image(model: Model, image: Tensor) -> ModelInput:
     """An image (n_channels, height, width) as a ViT's input: the class token, then its patches row by row."""
     if not isinstance(model, ViT):
-        raise UsageError(f"this model is a {model.config.family} and reads text, no images; give it a text")
+        raise UsageError(
+            "this model is a {family} and reads text, no images; give it a text", family=model.config.family
+        )
     rows, columns = model.patches.grid(image[None])
     patches = [Piece(f"{row + 1},{column + 1}") for row in range(rows) for column in range(columns)]
     return ModelInput((image[None],), {"patches": (Piece("class"), *patches)}, grid=(rows, columns))
@@ -136,9 +145,11 @@ def read_without_tokenizer(model: Model, text: str) -> ModelInput:
     letters = aksharas(text) or ["∅"]
     n_most = model.config.context_length
     ids = {letter: place % model.config.vocab_size for place, letter in enumerate(dict.fromkeys(letters))}
-    remarks = ["a preset has no tokenizer and fresh weights: each letter gets a made-up id, only the shapes say much"]
+    remarks = [
+        Message("a preset has no tokenizer and fresh weights: each letter gets a made-up id, only the shapes say much")
+    ]
     if len(letters) > n_most:
-        remarks.append(f"only the first {n_most:,} of {len(letters):,} letters fit the context")
+        remarks.append(Message("only the first {n:,} of {all:,} letters fit the context", n=n_most, all=len(letters)))
     pieces = tuple(Piece(letter.replace(" ", "␣"), ids[letter]) for letter in letters[:n_most])
     if isinstance(model, Seq2Seq):
         return ModelInput((_row(pieces), _row(pieces)), {"source": pieces, "target": pieces}, tuple(remarks))
@@ -172,18 +183,22 @@ def name_pieces(tokenizer: Tokenizer, tokens: Sequence[int]) -> tuple[Piece, ...
 def _read_gpt(model: GPT, tokenizer: Tokenizer, text: str, write: Write | None) -> ModelInput:
     most, remarks = model.config.context_length, _nothing(text)
     read, whole = encode_prompt(tokenizer, text, most)
-    ids = read or [_special(tokenizer, "eos", "the text is empty")]
-    n_tokens = f"{len(ids):,}" if whole else f"more than {len(ids):,}"
+    ids = read or [_special(tokenizer, "eos", Message("the text is empty"))]
+    n_tokens = Message("{n:,}" if whole else "more than {n:,}", n=len(ids))
     if write is None:
         if len(ids) > most:
-            remarks.append(f"the text has {n_tokens} tokens; the model sees the last {most:,}, its context")
+            cut = "the text has {n} tokens; the model sees the last {most:,}, its context"
+            remarks.append(Message(cut, n=n_tokens, most=most))
         ids, added = ids[-most:], []
     else:
         added = list(write(ids))
         if len(ids) + len(added) > most:
             raise UsageError(
-                f"{n_tokens} tokens and {len(added):,} written ones are more than the context of {most:,}, so the "
-                "first would be gone before the last is written; use a shorter text or generate fewer"
+                "{n} tokens and {written:,} written ones are more than the context of {most:,}, so the "
+                "first would be gone before the last is written; use a shorter text or generate fewer",
+                n=n_tokens,
+                written=len(added),
+                most=most,
             )
     remarks += _many(len(ids) + len(added))
     pieces = name_pieces(tokenizer, [*ids, *added])
@@ -191,11 +206,11 @@ def _read_gpt(model: GPT, tokenizer: Tokenizer, text: str, write: Write | None) 
 
 
 def _read_bert(context_length: int, tokenizer: Tokenizer, text: str, second: str | None) -> ModelInput:
-    why = "a BERT's text begins with [CLS] and ends with [SEP]"
+    why = Message("a BERT's text begins with [CLS] and ends with [SEP]")
     cls, sep = (_special(tokenizer, role, why) for role in ("cls", "sep"))
     first = [cls, *_with_masks(tokenizer, text), sep]
     other = [] if second is None else [*_with_masks(tokenizer, second), sep]
-    _refuse_long("the text", len(first) + len(other), context_length)
+    _refuse_long(Message("the text"), len(first) + len(other), context_length)
     pieces = name_pieces(tokenizer, first + other)
     segments = torch.tensor([[0] * len(first) + [1] * len(other)])
     masked = tuple(place for place, piece in enumerate(pieces) if piece.id == tokenizer.special.get("mask"))
@@ -211,11 +226,11 @@ def _read_pair(model: Seq2Seq, tokenizer: Tokenizer, text: str, target: str | No
         raise UsageError("with a target the translation is given; leave generate out, or leave the target out")
     if target is None and write is None:
         raise UsageError("a Seq2Seq also needs a target")
-    start = _special(tokenizer, "bos", "a target begins with it")
-    source = [*tokenizer.encode(text), _special(tokenizer, "eos", "a source ends with it")]
-    _refuse_long("the text", len(source), model.config.context_length)
+    start = _special(tokenizer, "bos", Message("a target begins with it"))
+    source = [*tokenizer.encode(text), _special(tokenizer, "eos", Message("a source ends with it"))]
+    _refuse_long(Message("the text"), len(source), model.config.context_length)
     written = list(write(source)) if write is not None else tokenizer.encode(target or "")
-    _refuse_long("the target", len(written) + 1, model.config.context_length)
+    _refuse_long(Message("the target"), len(written) + 1, model.config.context_length)
     lines = {"source": name_pieces(tokenizer, source), "target": name_pieces(tokenizer, [start, *written])}
     remarks = _many(max(len(source), len(written) + 1))
     inputs = (_row(lines["source"]), _row(lines["target"]))
@@ -231,25 +246,30 @@ def _with_masks(tokenizer: Tokenizer, text: str) -> list[int]:
     return [token for part in parts for token in (mask, *tokenizer.encode(part))][1:]
 
 
-def _refuse_long(what: str, n_tokens: int, context_length: int) -> None:
+def _refuse_long(what: Message, n_tokens: int, context_length: int) -> None:
     if n_tokens > context_length:
         raise UsageError(
-            f"{what} has {n_tokens:,} tokens with its marks, more than the context of {context_length:,}; shorten it"
+            "{what} has {n:,} tokens with its marks, more than the context of {most:,}; shorten it",
+            what=what,
+            n=n_tokens,
+            most=context_length,
         )
 
 
-def _special(tokenizer: Tokenizer, role: str, why: str) -> int:
+def _special(tokenizer: Tokenizer, role: str, why: Message) -> int:
     if role not in tokenizer.special:
-        raise UsageError(f"this tokenizer has no {role} token, and {why}")
+        raise UsageError("this tokenizer has no {role} token, and {why}", role=role, why=why)
     return tokenizer.special[role]
 
 
-def _nothing(text: str) -> list[str]:
-    return [] if text else ["the text is empty: the model reads nothing but its own marks"]
+def _nothing(text: str) -> list[Message]:
+    return [] if text else [Message("the text is empty: the model reads nothing but its own marks")]
 
 
-def _many(n_positions: int) -> tuple[str, ...]:
-    return (f"{n_positions:,} positions are many for one picture; a shorter text reads better",) * (n_positions > MANY)
+def _many(n_positions: int) -> tuple[Message, ...]:
+    if n_positions <= MANY:
+        return ()
+    return (Message("{n:,} positions are many for one picture; a shorter text reads better", n=n_positions),)
 
 
 def _row(pieces: Sequence[Piece]) -> Tensor:

@@ -6,8 +6,8 @@
 
 Forward hooks come and go with the ``with``; the model, its weights and its answers stay as they are, to the last bit,
 and a model that is not traced pays nothing. A fused attention never builds its scores, so for the layers looked at they
-are worked out beside it, by the explicit reading's own lines from the same queries and keys. ``sites.py`` lists the
-names.
+are worked out beside it, by the explicit reading's own lines from the same queries and keys. ``hook_points.py`` lists
+the names.
 
 ``record`` traces one pass of an input: each place with its shape and figures, or written out as arrays. What a mask
 hides is -inf in ``masked_scores``; figures leave it out and say how much it was.
@@ -28,9 +28,9 @@ import torch
 from torch import Tensor, nn
 
 from kotha.errors import UsageError, nearest
+from kotha.inside.hook_points import ATTENTION_SITES, nearest_site, stacks
+from kotha.inside.hook_points import layers as model_layers
 from kotha.inside.inputs import ModelInput
-from kotha.inside.sites import ATTENTION_SITES, nearest_site, stacks
-from kotha.inside.sites import layers as model_layers
 from kotha.model.attention import Attention
 from kotha.model.block import Block
 from kotha.model.family import Model
@@ -50,7 +50,8 @@ class Trace:
         self._known = [name for name in known if self.wants(name)]
         for pattern in self._wanted or ():
             if not any(fnmatchcase(name, pattern) for name in self._known):
-                raise UsageError(f"there is no place {pattern!r} to look at{nearest_site(pattern, known)}")
+                close = nearest_site(pattern, known)
+                raise UsageError("there is no place {name!r} to look at{nearest}", name=pattern, nearest=close)
 
     def wants(self, name: str) -> bool:
         """Whether a place is recorded."""
@@ -70,8 +71,8 @@ class Trace:
         if name in self._seen:
             return self._seen[name]
         if name in self._known:
-            raise UsageError(f"nothing has passed {name} yet; call the model inside the `with`")
-        raise UsageError(f"{name!r} was not traced{nearest(name, self._known)}")
+            raise UsageError("nothing has passed {name} yet; call the model inside the `with`", name=name)
+        raise UsageError("{name!r} was not traced{nearest}", name=name, nearest=nearest(name, self._known))
 
     def __repr__(self) -> str:
         more = [f"… {len(self)} in all"] if len(self) > _NAMED else []
@@ -101,7 +102,8 @@ def trace(
     wanted = list(known if layers is None else layers)
     unknown = next((name for name in sorted(wanted) if name not in known), None)
     if unknown is not None:
-        raise UsageError(f"there is no layer {unknown!r} in this model{nearest(unknown, known)}")
+        close = nearest(unknown, known)
+        raise UsageError("there is no layer {name!r} in this model{nearest}", name=unknown, nearest=close)
     chosen = {name: block for name, block in known.items() if name in wanted}
     seen = Trace(_names(model, chosen), places)
     with ExitStack() as hooks:

@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeVar
 
 from kotha.arguments import checked
 from kotha.errors import UsageError
+from kotha.i18n.message import Text
 from kotha.report.page import framed
 from kotha.storage.atomic import write_page
 from kotha.storage.destinations import PAGE_ENDINGS
@@ -25,15 +26,15 @@ Found = TypeVar("Found")
 class View(Generic[Found]):
     """What was found, and the ways to show it."""
 
-    title: str
+    title: Text
     found: Found = field(repr=False)
     make_page: Callable[[], str] = field(repr=False)
     make_dict: Callable[[], dict[str, Any]] = field(repr=False)
-    remarks: tuple[str, ...] = ()  # what the user should know about how the input was taken
+    remarks: tuple[Text, ...] = ()  # what the user should know about how the input was taken
 
     def __repr__(self) -> str:
         remarks = "".join(f"; {remark}" for remark in self.remarks)
-        return f"View({type(self.found).__name__} of {self.title!r}{remarks})"
+        return f"View({type(self.found).__name__} of {str(self.title)!r}{remarks})"
 
     @cached_property
     def html(self) -> str:
@@ -48,9 +49,10 @@ class View(Generic[Found]):
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the page to a file, whole or not at all."""
         if Path(path).suffix.lower() not in ("", *PAGE_ENDINGS):
-            raise UsageError(f"{Path(path)} would be a page; call it {Path(path).with_suffix('.html')}")
+            named = Path(path).with_suffix(".html")
+            raise UsageError("{path} would be a page; call it {named}", path=Path(path), named=named)
         write_page(Path(path), self.html)
         return Path(path)
 
     def _repr_html_(self) -> str:
-        return framed(self.html, self.title)
+        return framed(self.html, str(self.title))

@@ -1,17 +1,12 @@
-"""Line charts as SVG, for pages that must work offline: no library, no script.
+"""Line charts as SVG, for chapters and lessons: no library, no script; the same data give the same bytes.
 
-A chart is data (`Series`, `Level`, `Marker`) and `Chart.svg` draws it. The same data give the same bytes. Colours are
-the custom properties of `kotha.report.page`, so a chart follows light and dark. Text is laid out so that a page may
-make it larger on a small screen: the legend is one line of text that flows, and labels stand at edges.
-
-What it does not do: bars, areas, two scales in one picture.
+What it does not do: levels, markers, zoom; for those a page has curves of its own (`kotha.report.document.Curves`).
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kotha.i18n.wording import Voice
 from kotha.report.page import escape
 
 WIDTH, HEIGHT = 640, 320
@@ -22,10 +17,7 @@ _DOTS = 40
 _LARGEST, _SMALLEST = 1e100, 1e-100
 # A range narrower than this share of its values is drawn as a constant: its ticks would all read the same.
 _NARROWEST = 1e-4
-# Two labels of levels closer than this would touch; the lower one goes below its line.
-_LABEL_HEIGHT = 22
 _COLOURS = {"accent": "#0b6e4f", "warm": "#b3541e", "soft": "#6b665b", "ink": "#1c1b19"}
-_HALO = "paint-order:stroke;stroke:var(--paper,#fff);stroke-width:4px;stroke-linejoin:round"
 
 Point = tuple[float, float | None]
 
@@ -37,24 +29,7 @@ class Series:
     name: str
     points: Sequence[Point]
     colour: str = "accent"  # accent, warm, soft or ink
-    faint: bool = False  # thin and pale, for what a smoothed line of the same colour lies on
     dots: bool = False  # a dot on each point, which says its value when pointed at; for lines of few points
-
-
-@dataclass(frozen=True)
-class Level:
-    """A horizontal line to compare with, named at the right edge."""
-
-    value: float
-    label: str
-
-
-@dataclass(frozen=True)
-class Marker:
-    """A vertical line at a place of interest."""
-
-    x: float
-    label: str
 
 
 @dataclass(frozen=True)
@@ -65,47 +40,35 @@ class Chart:
     x_title: str
     y_title: str
     series: Sequence[Series]
-    levels: Sequence[Level] = ()
-    marker: Marker | None = None
     log_y: bool = False
     from_zero: bool = False  # begin the y axis at zero, so that heights can be compared
 
-    def svg(self, voice: Voice | None = None) -> str:
-        """The picture, as an ``<svg>`` element that is safe to put into a page; a page gives its voice."""
-        voice = voice or Voice()
-        series = [(each, thin(_tame(each.points, self.log_y))) for each in self.series]
-        levels = [
-            (y, voice.sentence(each.label))
-            for each in self.levels
-            if (y := _drawable(each.value, self.log_y)) is not None
-        ]
-        mark = _drawable(self.marker.x) if self.marker else None
-        xs = [x for _, points in series for x, _ in points] + ([] if mark is None else [mark])
-        ys = [y for _, points in series for _, y in points if y is not None] + [y for y, _ in levels]
+    def svg(self) -> str:
+        """The picture, as an ``<svg>`` element that is safe to put into a page."""
+        series = [(each, thin(drawable_points(each.points, self.log_y))) for each in self.series]
+        xs = [x for _, points in series for x, _ in points]
+        ys = [y for _, points in series for _, y in points if y is not None]
         ys += [0.0] if self.from_zero and not self.log_y else []
         across = _Scale.over(xs, LEFT, WIDTH - RIGHT)
         up = _Scale.over(ys, HEIGHT - BOTTOM, TOP, log=self.log_y, rounded=True)
         parts = [
-            f"<title>{escape(voice.sentence(self.title))}</title><desc>{escape(self._words(voice))}</desc>",
+            f"<title>{escape(self.title)}</title><desc>{escape(self._words())}</desc>",
             _grid(across, up, whole=all(x == round(x) for x in xs)),
-            _texts(self, voice),
-            *(_line(each, points, across, up, voice) for each, points in series),
-            _levels(levels, up),
-            _marker(across.place(mark), voice.sentence(self.marker.label)) if self.marker and mark is not None else "",
+            _texts(self),
+            *(_line(each, points, across, up) for each, points in series),
         ]
         return f'<svg role="img" viewBox="0 0 {WIDTH} {HEIGHT}" font-size="13">{"".join(parts)}</svg>'
 
-    def _words(self, voice: Voice) -> str:
+    def _words(self) -> str:
         """The chart in sentences, for those who hear it."""
         said = [f"{self.y_title} over {self.x_title}."]
         for each in self.series:
-            points = [(x, y) for x, y in _tame(each.points, self.log_y) if y is not None]
+            points = [(x, y) for x, y in drawable_points(each.points, self.log_y) if y is not None]
             if points:
                 (x0, y0), (x1, y1), (low_x, low) = points[0], points[-1], min(points, key=lambda point: point[1])
                 ends = f"{number(y0)} at {number(x0)}, {number(y1)} at {number(x1)}"
                 said.append(f"{each.name}: {ends}; lowest {number(low)} at {number(low_x)}.")
-        said += [f"{level.label}." for level in self.levels]
-        return " ".join(map(voice.sentence, said + ([f"{self.marker.label}."] if self.marker else [])))
+        return " ".join(said)
 
 
 def thin(points: Sequence[Point]) -> list[Point]:
@@ -198,7 +161,7 @@ def _round_step(span: float) -> float:
     return min((digit * power for digit in (1, 2, 5, 10)), key=lambda step: abs(math.log(span / step / 5)))
 
 
-def _tame(points: Sequence[Point], log: bool) -> list[Point]:
+def drawable_points(points: Sequence[Point], log: bool = False) -> list[Point]:
     """Points that can be drawn: what cannot is a gap."""
     tamed = ((_drawable(x), _drawable(y, log)) for x, y in points)
     return [(x, y) for x, y in tamed if x is not None]
@@ -231,23 +194,20 @@ def _grid(across: _Scale, up: _Scale, whole: bool) -> str:
     return _path(lines, "stroke:var(--line,#ded9cc)") + f'<g style="fill:{_colour("soft")}">{labels}</g>'
 
 
-def _texts(chart: Chart, voice: Voice) -> str:
+def _texts(chart: Chart) -> str:
     """The titles of the axes, and what each line is where there are several."""
-    y_title, x_title = (escape(voice.sentence(each)) for each in (chart.y_title, chart.x_title))
     soft = f'style="fill:{_colour("soft")}"'
-    words = f'<text x="0" y="16" {soft}>{y_title}</text>'
-    words += f'<text x="{WIDTH - RIGHT}" y="{HEIGHT - 6}" text-anchor="end" {soft}>{x_title}</text>'
-    named = [each for each in chart.series if not each.faint]
-    if len(named) < 2:
+    words = f'<text x="0" y="16" {soft}>{escape(chart.y_title)}</text>'
+    words += f'<text x="{WIDTH - RIGHT}" y="{HEIGHT - 6}" text-anchor="end" {soft}>{escape(chart.x_title)}</text>'
+    if len(chart.series) < 2:
         return words
     names = "".join(
-        f'<tspan style="fill:{_colour(each.colour)}">\u2002● {escape(voice.sentence(each.name))}</tspan>'
-        for each in named
+        f'<tspan style="fill:{_colour(each.colour)}">\u2002● {escape(each.name)}</tspan>' for each in chart.series
     )
     return words + f'<text x="{WIDTH - RIGHT}" y="16" text-anchor="end">{names}</text>'
 
 
-def _line(series: Series, points: Sequence[Point], across: _Scale, up: _Scale, voice: Voice) -> str:
+def _line(series: Series, points: Sequence[Point], across: _Scale, up: _Scale) -> str:
     runs: list[list[str]] = [[]]
     for x, y in points:
         if y is None:
@@ -255,39 +215,20 @@ def _line(series: Series, points: Sequence[Point], across: _Scale, up: _Scale, v
         else:
             runs[-1].append(f"{across.place(x):g} {up.place(y):g}")
     path = "".join(f"M{run[0]}L{' '.join(run[1:] or run)}" for run in runs if run)
-    look = "stroke-width:1;opacity:.35" if series.faint else "stroke-width:2"
-    drawn = _path(path, f"stroke:{_colour(series.colour)};{look}", ' stroke-linejoin="round" stroke-linecap="round"')
-    return drawn + (_dots(series, points, across, up, voice) if series.dots else "")
+    look = f"stroke:{_colour(series.colour)};stroke-width:2"
+    drawn = _path(path, look, ' stroke-linejoin="round" stroke-linecap="round"')
+    return drawn + (_dots(series, points, across, up) if series.dots else "")
 
 
-def _dots(series: Series, points: Sequence[Point], across: _Scale, up: _Scale, voice: Voice) -> str:
+def _dots(series: Series, points: Sequence[Point], across: _Scale, up: _Scale) -> str:
     every = 1 + len(points) // _DOTS
     dots = (
         f'<circle cx="{across.place(x):g}" cy="{up.place(y):g}" r="3"><title>'
-        f"{escape(voice.sentence(f'{series.name}: {y:.4g} at {number(x)}'))}</title></circle>"
+        f"{escape(f'{series.name}: {y:.4g} at {number(x)}')}</title></circle>"
         for x, y in points[::-1][::every]
         if y is not None
     )
     return f'<g style="fill:{_colour(series.colour)}">{"".join(dots)}</g>'
-
-
-def _levels(levels: Sequence[tuple[float, str]], up: _Scale) -> str:
-    drawn, last = "", -math.inf
-    for value, label in sorted(levels, reverse=True):
-        y = up.place(value)
-        below = y - last < _LABEL_HEIGHT
-        drawn += _path(f"M{LEFT} {y:g}H{WIDTH - RIGHT}", f"stroke:{_colour('soft')}", ' stroke-dasharray="5 4"')
-        place = f'x="{WIDTH - RIGHT}" y="{y:g}" dy="{"1.15em" if below else "-.4em"}" text-anchor="end"'
-        drawn += f'<text {place} style="fill:{_colour("soft")};{_HALO}">{escape(label)}</text>'
-        last = y
-    return drawn
-
-
-def _marker(x: float, label: str) -> str:
-    bottom, (beside, anchor) = HEIGHT - BOTTOM, (x - 6, "end") if x > WIDTH / 2 else (x + 6, "start")
-    line = _path(f"M{x:g} {TOP}V{bottom}", f"stroke:{_colour('ink')}", ' stroke-dasharray="2 3"')
-    place = f'x="{beside:g}" y="{(TOP + bottom) // 2}" text-anchor="{anchor}"'
-    return line + f'<text {place} style="fill:{_colour("ink")};{_HALO}">{escape(label)}</text>'
 
 
 def _path(drawn: str, style: str, more: str = "") -> str:

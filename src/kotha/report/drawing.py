@@ -43,7 +43,7 @@ class Picture:
     def save(self, path: str | PathLike[str]) -> Self:
         """Write it to an .svg file; the picture again, so that a notebook shows it."""
         if Path(path).suffix != ".svg":
-            raise UsageError(f"{path}: a picture is an .svg file; end its name so")
+            raise UsageError("{path}: a picture is an .svg file; end its name so", path=path)
         write_whole(Path(path), self.svg())
         return self
 
@@ -139,7 +139,7 @@ def lines(series: Mapping[str, Sequence[Point]], *, x: str, y: str, title: str =
     2
     """
     if not 0 < len(series) <= len(_COLOURS):
-        raise UsageError(f"{len(series)} lines cannot be told apart; draw 1 to {len(_COLOURS)}")
+        raise UsageError("{n} lines cannot be told apart; draw 1 to {most}", n=len(series), most=len(_COLOURS))
     named = zip(series.items(), _COLOURS, strict=False)
     drawn = [Series(name, points, colour, dots=len(points) < 40) for (name, points), colour in named]
     chart = Chart(title or y, x, y, drawn, log_y=log_y).svg()

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from kotha.i18n.message import Text
 from kotha.report.built import SINGLE, STATIC, words
 from kotha.report.page import as_script, escape
 
@@ -60,21 +61,21 @@ class SinglePage:
 
 
 def view_page(
-    kind: str, title: str, data: dict[str, Any], remarks: Sequence[str] = (), *, made_by: str, language: str = "bn"
+    kind: str, title: Text, data: dict[str, Any], remarks: Sequence[Text] = (), *, made_by: str, language: str = "bn"
 ) -> str:
     """One offline page of a finding: its ``kind`` says which component shows the data, ``made_by`` which command."""
     return _page("views", kind, title, data, remarks, made_by, language)
 
 
 def report_page(
-    kind: str, title: str, data: dict[str, Any], remarks: Sequence[str] = (), *, made_by: str, language: str = "bn"
+    kind: str, title: Text, data: dict[str, Any], remarks: Sequence[Text] = (), *, made_by: str, language: str = "bn"
 ) -> str:
     """The same of what was measured; its script is another, so that no page carries what it does not show."""
     return _page("reports", kind, title, data, remarks, made_by, language)
 
 
 def training_page(
-    kind: str, title: str, data: dict[str, Any], remarks: Sequence[str] = (), *, made_by: str, language: str = "bn"
+    kind: str, title: Text, data: dict[str, Any], remarks: Sequence[Text] = (), *, made_by: str, language: str = "bn"
 ) -> str:
     """The same of a training, before it or after: its script knows curves."""
     return _page("training", kind, title, data, remarks, made_by, language)
@@ -85,13 +86,18 @@ def sheet_page(kind: str, title: str, data: dict[str, Any], *, made_by: str, lan
     return _page("sheet", kind, title, data, (), made_by, language)
 
 
+def document_page(title: str, data: dict[str, Any], language: str) -> str:
+    """The same of a document (``report/document.py``): its script shows blocks of any kind."""
+    return _page("document", "document", title, data, (), "", language)
+
+
 def _page(
-    built: str, kind: str, title: str, data: dict[str, Any], remarks: Sequence[str], made_by: str, language: str
+    built: str, kind: str, title: Text, data: dict[str, Any], remarks: Sequence[Text], made_by: str, language: str
 ) -> str:
     said = words("views")["noscript"]
-    without = f"<h1>{escape(title)}</h1>" + "".join(f"<p>{escape(said[each])}</p>" for each in ("bn", "en"))
+    without = f"<h1>{escape(str(title))}</h1>" + "".join(f"<p>{escape(said[each])}</p>" for each in ("bn", "en"))
     told = {"kind": kind, "title": title, "remarks": list(remarks), "made_by": made_by, "data": data}
-    return SinglePage(built, title, told, without, language).html()
+    return SinglePage(built, str(title), told, without, language).html()
 
 
 def _built(name: str) -> str:

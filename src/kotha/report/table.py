@@ -1,10 +1,10 @@
 """A table: one form for the terminal, a page and a notebook."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from kotha.i18n.message import Text
-from kotha.report.page import Page, framed
+from kotha.report.page import escape
 
 
 @dataclass(frozen=True)
@@ -15,17 +15,17 @@ class Table:
     header: Sequence[Text]
     cells: Sequence[Sequence[Text]]  # a string is a name or a figure and stays as it is, a message is translated
     remarks: Sequence[Text] = ()
-    marks: dict[tuple[int, int], str] = field(default_factory=dict)  # cells (row, column) that stand out: best
+    marks: dict[tuple[int, int], str] = field(default_factory=dict)  # cells (row, column) that stand out: best, words
     labels: Sequence[int] = ()  # columns whose cells are words of ours, and no names
 
-    def page(self) -> str:
-        """One offline page."""
-        page = Page(self.title)
-        page.table(self.header, self.cells, self.marks, self.labels)
-        for remark in self.remarks:
-            page.note(remark)
-        return page.html()
+    def html(self) -> str:
+        """As a notebook shows it, in its own letters and colours."""
+        head = "".join(f"<th>{escape(str(cell))}</th>" for cell in self.header)
+        rows = "".join(f"<tr>{_row(cells)}</tr>" for cells in self.cells)
+        title, remarks = escape(str(self.title)), "".join(f"<p>{escape(str(each))}</p>" for each in self.remarks)
+        caption = f"<caption>{title}</caption>" if title else ""
+        return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{remarks}"
 
-    def framed(self) -> str:
-        """The page as a notebook shows it."""
-        return framed(self.page(), str(self.title))
+
+def _row(cells: Iterable[Text]) -> str:
+    return "".join(f"<td>{escape(str(cell))}</td>" for cell in cells)

@@ -6,9 +6,8 @@ from typing import Any
 
 from kotha.report.single_file import report_page
 from kotha.text.tokenizer.card import Card
-from kotha.text.tokenizer.cuts import ends_inside
 from kotha.text.tokenizer.tokenizer import Tokenizer
-from kotha.text.tokenizer.view import view
+from kotha.text.tokenizer.view import ends_inside, view
 
 
 def cards_page(cards: Sequence[Card], tokenizers_by_name: dict[str, Tokenizer], sample: str, source: str) -> str:

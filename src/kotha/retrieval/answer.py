@@ -12,19 +12,25 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import regex
 
+from kotha.i18n.message import Message, Text
 from kotha.retrieval.folding import FoldedWord, fold
 from kotha.retrieval.hybrid import Hit
 from kotha.retrieval.index import SearchResult
 from kotha.retrieval.lexical import weigh
 from kotha.retrieval.passages import sentences
 
-NOT_FOUND = "not found in these documents"
-UNTAUGHT = "this model was never taught to answer; what stands here is the sentence that fits the question best"
-NO_MODEL = "no model was named to answer; what stands here is the sentence that fits the question best"
+if TYPE_CHECKING:
+    from kotha.generation.engine import Engine
+
+NOT_FOUND = Message("not found in these documents")
+UNTAUGHT = Message(
+    "this model was never taught to answer; what stands here is the sentence that fits the question best"
+)
+NO_MODEL = Message("no model was named to answer; what stands here is the sentence that fits the question best")
 _THRESHOLD = 0.4  # how much of the question the best passage repeats at least
 _SUPPORTED = 0.3  # how much of a written sentence a passage repeats at least, to be cited for it
 _LOOKED_AT = 3  # best passages, out of which a sentence is taken
@@ -41,19 +47,51 @@ class Writer(Protocol):
         """The answer to a turn."""
 
 
+class TaughtWriter:
+    """A model that was taught to take turns: always its best token: an answer from documents is no place for chance.
+
+    Nor for a penalty on repetition: it repeats what the documents say.
+    """
+
+    def __init__(self, engine: "Engine", tokens: int) -> None:
+        self._engine, self._tokens = engine, tokens
+
+    @classmethod
+    def of(cls, engine: "Engine", tokens: int) -> "TaughtWriter | None":
+        """The writer of a model; None where it was never taught to answer."""
+        from kotha.generation.conversation import was_taught
+
+        return cls(engine, tokens) if was_taught(engine) else None
+
+    def fits(self, text: str) -> bool:
+        """Whether a turn leaves room for an answer in the context."""
+        tokenizer = self._engine.tokenizer
+        assert tokenizer is not None, "who takes turns has a tokenizer"
+        marks = 3  # user, end, assistant
+        context = self._engine.model.config.context_length
+        return len(tokenizer.encode(text)) + marks + min(self._tokens, context // 2) <= context
+
+    def say(self, text: str) -> str:
+        """The answer to a turn."""
+        from kotha.generation.conversation import Conversation
+
+        talk = Conversation(self._engine)
+        return talk.say(text, tokens=self._tokens, temperature=0.0, repetition_penalty=None).strip()
+
+
 @dataclass(frozen=True)
 class CitedAnswer:
     """What is said to a question, and what it stands on; ``cited`` are the numbers of hits, from 1."""
 
     question: str
-    answer: str
+    answer: Text
     found: bool
     cited: list[int]
     hits: list[Hit]
-    remark: str | None = None
+    remark: Message | None = None
 
 
-def answer(result: SearchResult, write: Writer | None, silent: str = UNTAUGHT) -> CitedAnswer:
+def answer(result: SearchResult, write: Writer | None, silent: Message = UNTAUGHT) -> CitedAnswer:
     """Answer a question from what was found for it; ``write`` is a model that was taught to, or None.
 
     ``silent`` is what is remarked where no model writes.
@@ -70,7 +108,7 @@ def answer(result: SearchResult, write: Writer | None, silent: str = UNTAUGHT) -
     return CitedAnswer(result.question, said, True, cited, hits)
 
 
-def why_not_found(result: SearchResult) -> str | None:
+def why_not_found(result: SearchResult) -> Message | None:
     """Why these hits answer nothing; None where they may."""
     best = max((hit.words or 0.0 for hit in result.hits), default=0.0)
     if best >= _THRESHOLD:
@@ -79,10 +117,18 @@ def why_not_found(result: SearchResult) -> str | None:
     asked, written = _script(result.question), _script(" ".join(texts))
     if best == 0.0:
         if asked and written and asked != written:
-            return f"the question is in {asked} letters and these documents are in {written} ones; ask in theirs"
-        return "no passage has a word of the question"
+            return Message(
+                "the question is in {asked} letters and these documents are in {written} ones; ask in theirs",
+                asked=asked,
+                written=written,
+            )
+        return Message("no passage has a word of the question")
     share = math.floor(100 * best)  # rounded up it would read as enough
-    return f"the best passage has {share}% of what the question asks for; {_THRESHOLD:.0%} is the least"
+    return Message(
+        "the best passage has {share}% of what the question asks for; {least:.0%} is the least",
+        share=share,
+        least=_THRESHOLD,
+    )
 
 
 def best_sentence(question: str, hits: Sequence[Hit]) -> tuple[str, int]:

@@ -10,12 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kotha.errors import CorpusError
+from kotha.i18n.message import Message
 from kotha.retrieval.paragraphs import READERS, read_paragraphs
 from kotha.retrieval.passages import LETTERS, Excerpt, check_letters, gather
 from kotha.storage.status import is_file, is_folder
 from kotha.text.corpus.documents import OnBytes, OnProblem, Reading, read_documents
 from kotha.text.corpus.problems import Complaints, CorpusProblem, Errors, shown
 from kotha.text.corpus.sources import kind_of, list_sources
+
+_KNOWN = [".txt", ".jsonl", ".csv", ".tsv", ".parquet", *READERS]
 
 
 @dataclass(frozen=True)
@@ -51,16 +54,20 @@ def list_files(paths: Sequence[str | os.PathLike[str]], on_problem: OnProblem | 
         if is_folder(place):
             inside = list(_readable(place, unseen, on_problem))
             if not inside and (why := unseen.get(place.resolve())):
-                raise CorpusError(f"{shown(place)}: cannot be opened ({why})")
+                raise CorpusError("{place}: cannot be opened ({why})", place=shown(place), why=why)
             if not inside:
-                raise CorpusError(f"{shown(place)}: no file to read in this folder; {_known()}")
+                raise CorpusError(
+                    "{place}: no file to read in this folder; known: {known}", place=shown(place), known=_KNOWN
+                )
             found |= dict.fromkeys(file.resolve() for file in inside)
         elif place.suffix.lower() in READERS and is_file(place):
             found[place.resolve()] = None
         else:
             for source in list_sources([os.fspath(path)], on_problem=on_problem):
                 if source.repository is not None or source.is_remote or source.path == "-":
-                    raise CorpusError(f"{shown(os.fspath(path))}: an index keeps files of this machine; save it as one")
+                    raise CorpusError(
+                        "{path}: an index keeps files of this machine; save it as one", path=shown(os.fspath(path))
+                    )
                 found[Path(source.path).resolve()] = None
     return Listed(list(found), unseen)
 
@@ -87,10 +94,6 @@ def _is_known(name: str) -> bool:
         return False
 
 
-def _known() -> str:
-    return f"known: .txt, .jsonl, .csv, .tsv, .parquet, {', '.join(READERS)}"
-
-
 def _readable(folder: Path, unseen: dict[Path, str], on_problem: OnProblem | None) -> Iterator[Path]:
     def pass_over(error: OSError) -> None:
         if isinstance(error, FileNotFoundError):  # it was taken away while we looked
@@ -98,22 +101,30 @@ def _readable(folder: Path, unseen: dict[Path, str], on_problem: OnProblem | Non
         why = error.strerror or type(error).__name__
         unseen[Path(error.filename).resolve()] = why
         if on_problem is not None:
-            on_problem(CorpusProblem(shown(error.filename), f"passed over: cannot be opened ({why})", unread=True))
+            on_problem(
+                CorpusProblem(
+                    shown(error.filename), Message("passed over: cannot be opened ({why})", why=why), unread=True
+                )
+            )
 
     for place, folders, names in os.walk(folder, onerror=pass_over):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
             file = Path(place, name)
             try:
-                if name.startswith("."):
-                    raise ValueError("hidden")
-                if not _is_known(name):
-                    raise ValueError("unknown ending")
-                if not is_file(file):
-                    raise ValueError("not a regular file")
-                yield file
+                why = _why_passed_over(file)
             except OSError as error:
                 pass_over(error)
-            except ValueError as error:
-                if on_problem is not None:
-                    on_problem(CorpusProblem(shown(file), f"passed over: {error}"))
+                continue
+            if why is None:
+                yield file
+            elif on_problem is not None:
+                on_problem(CorpusProblem(shown(file), why))
+
+
+def _why_passed_over(file: Path) -> Message | None:
+    if file.name.startswith("."):
+        return Message("passed over: hidden")
+    if not _is_known(file.name):
+        return Message("passed over: unknown ending")
+    return None if is_file(file) else Message("passed over: not a regular file")

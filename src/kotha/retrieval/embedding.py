@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from kotha.errors import UsageError
+from kotha.i18n.message import Message, Option
 from kotha.i18n.wording import OnProgress
 from kotha.model.bert import BERT
 from kotha.model.evaluating import evaluating
@@ -36,9 +37,18 @@ class Embedder:
 
     def __init__(self, model: Model, tokenizer: Tokenizer | None, name: str, layer: int = 0) -> None:
         if not isinstance(model, GPT | BERT) or tokenizer is None:
-            raise UsageError(f"{name} is a {model.config.family} model; texts are embedded by a GPT or a BERT")
+            raise UsageError(
+                "{name} is a {family} model; texts are embedded by a GPT or a BERT",
+                name=name,
+                family=model.config.family,
+            )
         if not 0 <= layer <= model.config.n_layers:
-            raise UsageError(f"layer={layer}: {name} has layers 1 to {model.config.n_layers}, and 0 is its token table")
+            raise UsageError(
+                "{layer}: {name} has layers 1 to {n_layers}, and 0 is its token table",
+                layer=Option("layer", layer),
+                name=name,
+                n_layers=model.config.n_layers,
+            )
         self.model: GPT | BERT = model
         self.tokenizer, self.layer = tokenizer, layer
         self.note = EmbedderNote(f"{fingerprint(model, tokenizer)}-{layer}", name, model.config.d_model)
@@ -55,7 +65,7 @@ class Embedder:
                 sums[row] += total
             done += len(batch)
             if on_progress is not None:
-                on_progress("embedding", done, len(windows))
+                on_progress(Message("embedding"), done, len(windows))
         return unit(sums)
 
     def _windows(self, text: str) -> list[list[int]]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Literal, Protocol, get_args
 
 from kotha.errors import KothaError, UsageError, nearest
+from kotha.i18n.message import Message, Option
 from kotha.i18n.wording import OnProgress
 from kotha.retrieval.documents import Indexing, list_files, read_file
 from kotha.retrieval.hybrid import Hit, from_meaning, from_words, fuse
@@ -27,6 +28,7 @@ from kotha.text.corpus.problems import CorpusProblem
 By = Literal["words", "meaning", "both"]
 
 _BATCH_PASSAGES = 128
+_QDRANT = "qdrant:"
 _CANDIDATES = 50  # of each ranking, from which the hits are taken
 
 
@@ -115,11 +117,19 @@ class _Update:
         """Whose vectors the index holds is settled by whoever comes first; vectors of two models are not mixed."""
         kept = self.store.embedder()
         if self.embed is None and kept is not None:
-            raise UsageError(f"{self.store.name} holds vectors of {kept.name}; name that model again, or a new index")
+            raise UsageError(
+                "{name} holds vectors of {model}; name that model again, or a new index",
+                name=self.store.name,
+                model=kept.name,
+            )
         if self.embed is None or kept == self.embed.note:
             return
         if kept is not None and kept.fingerprint != self.embed.note.fingerprint:
-            raise UsageError(f"{self.store.name} holds vectors of another model, {kept.name}; name a new index")
+            raise UsageError(
+                "{name} holds vectors of another model, {model}; name a new index",
+                name=self.store.name,
+                model=kept.name,
+            )
         with self.store.writing():
             self.store.note_embedder(self.embed.note)
 
@@ -187,7 +197,7 @@ class _Update:
     def _advance(self, more: int) -> None:
         self.done_bytes += more
         if self._on_progress is not None:
-            self._on_progress("indexing", self.done_bytes, max(1, self.total_bytes))
+            self._on_progress(Message("indexing"), self.done_bytes, max(1, self.total_bytes))
 
 
 def search(
@@ -195,23 +205,45 @@ def search(
 ) -> SearchResult:
     """The passages that fit a question best: by words, by meaning, or both where a model is there (``by`` None)."""
     if limit < 1:
-        raise UsageError(f"limit={limit} asks for nothing; use 1 or more")
+        raise UsageError("{limit} asks for nothing; use 1 or more", limit=Option("limit", limit))
     if not question.strip():
         raise UsageError("the question is empty; ask something")
     if not store.measures().passages:
-        raise KothaError(f"{store.name} is empty: no documents were indexed yet; index some first")
+        raise KothaError("{name} is empty: no documents were indexed yet; index some first", name=store.name)
     kept = store.embedder()
     chosen = by or ("words" if embed is None or kept is None else "both")
     if chosen not in get_args(By):
-        raise UsageError(f"by={chosen!r} is no way to search{nearest(chosen, get_args(By))}")
+        raise UsageError(
+            "{by} is no way to search{nearest}", by=Option("by", chosen), nearest=nearest(chosen, get_args(By))
+        )
     if chosen == "words":
         hits = from_words(rank_by_words(store, question, limit))
         return SearchResult(question, chosen, hits, () if hits else tuple(store.some_texts()))
     if kept is None:
-        raise UsageError(f"{store.name} holds no vectors; index the documents with a model, or search by='words'")
+        raise UsageError(
+            "{name} holds no vectors; index the documents with a model, or search {by}",
+            name=store.name,
+            by=Option("by", "words"),
+        )
     if embed is None or embed.note.fingerprint != kept.fingerprint:
-        raise UsageError(f"{store.name} was embedded by {kept.name}; search with that model, or by='words'")
+        raise UsageError(
+            "{name} was embedded by {model}; search with that model, or {by}",
+            name=store.name,
+            by=Option("by", "words"),
+            model=kept.name,
+        )
     near = store.near(embed([question])[0], max(limit, _CANDIDATES))
     if chosen == "meaning":
         return SearchResult(question, chosen, from_meaning(near[:limit]))
     return SearchResult(question, chosen, fuse(rank_by_words(store, question, max(limit, _CANDIDATES)), near)[:limit])
+
+
+def open_store(name: str | os.PathLike[str], *, write: bool = False) -> Store:
+    """The store of a name: a path, or ``qdrant:URL/COLLECTION``, such as ``qdrant:http://localhost:6333/news``."""
+    if os.fspath(name).startswith(_QDRANT):
+        from kotha.retrieval.qdrant_store import QdrantStore
+
+        return QdrantStore.named(os.fspath(name).removeprefix(_QDRANT), write=write)
+    from kotha.retrieval.sqlite_store import SqliteStore
+
+    return SqliteStore(name, write=write)

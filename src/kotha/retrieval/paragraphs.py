@@ -11,6 +11,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 from kotha.errors import CorpusError, library
+from kotha.i18n.message import Message
 from kotha.retrieval.printed import page_text
 from kotha.text.corpus.problems import Complaints, Unreadable
 
@@ -25,7 +26,10 @@ def read_paragraphs(file: Path, complaints: Complaints) -> Paragraphs:
     """A file's paragraphs that have text; a file that has none, or is too large or broken, is a problem of its own."""
     try:
         if file.stat().st_size > _MOST_BYTES:
-            raise Unreadable(f"{file.stat().st_size:,} bytes are more than the {_MOST_BYTES:,} of one document")
+            size = file.stat().st_size
+            raise Unreadable(
+                Message("{n:,} bytes are more than the {most:,} of one document", n=size, most=_MOST_BYTES)
+            )
         empty = True
         for text, place in READERS[file.suffix.lower()](file, complaints):
             sound = complaints.mend((text.strip(),))
@@ -33,8 +37,8 @@ def read_paragraphs(file: Path, complaints: Complaints) -> Paragraphs:
                 empty = False
                 yield sound[0], place
         if empty:
-            pictures = "; its pages may be pictures: run OCR first" if file.suffix.lower() == ".pdf" else ""
-            raise Unreadable(f"there is no text in it{pictures}")
+            pictures = Message("there is no text in it; its pages may be pictures: run OCR first")
+            raise Unreadable(pictures if file.suffix.lower() == ".pdf" else Message("there is no text in it"))
     except Unreadable as error:
         complaints.report_unreadable(error)
     except OSError as error:
@@ -139,7 +143,7 @@ def _read_pdf(file: Path, complaints: Complaints) -> Paragraphs:
     try:
         reader = pypdf.PdfReader(file)
         if reader.is_encrypted and not reader.decrypt(""):
-            raise Unreadable("it is locked with a password; save it without one")
+            raise Unreadable(Message("it is locked with a password; save it without one"))
         for number, page in enumerate(reader.pages, 1):
             for block in re.split(r"\n\s*\n", page_text(page)):
                 yield " ".join(block.split()), f"page {number}"
@@ -147,7 +151,7 @@ def _read_pdf(file: Path, complaints: Complaints) -> Paragraphs:
         raise
     except Exception as error:  # a broken file shows itself in many ways there
         reason = " ".join(str(error).split())[:200] or type(error).__name__
-        raise Unreadable(f"not a readable pdf ({reason})") from error
+        raise Unreadable(Message("not a readable pdf ({reason})", reason=reason)) from error
 
 
 READERS: dict[str, Callable[[Path, Complaints], Paragraphs]] = {

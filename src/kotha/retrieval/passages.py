@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import regex
 
 from kotha.errors import UsageError
+from kotha.i18n.message import Option
 from kotha.text.akshara import aksharas
 
 LETTERS = 600  # of a passage at most, as code points: about a hundred words, so that several fit a small context
@@ -54,7 +55,12 @@ def cut(text: str, letters: int = LETTERS) -> list[str]:
 def check_letters(letters: int) -> None:
     """Refuse passages too short to hold a sentence."""
     if letters < _FEWEST_LETTERS:
-        raise UsageError(f"letters={letters}: a passage holds at least {_FEWEST_LETTERS}; {LETTERS} is usual")
+        raise UsageError(
+            "{letters}: a passage holds at least {fewest}; {usual} is usual",
+            letters=Option("letters", letters),
+            fewest=_FEWEST_LETTERS,
+            usual=LETTERS,
+        )
 
 
 def gather(texts: Iterable[Excerpt], letters: int = LETTERS) -> Iterator[Excerpt]:

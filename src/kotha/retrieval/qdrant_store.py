@@ -35,14 +35,16 @@ class QdrantStore:
         self._removed: list[int] = []
         self._moved: list[tuple[int, str]] = []
         if not write and not self._exists():
-            raise KothaError(f"there is no index {self.name}; make one first, from the documents that you want to ask")
+            raise KothaError(
+                "there is no index {name}; make one first, from the documents that you want to ask", name=self.name
+            )
 
     @classmethod
     def named(cls, name: str, *, write: bool = False) -> "QdrantStore":
         """The collection that ``URL/COLLECTION`` names; a server that does not answer is said to be silent."""
         url, _, collection = name.rpartition("/")
         if not url or not collection:
-            raise UsageError(f"qdrant:{name} names no collection; write qdrant:http://localhost:6333/NAME")
+            raise UsageError("qdrant:{name} names no collection; write qdrant:http://localhost:6333/NAME", name=name)
         try:
             return cls(
                 library("qdrant_client", _NEEDED).QdrantClient(url=url, check_compatibility=False),
@@ -52,7 +54,9 @@ class QdrantStore:
         except (KothaError, KeyboardInterrupt):
             raise
         except Exception as error:  # of the network, in all the ways that its client has
-            raise KothaError(f"the Qdrant server {url} does not answer ({error}); is it running?") from error
+            raise KothaError(
+                "the Qdrant server {url} does not answer ({error}); is it running?", url=url, error=error
+            ) from error
 
     # -- reading ------------------------------------------------------------------------------------------------------
 
@@ -136,7 +140,7 @@ class QdrantStore:
     def note_embedder(self, note: EmbedderNote) -> None:
         """Remember whose vectors will be kept; a collection that was made without cannot take any."""
         if self._exists() and self._client.count(self._collection).count:
-            raise UsageError(f"{self.name} was made without vectors; name a new index")
+            raise UsageError("{name} was made without vectors; name a new index", name=self.name)
         self._note = note
 
     def add(self, source: str, place: str, digest: bytes, passages: Sequence[str], vectors: Vectors | None) -> None:

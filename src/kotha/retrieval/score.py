@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from kotha.errors import UsageError
+from kotha.i18n.message import Message
 from kotha.i18n.wording import OnProgress
 from kotha.retrieval.index import By, Embeds, search
 from kotha.retrieval.store import Store
@@ -56,7 +57,7 @@ def evaluate_search(
         places = [hit.passage.place for hit in search(store, question, DEPTH, by, embed).hits]
         ranks.append(places.index(right) + 1 if right in places else None)
         if on_progress is not None:
-            on_progress("asking", done + 1, len(questions))
+            on_progress(Message("asking"), done + 1, len(questions))
     return score_ranks(ranks)
 
 

@@ -153,10 +153,12 @@ class SqliteStore:
         with self._told():
             rows = self._database.execute("SELECT id, vector FROM passages WHERE vector NOT NULL").fetchall()
         if any(not isinstance(row[1], bytes) or len(row[1]) != 2 * width for row in rows):
-            raise KothaError(f"{self.name} is damaged: a vector has another width than {width}; index again")
+            raise KothaError(
+                "{name} is damaged: a vector has another width than {width}; index again", name=self.name, width=width
+            )
         joined = np.frombuffer(b"".join(row[1] for row in rows), np.float16).astype(np.float32)
         if not np.isfinite(joined).all():
-            raise KothaError(f"{self.name} is damaged: a vector holds what is no number; index again")
+            raise KothaError("{name} is damaged: a vector holds what is no number; index again", name=self.name)
         return [row[0] for row in rows], Near(joined.reshape(-1, width)) if rows else None
 
     def _forget_what_changed(self) -> None:
@@ -251,15 +253,20 @@ class SqliteStore:
         [version] = self._database.execute("PRAGMA user_version").fetchone()
         if application != _APPLICATION:
             if not self._path.stat().st_size or not self._database.execute("SELECT 1 FROM sqlite_master").fetchone():
-                raise KothaError(f"{self.name} is empty: no documents were indexed yet; index some first")
-            raise KothaError(f"{self.name} is a database, but no index of ours; choose another name")
+                raise KothaError("{name} is empty: no documents were indexed yet; index some first", name=self.name)
+            raise KothaError("{name} is a database, but no index of ours; choose another name", name=self.name)
         if version != _VERSION:
             raise KothaError(
-                f"{self.name} is an index of format {version}, and this Kotha reads {_VERSION}; index again"
+                "{name} is an index of format {version}, and this Kotha reads {known}; index again",
+                name=self.name,
+                version=version,
+                known=_VERSION,
             )
         found = {row[0] for row in self._database.execute("SELECT sql FROM sqlite_master WHERE sql NOT NULL")}
         if found != _expected_tables():
-            raise KothaError(f"{self.name} holds other tables than an index does; it was changed, or is damaged")
+            raise KothaError(
+                "{name} holds other tables than an index does; it was changed, or is damaged", name=self.name
+            )
 
     @contextmanager
     def _told(self) -> Iterator[None]:
@@ -268,22 +275,25 @@ class SqliteStore:
             yield
         except sqlite3.OperationalError as error:
             if "locked" in str(error) or "busy" in str(error):
-                said = f"{self.name} is in use: another process is writing there; wait until it ends"
-                raise KothaError(said) from error
-            raise KothaError(f"{self.name} cannot be used: {error}") from error
+                raise KothaError(
+                    "{name} is in use: another process is writing there; wait until it ends", name=self.name
+                ) from error
+            raise KothaError("{name} cannot be used: {error}", name=self.name, error=error) from error
         except (sqlite3.Error, UnicodeDecodeError) as error:
-            raise KothaError(f"{self.name} is damaged ({error}); index the documents again") from error
+            raise KothaError(
+                "{name} is damaged ({error}); index the documents again", name=self.name, error=error
+            ) from error
 
 
 def _check_header(path: Path) -> None:
     if not is_there(path):
-        raise KothaError(f"there is no index {path}; make one first, from the documents that you want to ask")
+        raise KothaError("there is no index {path}; make one first, from the documents that you want to ask", path=path)
     if not is_file(path):
-        raise KothaError(f"{path} is no file; an index is one")
+        raise KothaError("{path} is no file; an index is one", path=path)
     with path.open("rb") as file:
         begins = file.read(len(_HEADER))
     if begins and begins != _HEADER:
-        raise KothaError(f"{path} is no index; choose another name")
+        raise KothaError("{path} is no index; choose another name", path=path)
 
 
 def _let_go(database: sqlite3.Connection) -> None:

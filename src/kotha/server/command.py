@@ -104,7 +104,7 @@ def serve(
 
 def open_studio(
     *models: Annotated[str, _flag("Run, model or Hugging Face folders; the one in the box is always there.")],
-    room: Annotated[str, _flag(f"Where to begin: {', '.join(ROOMS)}.")] = "write",
+    room: Annotated[str, _flag("Where to begin: write, look, hand, tokens, design, train, compare, teach.")] = "write",
     text: Annotated[str, _flag("What to begin with.")] = "",
     jobs: Annotated[Path, _flag("The folder that trainings begun in the page go to.")] = Path("kotha-work"),
     port: Port = 0,

@@ -1,19 +1,68 @@
-"""Encoding many documents: in batches, by a crew, results in order.
+"""Encoding many documents: in batches, by a worker pool, results in order.
 
-Each worker normalizes, looks for leaked validation documents, and encodes through its own memory of words. The result
-does not depend on the number of workers.
+Each worker normalizes, looks for leaked validation documents, and encodes through its own memory of words. No token
+crosses a single space between two words, so a text is encoded word by word, and most words have been seen before: a
+dictionary from a word to the bytes of its ids turns most of the work into look-ups, several times faster on running
+text than encoding anew. The tests hold it equal to ``Tokenizer.encode``, and the result does not depend on the number
+of workers.
 """
 
-from collections.abc import Generator, Iterable
+import re
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
+import numpy as np
 import tokenizers
+from numpy.typing import DTypeLike, NDArray
 
 from kotha.text.clean.leakage import LeakIndex, batches
-from kotha.text.parallel.duty import Crew, Duty
-from kotha.text.tokenizer.memo import Ids, MemoEncoder
+from kotha.text.parallel.task import WorkerPool, WorkerTask
 from kotha.text.tokenizer.tokenizer import Tokenizer
+
+Ids = NDArray[np.unsignedinteger]
+
+# Some splits treat a run of white space as one, so only a space with a word on either side is a place to cut.
+_SPACE_RUN = re.compile(r"\s\s")
+_LONE_SPACE = re.compile(r"(?<=\S) (?=\S)")
+_CUT = "\0"
+
+# Past this many remembered words, start over: memory stays flat, and frequent words are soon back.
+_MAX_WORDS = 500_000
+# Longer than any word: not worth remembering.
+_MAX_LENGTH = 64
+
+
+class MemoEncoder:
+    """Encodes normalized texts of one tokenizer into arrays of ids."""
+
+    def __init__(self, tokenizer: Tokenizer, dtype: DTypeLike) -> None:
+        self._tokenizer = tokenizer
+        self._dtype = np.dtype(dtype)
+        self._by_words = tokenizer.normalizer is not None and tokenizer.split_name is not None
+        self._memo: dict[str, bytes] = {}
+
+    def encode_batch(self, normalized: Sequence[str]) -> list[Ids]:
+        """The ids of texts that the tokenizer's normalization leaves as they are."""
+        parts = [self._parts(text) for text in normalized]
+        if len(self._memo) > _MAX_WORDS:
+            self._memo.clear()
+        new = list({part for text in parts for part in text}.difference(self._memo))
+        for part, ids in zip(new, self._tokenizer.encode_batch(new, normalized=True), strict=True):
+            self._memo[part] = np.array(ids, self._dtype).tobytes()
+        encoded = [np.frombuffer(b"".join([self._memo[part] for part in text]), self._dtype) for text in parts]
+        for part in new:
+            if len(part) > _MAX_LENGTH:
+                del self._memo[part]
+        return encoded
+
+    def _parts(self, text: str) -> list[str]:
+        """The words of a text, each but the first with its space; the whole text where it cannot be cut."""
+        if not self._by_words or _CUT in text:
+            return [text]
+        if _SPACE_RUN.search(text):
+            return _LONE_SPACE.sub(_CUT + " ", text).split(_CUT)
+        return text.replace(" ", _CUT + " ").split(_CUT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +80,11 @@ Batch = list[tuple[str, str]]
 
 
 def encode_documents(
-    labelled: Iterable[tuple[str, str]], tokenizer: Tokenizer, dtype: str, leaks: LeakIndex | None, crew: Crew
+    labelled: Iterable[tuple[str, str]], tokenizer: Tokenizer, dtype: str, leaks: LeakIndex | None, pool: WorkerPool
 ) -> Generator[EncodedDocument]:
     """Encode (label, text) pairs in their order; whether a text leaks is for the caller to act on."""
-    duty = Duty(BatchEncoder, (tokenizer.backend.to_str(), dtype, leaks))
-    with closing(crew.map(duty, batches(labelled, lambda pair: len(pair[1])))) as encoded:
+    task = WorkerTask(BatchEncoder, (tokenizer.backend.to_str(), dtype, leaks))
+    with closing(pool.map(task, batches(labelled, lambda pair: len(pair[1])))) as encoded:
         for documents in encoded:
             yield from documents
 

@@ -23,6 +23,7 @@ from kotha.text.shards import DATASET_FILE, Dataset, Split
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 Line = NDArray[np.int64]
+Counts = NDArray[np.int64]
 
 _BATCH = 1000
 
@@ -156,3 +157,15 @@ def _made(name: Text, line: Line, n_bytes: int, n_characters: int, tokenizer: To
     unknown = tokenizer.special.get("unk")
     n_unknown = 0 if unknown is None else int(np.count_nonzero(line == unknown))
     return HeldOut(name, line, end_token(tokenizer), n_bytes, n_characters, tokenizer.fingerprint, n_unknown)
+
+
+def frequency_nats(learned: Counts, held_out: Counts) -> float:
+    """Mean nats of held-out answers to one who guesses by how often each was seen: (V,), (V,) -> nats.
+
+    One is added to each count, because an answer that was never seen is still possible.
+
+    >>> round(frequency_nats(np.array([2, 0]), np.array([1, 1])), 4)  # (-ln 3/4 - ln 1/4) / 2
+    0.837
+    """
+    chances = (learned + 1) / (learned.sum() + len(learned))
+    return -float((held_out * np.log(chances)).sum() / held_out.sum())

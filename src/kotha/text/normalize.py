@@ -202,3 +202,12 @@ def _check_names(names: set[str]) -> None:
 
 
 normalize = Normalizer()
+
+
+def count_words(text: str) -> int:
+    """How many words a normalized text has: what white space separates, so that no hyphen or danda needs a decision.
+
+    >>> count_words("আমি বাংলায় গান গাই।")
+    4
+    """
+    return len(text.split())

@@ -1,7 +1,7 @@
 """From documents to a data folder: split, cleaned, encoded and written in one go.
 
 The files are read twice. The first reading surveys: it counts, marks duplicates, and draws the validation documents by
-seed. The second encodes, by a crew of workers, in the order of reading, so that the result is the same for any number
+seed. The second encodes, by a pool of workers, in the order of reading, so that the result is the same for any number
 of workers, wherever they are. Memory holds the validation texts (their number is capped), a byte and a hash a document,
 and a few batches on their way.
 
@@ -33,10 +33,11 @@ from kotha.text.corpus.documents import read_documents
 from kotha.text.corpus.problems import CorpusProblem, Errors
 from kotha.text.corpus.sources import list_sources
 from kotha.text.encoding import EncodedDocument, encode_documents
-from kotha.text.parallel.choose import check_crew, crew_on
-from kotha.text.parallel.duty import Crew
+from kotha.text.held_out import end_token
+from kotha.text.parallel import check_workers, worker_pool
+from kotha.text.parallel.task import WorkerPool
 from kotha.text.shards import DTYPES, SplitWriter, dtype_for, is_data_folder, write_description
-from kotha.text.tokenizer.framing import unframed
+from kotha.text.tokenizer.prompt import unframed
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 TRAIN, VALIDATION = _SPLITS = "train", "validation"
@@ -76,7 +77,7 @@ class PrepareOptions:
             raise UsageError(
                 "{duplicates} is not a choice{nearest}", duplicates=Option("duplicates", self.duplicates), nearest=close
             )
-        check_crew(self.on, self.workers)
+        check_workers(self.on, self.workers)
 
 
 @dataclass
@@ -111,8 +112,7 @@ def prepare(
 ) -> PrepareReport:
     """Make a data folder at ``out`` from the documents at ``paths``; nothing is left behind if it does not finish."""
     options = options or PrepareOptions()
-    if "eos" not in tokenizer.special:
-        raise DataError("this tokenizer has no end-of-text token, so documents could not be told apart")
+    eos = end_token(tokenizer)
     tokenizer = unframed(tokenizer)  # in the shards, texts stand between their ends and no other marks
     report = PrepareReport(tokenizer=tokenizer.fingerprint, path=str(out))
 
@@ -124,11 +124,10 @@ def prepare(
     with whole_folder(Path(out), lambda old: options.overwrite and is_data_folder(old)) as folder:
         job = _Job(_spool_stdin(paths, folder), tokenizer, options, on_progress, noted)
         with ExitStack() as stack:
-            crew = stack.enter_context(crew_on(options.on, options.workers, job.workers_here()))
-            job.survey(crew, folder)
-            eos = tokenizer.special["eos"]
+            pool = stack.enter_context(worker_pool(options.on, options.workers, job.workers_here()))
+            job.survey(pool, folder)
             writers = {name: stack.enter_context(SplitWriter(folder, name, job.dtype, eos)) for name in _SPLITS}
-            encoded = stack.enter_context(closing(job.encoded(crew)))
+            encoded = stack.enter_context(closing(job.encoded(pool)))
             for document in encoded:
                 if document.leaked and document.label == TRAIN:
                     report.leaked += 1
@@ -182,7 +181,7 @@ class _Job:
         """How many processes of this machine are worth their start."""
         return (self._total > _SMALL_BYTES and os.cpu_count()) or 1
 
-    def survey(self, crew: Crew, folder: Path) -> None:
+    def survey(self, pool: WorkerPool, folder: Path) -> None:
         """Count, mark duplicates, draw the validation documents."""
         share = self.options.validation
         if not isinstance(share, float | int):
@@ -193,7 +192,7 @@ class _Job:
         drawn: list[tuple[int, int, str]] = []  # a heap with the largest lot on top
         n_characters = 0
         texts = self._read(Message("surveying"), self._on_problem)
-        for index, (text, is_new) in enumerate(told_apart(texts, self.options.duplicates, crew, folder)):
+        for index, (text, is_new) in enumerate(told_apart(texts, self.options.duplicates, pool, folder)):
             self.kept.append(is_new)
             if self.kept[-1] and isinstance(share, float | int) and share > 0:
                 entry = (-_lot(self.options.seed, index), index, text)
@@ -213,13 +212,13 @@ class _Job:
         if self.cut is not None:
             self.held_out = {index: text[self.cut :]}
 
-    def encoded(self, crew: Crew) -> Generator[EncodedDocument]:
+    def encoded(self, pool: WorkerPool) -> Generator[EncodedDocument]:
         """Every document that stays, labelled with its split."""
         leaks = None
         if self.options.leak_threshold is not None and self.held_out:
             texts = [self.tokenizer.normalize(text) for text in self.held_out.values()]
             leaks = LeakIndex(texts, self.options.leak_threshold)
-        return encode_documents(self._assigned(), self.tokenizer, DTYPES[self.dtype], leaks, crew)
+        return encode_documents(self._assigned(), self.tokenizer, DTYPES[self.dtype], leaks, pool)
 
     def _assigned(self) -> Iterator[tuple[str, str]]:
         """(split, text) of every document that stays, in the order of reading."""

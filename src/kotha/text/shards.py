@@ -28,7 +28,7 @@ from kotha.errors import DataError
 from kotha.storage.atomic import write_whole
 from kotha.storage.destinations import is_made_of
 from kotha.storage.status import is_file, is_file_in, is_there, reading
-from kotha.text.tokenizer.memo import Ids
+from kotha.text.encoding import Ids
 from kotha.text.tokenizer.tokenizer import FILE_NAME as TOKENIZER_FILE
 from kotha.text.tokenizer.tokenizer import Tokenizer
 

@@ -3,6 +3,7 @@
 import os
 
 import pytest
+from tests.report.shown import Shown, text
 
 from kotha.api.bench import growth
 from kotha.api.bench.growth import Cost, Growth, Start, grown_models, measure_growth
@@ -47,9 +48,9 @@ def test_every_point_is_measured_and_foretold(monkeypatch: pytest.MonkeyPatch) -
 def test_the_page_has_both_lines_of_every_size() -> None:
     costs = [Cost(name, value, 1e4 / value, value * 10**6, 2e4 / value, value * 10**6)
              for name, line in grown_models(SMALL).items() for value, _ in line]  # fmt: skip
-    html = Growth(costs, SMALL, {"processor": "a <slow> one"}, "float32").page()
-    assert html.count("<svg") == 8
-    assert html.count("measured") >= 8
-    assert "From 1 layer of 32," in html
-    assert "4 times the width: 4 times as long." in html
-    assert "a &lt;slow&gt; one" in html
+    page = Shown(Growth(costs, SMALL, {"processor": "a <slow> one"}, "float32").page())
+    charts = page.blocks("curves")
+    assert len(charts) == 8
+    assert [text(line["name"]) for line in charts[0]["lines"]] == ["measured", "foretold"]
+    assert text(charts[0]["caption"]) == "4 times the width: 4 times as long."
+    assert "From 1 layer of 32," in text(page.data["lead"]) and "a <slow> one" not in page.html

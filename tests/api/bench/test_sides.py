@@ -67,13 +67,13 @@ def test_training_is_told_with_what_was_foretold() -> None:
     assert list(outcome.sides()) == ["kotha", "transformers"]
     assert outcome.amount == 2 * CLASSIC.context_length
     assert outcome.figures.keys() >= {"peak_share", "seconds_per_step", "predicted_seconds_per_step"}
-    assert "foretells" in outcome.remarks[-1]
+    assert "foretells" in str(outcome.remarks[-1])
 
 
 def test_a_model_that_has_no_twin_is_measured_alone() -> None:
     outcome = sides.bench_writing(GPT(CLASSIC.replace(norm_order="post")), "float32", 1, 4, 1, quiet)
     assert list(outcome.sides()) == ["kotha"]
-    assert "transformers was not measured: no Hugging Face layout fits" in outcome.remarks[0]
+    assert "transformers was not measured: no Hugging Face layout fits" in str(outcome.remarks[0])
 
 
 def test_what_cannot_be_measured_is_refused_in_words() -> None:

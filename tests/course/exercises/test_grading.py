@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from kotha.course.exercises.grading import Expected, Verdict, grade, readings
 from kotha.i18n.numbers import bangla_digits
-from kotha.i18n.wording import Words
 
 
 def values(text: str) -> list[list[float]]:
@@ -156,11 +155,6 @@ def test_a_number_beyond_its_rounding_is_wrong(value: float, off: float) -> None
 @given(st.text())
 def test_any_text_can_be_graded(text: str) -> None:
     assert grade(text, Expected((0.123456,))).verdict in Verdict
-
-
-def test_bangla_digits_only_where_numbers_are_filled_in() -> None:
-    words = Words("uint16: {n:,}", "uint16: {n:,}টি").fill(n=65_536)
-    assert (words.en, words.bn) == ("uint16: 65,536", "uint16: ৬৫,৫৩৬টি")
 
 
 SIZE = 232_558_592

@@ -33,7 +33,7 @@ def key(tmp_path: Path) -> Path:
 def answers(**choice: Any) -> dict[str, str]:
     """What to type for full marks, question by question."""
     _, questions = QuestionChoice(**choice).prepare()
-    return {each.id: answer_of(each) or " ".join(words.en for words in each.worked) for each in questions}
+    return {each.id: answer_of(each) or " ".join(str(words) for words in each.worked) for each in questions}
 
 
 def test_no_two_students_have_the_same_sheet() -> None:

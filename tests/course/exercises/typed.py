@@ -13,12 +13,13 @@ from kotha.course.exercises.judging import judge
 from kotha.course.exercises.key import answer_of
 from kotha.course.exercises.mistakes import diagnose, ways
 from kotha.course.exercises.outcome import Outcome, mark
+from kotha.course.exercises.questions import Question
 from kotha.course.exercises.sets import QuestionChoice
-from kotha.course.exercises.setting import Question
 from kotha.course.worksheet.operations import written
 from kotha.course.worksheet.workshop import sheet_of_student
+from kotha.i18n.catalogue import translate
+from kotha.i18n.message import Bilingual
 from kotha.i18n.numbers import Language, bangla_digits
-from kotha.i18n.wording import Words
 
 SLIP_CASES = json.loads((Path(__file__).parents[3] / "web/tests/data/mistakes.json").read_text(encoding="utf-8"))
 
@@ -30,7 +31,7 @@ def marked(choice: QuestionChoice, question: Question, language: Language, *trie
 def right(question: Question, language: Language) -> str:
     typed = answer_of(question)
     if not typed:
-        return " ".join(words.to(language) for words in question.worked)
+        return " ".join(translate(words, language) for words in question.worked)
     return bangla_digits(typed) if language == "bn" and "inf" not in typed and "e" not in typed else typed
 
 
@@ -91,7 +92,7 @@ class RecognisedSlip:
     truth: str
     typed: str
     names: tuple[str, ...]
-    said: tuple[Words, ...]
+    said: tuple[Bilingual, ...]
 
 
 def recognised_slips(slips: Sequence[str]) -> list[RecognisedSlip]:

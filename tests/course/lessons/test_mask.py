@@ -8,7 +8,8 @@ from kotha.course.lessons.mask import read
 from kotha.course.lessons.measuring import blind_loss, let_write, sighted_loss
 from kotha.course.lessons.result import Condition
 from kotha.course.lessons.variants import LooksAhead
-from kotha.i18n.wording import Words
+from kotha.i18n.catalogue import translate
+from kotha.i18n.message import Bilingual
 from kotha.model.gpt import GPT
 
 
@@ -52,13 +53,13 @@ def test_only_whole_words_of_what_was_written_are_counted() -> None:
 
 
 def figures(held_out: float, blind: float, words: float) -> Condition:
-    return Condition("x", Words("x", "x"), {"held_out": [held_out], "blind": [blind], "words": [words]})
+    return Condition("x", Bilingual("x", "x"), {"held_out": [held_out], "blind": [blind], "words": [words]})
 
 
 def test_the_reading_follows_the_figures() -> None:
     honest = figures(1.5, 1.5, 0.8)
     cheats, breaks = read(honest, figures(0.1, 7.0, 0.05))
-    assert cheats.en.startswith("Without the mask the loss falls to 0.10") and "০.১০" in cheats.bn
-    assert "7.00 against 1.50" in breaks.en and "5% exist, against 80%" in breaks.en
+    assert str(cheats).startswith("Without the mask the loss falls to 0.10") and "০.১০" in translate(cheats, "bn")
+    assert "7.00 against 1.50" in str(breaks) and "5% exist, against 80%" in str(breaks)
     found_nothing, still_writes = read(honest, figures(1.4, 1.4, 0.8))
-    assert "has not found out" in found_nothing.en and "can still write" in still_writes.en
+    assert "has not found out" in str(found_nothing) and "can still write" in str(still_writes)

@@ -8,7 +8,8 @@ from kotha.course.lessons.classroom import classroom
 from kotha.course.lessons.measuring import moved_by_shuffling
 from kotha.course.lessons.positions import make, read
 from kotha.course.lessons.result import Condition
-from kotha.i18n.wording import Words
+from kotha.i18n.catalogue import translate
+from kotha.i18n.message import Bilingual
 
 
 @pytest.mark.parametrize(
@@ -23,13 +24,13 @@ def test_a_shuffled_past(n_layers: int, positions: str, order_matters: bool) -> 
 
 
 def figures(key: str, loss: list[float], moved: float) -> Condition:
-    return Condition(key, Words(key, key), {"held_out": loss, "moved": [moved] * len(loss)})
+    return Condition(key, Bilingual(key, key), {"held_out": loss, "moved": [moved] * len(loss)})
 
 
 def test_the_reading_follows_the_figures() -> None:
     one, two = figures("1", [1.5, 1.6], 0.5), figures("2", [1.4, 1.4], 0.6)
     clear = read(one, figures("1-", [2.0, 2.0], 0.0), two, figures("2-", [1.9, 1.9], 0.2))
-    assert [sentence.en.split()[0] for sentence in clear] == ["To", "Order", "Two"]
-    assert "1.55, without 2.00" in clear[1].en and "০.২০" in clear[2].bn
+    assert [str(sentence).split()[0] for sentence in clear] == ["To", "Order", "Two"]
+    assert "1.55, without 2.00" in str(clear[1]) and "০.২০" in translate(clear[2], "bn")
     unclear = read(one, figures("1-", [1.55, 1.55], 0.0), two, figures("2-", [1.9, 1.9], 0.0))
-    assert "Not every seed agrees" in unclear[1].en and len(unclear) == 2
+    assert "Not every seed agrees" in str(unclear[1]) and len(unclear) == 2

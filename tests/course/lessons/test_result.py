@@ -1,17 +1,17 @@
 """Figures over seeds: what a table shows of them, what is best, and when a difference is one."""
 
 from kotha.course.lessons.result import Condition, Drawing, Figure, LessonResult, Line, below, shown
-from kotha.i18n.wording import Words
+from kotha.i18n.message import Bilingual
 
-NAME = Words("loss", "লস")
+NAME = Bilingual("loss", "লস")
 
 
 def row(key: str, *losses: float, **more: list[float]) -> Condition:
-    return Condition(key, Words(key, f"{key}-bn"), {"loss": list(losses), **more})
+    return Condition(key, Bilingual(key, f"{key}-bn"), {"loss": list(losses), **more})
 
 
 def result(*rows: Condition, **how: object) -> LessonResult:
-    figures = [Figure("loss", NAME, **how), Figure("share", Words("share", "ভাগ"), 0, "high", percent=True)]  # type: ignore[arg-type]
+    figures = [Figure("loss", NAME, **how), Figure("share", Bilingual("share", "ভাগ"), 0, "high", percent=True)]  # type: ignore[arg-type]
     drawing = Drawing(NAME, NAME, NAME, [Line(NAME, [(1.0, 2.0), (2.0, 1.0)])])
     return LessonResult("mask", figures, rows, [NAME], drawing)
 

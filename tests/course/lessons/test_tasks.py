@@ -6,17 +6,18 @@ from tests.course.lessons.small import TINY, loud
 
 from kotha.course.lessons import coreference, dropout, encoder, heads, joined, lstm, residuals, vision, width
 from kotha.course.lessons.classroom import Sizes, classroom
-from kotha.course.lessons.coreference import PRONOUN, VOCABULARY, WhoIsIt, looks, share_right, silenced, spelled
+from kotha.course.lessons.coreference import PRONOUN, VOCABULARY, WhoIsIt, looks, share_right, spelled
 from kotha.course.lessons.drawn_digits import SIDE, DrawnDigits, bitmap, digits_of, images_of
 from kotha.course.lessons.heads import FourPlaces, right
 from kotha.course.lessons.lstm import Echo
 from kotha.course.lessons.occasion import Occasion
 from kotha.course.lessons.result import Condition
-from kotha.i18n.wording import Words
+from kotha.i18n.message import Bilingual
+from kotha.inside.heads.importance import silence
 
 
 def row(key: str, **figures: list[float]) -> Condition:
-    return Condition(key, Words(key, key), figures)
+    return Condition(key, Bilingual(key, key), figures)
 
 
 def test_a_lesson_s_own_sizes_hold_where_nobody_asked_for_others() -> None:
@@ -55,7 +56,7 @@ def test_a_silenced_head_says_nothing_and_speaks_again_afterwards() -> None:
     every = list(looks(model, rows))
     assert len(every) == 2 * TINY.n_heads
     before = model(rows[:, :-1])
-    with silenced(model, every):
+    with silence(model, every):
         at_pronoun = model(rows[:, :-1])[:, PRONOUN]
         same = rows[:, PRONOUN] == rows[0, PRONOUN]
         assert torch.allclose(at_pronoun[same], at_pronoun[0].expand(int(same.sum()), -1)), "nobody looks back"
@@ -90,9 +91,9 @@ def test_what_is_said_of_positions_put_otherwise() -> None:
         row("q", held_out=[1.6, 1.4], token_width=[48.0]),
     )
     worse = row("h", held_out=[1.7, 1.7], token_width=[32.0])
-    assert "Seeds disagree" in joined.read(added, close, worse)[0].en
-    assert "Adding loses nothing" in joined.read(added, worse)[0].en
-    assert "even a little better" in joined.read(worse, added)[0].en
+    assert "Seeds disagree" in str(joined.read(added, close, worse)[0])
+    assert "Adding loses nothing" in str(joined.read(added, worse)[0])
+    assert "even a little better" in str(joined.read(worse, added)[0])
 
 
 def test_what_is_said_of_residuals() -> None:
@@ -101,9 +102,9 @@ def test_what_is_said_of_residuals() -> None:
         for loss, size, near in ((1.5, 0.9, 0.1), (2.9, 0.01, 0.9))
     )
     worth, fades, blurred = residuals.read(row("a", **good), row("b", **bad), row("c", **good), row("d", **bad))
-    assert "stays at 2.90" in worth.en and "shrinks to 0.01" in fades.en and "0.90 alike" in blurred.en
+    assert "stays at 2.90" in str(worth) and "shrinks to 0.01" in str(fades) and "0.90 alike" in str(blurred)
     unclear, reaches = residuals.read(row("a", **bad), row("b", **good), row("c", **bad), row("d", **good))
-    assert "Not every seed agrees" in unclear.en and "the norms keep it" in reaches.en
+    assert "Not every seed agrees" in str(unclear) and "the norms keep it" in str(reaches)
 
 
 def test_what_is_said_of_dropout() -> None:
@@ -112,36 +113,40 @@ def test_what_is_said_of_dropout() -> None:
         for key, learned, loss in (("none", 0.1, 3.0), ("tenth", 0.5, 2.5), ("fifth", 0.8, 2.0), ("half", 1.5, 2.2))
     ]
     said = dropout.read(rows)
-    assert "learns its little text by heart" in said[0].en and "With 0.2 it is best" in said[1].en
-    assert "stays at 1.50" in said[2].en
-    assert "does not clearly help" in dropout.read([rows[2], rows[1], rows[0], rows[3]])[1].en
+    assert "learns its little text by heart" in str(said[0]) and "With 0.2 it is best" in str(said[1])
+    assert "stays at 1.50" in str(said[2])
+    assert "does not clearly help" in str(dropout.read([rows[2], rows[1], rows[0], rows[3]])[1])
 
 
 def test_what_is_said_of_width() -> None:
     rows = [row(str(n), held_out=[loss], parameters=[10.0**n]) for n, loss in enumerate((2.5, 2.0, 1.8, 1.7), 1)]
     said = width.read(rows)
-    assert "Every doubling" in said[0].en and "only less and less gain" in said[1].en and "1000 times" in said[2].en
-    assert "not every doubling" in width.read(rows[::-1])[0].en
+    assert (
+        "Every doubling" in str(said[0]) and "only less and less gain" in str(said[1]) and "1000 times" in str(said[2])
+    )
+    assert "not every doubling" in str(width.read(rows[::-1])[0])
 
 
 def test_what_is_said_of_heads_and_encoders() -> None:
     few, many = row("a", right=[0.5], attention=[9.0]), row("b", right=[0.9], attention=[9.0])
-    assert "One head gets 50% right" in heads.read(few, many, many)[0].en
-    assert "Not every seed agrees" in heads.read(many, few, few)[0].en
+    assert "One head gets 50% right" in str(heads.read(few, many, many)[0])
+    assert "Not every seed agrees" in str(heads.read(many, few, few)[0])
     decoder, filler = ({"hole": [a], "next": [b], "words": [c]} for a, b, c in ((1.4, 1.4, 0.8), (0.9, 2.0, 0.3)))
     sides, worse = encoder.read(row("d", **decoder), row("e", **filler))
-    assert "has a loss of 0.90" in sides.en and "Writing is the decoder's trade" in worse.en
+    assert "has a loss of 0.90" in str(sides) and "Writing is the decoder's trade" in str(worse)
     early, too = encoder.read(row("d", **filler), row("e", **decoder))
-    assert "not clearly better" in early.en and "At what comes next" in too.en
+    assert "not clearly better" in str(early) and "At what comes next" in str(too)
 
 
 def test_what_is_said_of_the_pronoun() -> None:
     whole, half = ({"right": [a], "on_right": [b], "on_others": [c]} for a, b, c in ((1.0, 0.7, 0.1), (0.2, 0.2, 0.3)))
     said = coreference.read(row("a", **whole), row("b", **whole), row("c", **half), row("d", **whole))
-    assert "in 100% of the texts" in said[0].en and "70% of its attention" in said[1].en
-    assert "hangs on the heads that look" in said[2].en
+    assert "in 100% of the texts" in str(said[0]) and "70% of its attention" in str(said[1])
+    assert "hangs on the heads that look" in str(said[2])
     other = coreference.read(row("a", **half), row("b", **half), row("c", **whole), row("d", **half))
-    assert "train longer" in other[0].en and "No head looks mostly" in other[1].en and "not the same" in other[2].en
+    assert (
+        "train longer" in str(other[0]) and "No head looks mostly" in str(other[1]) and "not the same" in str(other[2])
+    )
 
 
 def test_what_is_said_of_lstm_and_cnn() -> None:
@@ -149,11 +154,11 @@ def test_what_is_said_of_lstm_and_cnn() -> None:
         {"held_out": [a], "read": [b], "near": [c], "far": [c]} for a, b, c in ((1.5, 10.0, 1.0), (1.9, 5.0, 0.1))
     )
     quality, speed, reach = lstm.read(row("g", **fast), row("l", **slow))
-    assert "transformer's loss on held-out text is 1.50" in quality.en and "0.50 times" in speed.en
-    assert "The reach differs" in reach.en
+    assert "transformer's loss on held-out text is 1.50" in str(quality) and "0.50 times" in str(speed)
+    assert "The reach differs" in str(reach)
     turned = lstm.read(row("g", **slow), row("l", **fast))
-    assert "nothing to envy" in turned[0].en and "train longer" in turned[2].en
+    assert "nothing to envy" in str(turned[0]) and "train longer" in str(turned[2])
     low, high = ({"right": [a], "moved": [a]} for a in (0.2, 0.9))
     few, many, moved = vision.read(row("v", **low), row("c", **high), row("v", **high), row("c", **high))
-    assert "CNN recognises 90%" in few.en and "nearer to each other" in many.en and "not every seed" in moved.en
-    assert "does the same everywhere" in vision.read(*(row("x", **each) for each in (high, low, low, high)))[2].en
+    assert "CNN recognises 90%" in str(few) and "nearer to each other" in str(many) and "not every seed" in str(moved)
+    assert "does the same everywhere" in str(vision.read(*(row("x", **each) for each in (high, low, low, high)))[2])

@@ -5,8 +5,8 @@ import pytest
 from scipy.optimize import minimize
 
 from kotha.errors import DataError
-from kotha.evaluation.judge.agreement import agreement
 from kotha.evaluation.judge.bradley_terry import fit_strengths
+from kotha.evaluation.judge.results import agreement
 
 WINS = np.array([[0, 12.5, 9, 4], [7.5, 0, 8, 3], [5, 6, 0, 0], [6, 1, 0, 0]], dtype=float)
 

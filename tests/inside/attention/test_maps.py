@@ -16,8 +16,8 @@ from kotha.errors import UsageError
 from kotha.inside.attention import maps as module
 from kotha.inside.attention.maps import AttentionMaps, attention_maps, summarize
 from kotha.inside.attention.page import STEPS, attention_page, page_data
+from kotha.inside.hook_points import choose_layers
 from kotha.inside.inputs import ModelInput, Piece, name_piece, read, read_image
-from kotha.inside.sites import choose_layers
 from kotha.inside.trace import trace
 from kotha.model.pruning import remove_heads
 from kotha.report.page import as_script

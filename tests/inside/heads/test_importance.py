@@ -10,7 +10,7 @@ from torch.nn.functional import cross_entropy
 
 from kotha.errors import UsageError
 from kotha.inside.heads.importance import by_ablation, by_gradient, every_head, least_important, mean_loss, silence
-from kotha.inside.sites import attentions
+from kotha.inside.hook_points import attentions
 from kotha.model.attention import set_reading
 from kotha.model.pruning import remove_heads
 

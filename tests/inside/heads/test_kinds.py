@@ -9,9 +9,9 @@ from tests.inside.wired_heads import P, V, random_text, set_head, wired
 from torch import Tensor, nn
 
 from kotha.errors import UsageError
+from kotha.inside.heads.attention_patterns import BROAD_THRESHOLD, THRESHOLD, Passage, look, probes
 from kotha.inside.heads.kinds import HeadKind, Witness, rarest
 from kotha.inside.heads.page import case_text, evidence_text
-from kotha.inside.heads.sight import BROAD_THRESHOLD, THRESHOLD, Passage, look, probes
 from kotha.model.config import BERTConfig, GPTConfig, Seq2SeqConfig
 from kotha.model.family import build
 from kotha.model.presets import MODERN

@@ -8,8 +8,8 @@ import pytest
 import torch
 from tests.inside.conftest import with_inputs
 
+from kotha.inside.heads.attention_patterns import Passage, look
 from kotha.inside.heads.overlap import Resemblance, head_overlap, head_weights, nearest_heads, shared_rank, symmetry
-from kotha.inside.heads.sight import Passage, look
 from kotha.model.attention import Attention
 from kotha.model.config import BlockConfig
 from kotha.model.pruning import remove_heads

@@ -10,7 +10,7 @@ from tests.inside.small_models import BODIES, small
 
 from kotha.artifacts.model_folder import Bundle
 from kotha.errors import UsageError
-from kotha.inside.lens.lens import Lens, lens, lens_page, lens_view
+from kotha.inside.lens import Lens, lens, lens_page, lens_view
 
 SPEAKING = [body for body in BODIES if body != "vit"]
 

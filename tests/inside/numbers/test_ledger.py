@@ -7,10 +7,10 @@ import pytest
 import torch
 from tests.inside.small_models import BODIES, TEXT, make
 
+from kotha.inside.hook_points import attentions
 from kotha.inside.inputs import ModelInput, read, read_image
 from kotha.inside.numbers.arithmetic import BENDS, CellLine, CellSource, Entry
 from kotha.inside.numbers.ledger import Ledger, keep
-from kotha.inside.sites import attentions
 from kotha.inside.trace import record
 from kotha.model.family import Model
 

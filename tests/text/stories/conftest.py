@@ -5,10 +5,10 @@ from typing import NamedTuple
 import pytest
 
 from kotha.text.stories.chooser import Chooser
-from kotha.text.stories.plot import compile_plot
-from kotha.text.stories.plots.all import PLOTS
+from kotha.text.stories.plot import compile_plot, plots
 from kotha.text.stories.scene import Scene
 
+PLOTS = plots()
 ALL_PLOTS = sum(map(len, PLOTS.values()))
 
 
@@ -25,8 +25,8 @@ class Told(NamedTuple):
 def told(request: pytest.FixtureRequest) -> list[Told]:
     return [
         Told(kind, plot.name, *compile_plot(plot)(Chooser(f"sense:{plot.name}:{index}")))
-        for kind, plots in PLOTS.items()
-        for plot in plots
+        for kind, some in PLOTS.items()
+        for plot in some
         for index in range(request.param // ALL_PLOTS + 1)
     ]
 

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 import pytest
 
 from kotha.text.stories.chooser import Chooser
+from kotha.text.stories.lexicon import Noun
 from kotha.text.stories.plot import cast_roles
-from kotha.text.stories.scene import Noun, Scene
+from kotha.text.stories.scene import Scene
 from kotha.text.stories.template import compile_template, tidy
 
 TABLES = {

@@ -6,16 +6,17 @@ import unicodedata
 from pathlib import Path
 
 import pytest
+from tests.text.stories.conftest import PLOTS
 
 import kotha.text.stories as package
 from kotha.text.stories.chooser import Chooser
-from kotha.text.stories.phrases import PHRASES
-from kotha.text.stories.plot import LEXICON, Plot, cast_roles
-from kotha.text.stories.plots.all import PLOTS
-from kotha.text.stories.scene import Noun, Scene
+from kotha.text.stories.lexicon import Noun, lexicon, phrases
+from kotha.text.stories.plot import Plot, cast_roles
+from kotha.text.stories.scene import Scene
 from kotha.text.stories.template import compile_template, tidy
 from kotha.text.stories.verbs import conjugate
 
+LEXICON, PHRASES = lexicon(), phrases()
 ALL_PLOTS = [plot for plots in PLOTS.values() for plot in plots]
 NAMES = [plot.name for plot in ALL_PLOTS]
 
@@ -121,7 +122,7 @@ def test_words_of_a_table_differ(name: str) -> None:
 
 
 def test_sources_are_in_normal_form() -> None:
-    for path in Path(package.__file__).parent.rglob("*.py"):
+    for path in [each for kind in ("py", "txt", "json") for each in Path(package.__file__).parent.rglob(f"*.{kind}")]:
         source = path.read_text(encoding="utf-8")
         assert unicodedata.normalize("NFC", source) == source, f"{path} has letters that NFC writes otherwise"
 

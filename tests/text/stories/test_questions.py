@@ -4,13 +4,13 @@ import re
 from collections import Counter
 
 import pytest
+from tests.text.stories.conftest import PLOTS
 
 from kotha.text.stories import questions
-from kotha.text.stories.nouns import NUMBER_WORDS
-from kotha.text.stories.plots.all import PLOTS
+from kotha.text.stories.nouns import NUMBERS
 from kotha.text.stories.questions import KINDS_OF_QUESTIONS, StoryQuestion, questions_about
 
-VALUES = {word: value for value, word in enumerate(NUMBER_WORDS.split())} | {"দু": 2}  # দুটি, not দুইটি
+VALUES = {word: value for value, word in enumerate(NUMBERS)} | {"দু": 2}  # দুটি, not দুইটি
 WORD = r"([ঀ-৾]+?)"
 
 

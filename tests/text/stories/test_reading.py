@@ -10,7 +10,7 @@ from collections import Counter
 
 from tests.text.stories.conftest import Told, of
 
-from kotha.text.stories.plot import LEXICON
+from kotha.text.stories.lexicon import lexicon
 
 DIGITS = str.maketrans("০১২৩৪৫৬৭৮৯", "0123456789")
 
@@ -95,7 +95,7 @@ def test_weather_agrees_with_itself(told: list[Told]) -> None:
         ("রোদে কাঁপছিল", "সকাল|ভোর"),
     ]
     pairs = 0
-    for season, hour in itertools.product(LEXICON["season"], ("day", "early", "late")):
+    for season, hour in itertools.product(lexicon()["season"], ("day", "early", "late")):
         for one, other in itertools.permutations([noun.text for noun in season.parts[hour]], 2):
             pairs += 1
             for this, that in quarrels:

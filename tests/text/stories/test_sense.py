@@ -7,16 +7,17 @@ import re
 
 from tests.text.stories.conftest import ALL_PLOTS, Told, of
 
+from kotha.text.stories.lexicon import Noun, communities, lexicon, listed
 from kotha.text.stories.nouns import NUMBERS
-from kotha.text.stories.people import HINDU_CHILDREN, HINDU_MEN, HINDU_WOMEN, MUSLIM_CHILDREN, MUSLIM_MEN, MUSLIM_WOMEN
-from kotha.text.stories.plot import LEXICON
-from kotha.text.stories.scene import Noun, listed
 
 FREE = ("শুক্রবার", "শনিবার")
 SCHOOL = ("রবিবার", "সোমবার", "মঙ্গলবার", "বুধবার", "বৃহস্পতিবার")
 WEEK = ("শনিবার", "রবিবার", "সোমবার", "মঙ্গলবার", "বুধবার", "বৃহস্পতিবার", "শুক্রবার")
-HINDU = {*listed(HINDU_CHILDREN), *listed(HINDU_MEN), *listed(HINDU_WOMEN)}
-MUSLIM = {*listed(MUSLIM_CHILDREN), *listed(MUSLIM_MEN), *listed(MUSLIM_WOMEN)}
+LEXICON = lexicon()
+HINDU, MUSLIM = (
+    {name for kind in ("child", "man", "woman") for name in listed(communities()[of_them][kind])}
+    for of_them in ("hindu", "muslim")
+)
 VALUES = {word: value for value, word in enumerate(NUMBERS)} | {"দু": 2}
 N = r"([০-৯,ঁ-৾]+?)"  # a number, in words or in digits
 LETTER = "[ঀ-৾]"

@@ -13,8 +13,8 @@ from tokenizers import models
 
 from kotha.text.tokenizer import pieces
 from kotha.text.tokenizer.decoding import byte_level
+from kotha.text.tokenizer.pipeline import SPLITS, WORDS
 from kotha.text.tokenizer.readable import apply_merges, best_cut, count_pairs, join, learn_merges
-from kotha.text.tokenizer.split import SPLITS, WORDS
 
 REAL_WORDS = Counter(word for sentence in SENTENCES for word in sentence.split())
 

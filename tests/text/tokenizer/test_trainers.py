@@ -19,8 +19,8 @@ from kotha.text.tokenizer import letters as letters_module
 from kotha.text.tokenizer.decoding import byte_alphabet
 from kotha.text.tokenizer.letters import Letters, count_chunks, most_frequent
 from kotha.text.tokenizer.pieces import character_merges, letter_merges, unigram_pieces
+from kotha.text.tokenizer.pipeline import WORDS
 from kotha.text.tokenizer.readable import apply_merges
-from kotha.text.tokenizer.split import WORDS
 from kotha.text.tokenizer.trainers import train
 
 WHOLE_LETTERS = ["bpe-qwen35", "bpe-words", "unigram"]

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 from kotha.api.bench.sides import alike, our_step
 from kotha.errors import ConfigError
-from kotha.i18n.wording import OnProgress, counted, page_voice, size
+from kotha.i18n.message import Message, Plural, Size
+from kotha.i18n.wording import OnProgress
 from kotha.model.config import GPTConfig
 from kotha.model.presets import MODERN
-from kotha.report.chart import Chart, Series
-from kotha.report.page import Page
+from kotha.report.document import Block, Columns, Curves, DrawnLine, Heading, Report
 from kotha.training.device.hardware import describe_machine, now, peak_memory
 from kotha.training.device.precision import Arithmetic, choose_arithmetic
 from kotha.training.plan.memory import how_planned, plan_memory
@@ -73,18 +73,28 @@ class Growth:
         return {name: [cost for cost in self.costs if cost.grown == name] for name in grown_models(self.start)}
 
     def page(self) -> str:
-        """One offline page: two pictures for each size, measured and foretold on the same axes."""
-        what, at = self.machine.get("gpu", self.machine["processor"]), self.start
-        lead = (
-            f"From {counted(at.depth, 'layer')} of {at.width}, context {at.context} and {at.words:,} words, one size "
-            f"grows at a time; {at.tokens:,} tokens a step in {self.precision} on {what}, each model in a process of "
-            "its own. Foretold is what `kotha plan` says."
+        """One offline page."""
+        return self.document().html()
+
+    def document(self) -> Report:
+        """Two charts for each size, measured and foretold on the same axes."""
+        at = self.start
+        lead = Message(
+            "From {layers} of {width}, context {context} and {words:,} words, one size grows at a time; {tokens:,} "
+            "tokens a step in {precision} on {machine}, each model in a process of its own.",
+            layers=Plural("{n} layer", "{n:,} layers", n=at.depth),
+            width=at.width,
+            context=at.context,
+            words=at.words,
+            tokens=at.tokens,
+            precision=self.precision,
+            machine=self.machine.get("gpu", self.machine["processor"]),
         )
-        page = Page("How the cost of training grows", lead)
+        blocks: list[Block] = []
         for name, costs in self.lines().items():
-            page.heading(name)
-            page.figures(_pictures(name, costs))
-        return page.html()
+            blocks += [Heading(Message(name)), Columns([[each] for each in _charts(Message(name), costs)])]
+        foretold = Message("Foretold is what `kotha plan` says.")
+        return Report(Message("How the cost of training grows"), [lead, foretold], blocks, [Message("Made by Kotha.")])
 
 
 def measure_growth(precision: Any, tell: OnProgress, device: str | None = None, start: Start | None = None) -> Growth:
@@ -132,7 +142,8 @@ def _measure(model: GPTConfig, tokens: int, precision: Any, device: str) -> tupl
     how = choose_arithmetic(precision, device)
     batch_size = tokens // model.context_length
     if not batch_size:
-        raise ConfigError(f"{tokens} tokens a step are fewer than a sequence of {model.context_length}")
+        told = "{tokens} tokens a step are fewer than a sequence of {length}"
+        raise ConfigError(told, tokens=tokens, length=model.context_length)
     settings = alike(batch_size, how)
     seconds = _seconds_of_a_step(our_step(model, settings, how), how)
     peak = peak_memory(how.device)
@@ -153,18 +164,20 @@ def _seconds_of_a_step(step: Callable[[], Any], how: Arithmetic) -> float:
     return median(taken)
 
 
-def _pictures(name: str, costs: list[Cost]) -> Iterator[tuple[str, str]]:
+def _charts(name: Message, costs: list[Cost]) -> Iterator[Curves]:
     speeds = [(cost.size, cost.tokens_per_second, cost.foretold_tokens_per_second) for cost in costs]
     memory = [(cost.size, cost.memory_bytes / 1e6, cost.foretold_memory_bytes / 1e6) for cost in costs]
     first, last = costs[0], costs[-1]
     slower = first.tokens_per_second / last.tokens_per_second
-    more = last.memory_bytes - first.memory_bytes
-    grown = f"{last.size / first.size:.0f} times the {name}"
-    yield _picture(name, "tokens a second", speeds), f"{grown}: {slower:.3g} times as long."
-    yield _picture(name, "MB", memory), f"{grown}: {size(more)} more."
+    grown = {"n": last.size / first.size, "what": name}
+    longer = Message("{n:.0f} times the {what}: {times:.3g} times as long.", times=slower, **grown)
+    more = Message("{n:.0f} times the {what}: {size} more.", size=Size(last.memory_bytes - first.memory_bytes), **grown)
+    yield _chart(name, Message("tokens a second"), speeds, longer)
+    yield _chart(name, Message("MB"), memory, more)
 
 
-def _picture(name: str, unit: str, points: list[tuple[int, float, float]]) -> str:
-    measured = Series("measured", [(at, value) for at, value, _ in points], dots=True)
-    foretold = Series("foretold", [(at, value) for at, _, value in points], "warm", dots=True)
-    return Chart(f"{unit} over {name}", name, unit, [measured, foretold], from_zero=True).svg(page_voice())
+def _chart(name: Message, unit: Message, points: list[tuple[int, float, float]], caption: Message) -> Curves:
+    measured = DrawnLine(Message("measured"), [(at, value) for at, value, _ in points], 1, "dots")
+    foretold = DrawnLine(Message("foretold"), [(at, value) for at, _, value in points], 2, "dots")
+    title = Message("{what} over {where}", what=unit, where=name)
+    return Curves(title, name, unit, [measured, foretold], caption=[caption], from_zero=True)

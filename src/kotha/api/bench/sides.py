@@ -29,11 +29,12 @@ from kotha.generation.answers import Request
 from kotha.generation.engine import Engine
 from kotha.generation.settings import SamplingSettings
 from kotha.generation.weights import DTYPES, Weights
+from kotha.i18n.message import Message
 from kotha.i18n.wording import OnProgress
 from kotha.model.config import GPTConfig, ModelConfig
 from kotha.model.gpt import GPT
 from kotha.text.encoding import encode_documents
-from kotha.text.parallel.local import LocalCrew
+from kotha.text.parallel.local import LocalPool
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.training.config import TrainConfig
 from kotha.training.device.hardware import peak_flops_per_second
@@ -66,7 +67,9 @@ class RandomTokens(NextToken):
 def gpt_only(model: ModelConfig) -> GPTConfig:
     """The config of a GPT, without dropout; another family is refused."""
     if not isinstance(model, GPTConfig):
-        raise UsageError(f"a {model.family} was given; a GPT is measured, such as pocket, bangla-58m or gpt2")
+        raise UsageError(
+            "a {family} was given; a GPT is measured, such as pocket, bangla-58m or gpt2", family=model.family
+        )
     return model.replace(dropout=0.0, attention_dropout=0.0)
 
 
@@ -74,7 +77,10 @@ def bench_training(model: GPTConfig, batch_size: int, how: Arithmetic, rounds: i
     """Tokens that are learned from in a second, what share of the machine ours uses, and what was foretold."""
     check_count("batch_size", batch_size, _MOST_ROWS)
     settings, context = alike(batch_size, how), model.context_length
-    outcome = Turns(f"training in {how.precision}, {batch_size} x {context} a step", "tokens", batch_size * context)
+    title = Message(
+        "training in {precision}, {rows} x {context} a step", precision=how.precision, rows=batch_size, context=context
+    )
+    outcome = Turns(title, "tokens", batch_size * context)
     sides = {"kotha": our_step, "transformers": their_step}
     makers = {name: partial(make, model, settings, how) for name, make in sides.items()}
     take_turns(outcome, makers, how.device, rounds, tell)
@@ -84,8 +90,16 @@ def bench_training(model: GPTConfig, batch_size: int, how: Arithmetic, rounds: i
     share = outcome.amount / seconds * count_work(model, context).training_per_token / products
     outcome.figures |= {"peak_share": share, "seconds_per_step": seconds, "predicted_seconds_per_step": foretold}
     outcome.remarks += [
-        f"Ours uses {share:.0%} of the {products / 1e9:,.0f} GFLOP/s that large products reach on this machine.",
-        f"A step took {seconds:.4g} seconds; `kotha plan` foretells {foretold:.4g}.",
+        Message(
+            "Ours uses {share:.0%} of the {products:,.0f} GFLOP/s that large products reach on this machine.",
+            share=share,
+            products=products / 1e9,
+        ),
+        Message(
+            "A step took {seconds:.4g} seconds; `kotha plan` foretells {foretold:.4g}.",
+            seconds=seconds,
+            foretold=foretold,
+        ),
     ]
     return outcome
 
@@ -149,11 +163,14 @@ def bench_writing(model: GPT, weights: Weights, batch_size: int, n_tokens: int, 
     room = model.config.context_length - _PROMPT
     if room < 1:
         raise UsageError(
-            f"a model that sees {model.config.context_length} tokens has no room for a prompt of {_PROMPT} and what is "
-            "written after it; measure one that sees more"
+            "a model that sees {context_length} tokens has no room for a prompt of {prompt} and what "
+            "is written after it; measure one that sees more",
+            context_length=model.config.context_length,
+            prompt=_PROMPT,
         )
     check_count("tokens", n_tokens, room)
-    outcome = Turns(f"writing {batch_size} x {n_tokens} in {weights}", "tokens", batch_size * n_tokens)
+    title = Message("writing {rows} x {tokens} in {weights}", rows=batch_size, tokens=n_tokens, weights=weights)
+    outcome = Turns(title, "tokens", batch_size * n_tokens)
     sides = {"kotha": our_writer, "transformers": their_writer}
     makers = {name: partial(make, model, weights, batch_size, n_tokens) for name, make in sides.items()}
     take_turns(outcome, makers, model.tokens.weight.device, rounds, tell)
@@ -187,7 +204,8 @@ def bench_tokenizing(tokenizer: Tokenizer, texts: Sequence[str], rounds: int, te
     megabytes = sum(len(text.encode()) for text in texts) / 1e6
     if not megabytes:
         raise DataError("there is no text to measure on; name a file or a folder of texts")
-    outcome = Turns(f"tokenizing {megabytes:.3g} MB, {tokenizer.vocab_size:,} pieces", "MB", megabytes)
+    title = Message("tokenizing {size:.3g} MB, {pieces:,} pieces", size=megabytes, pieces=tokenizer.vocab_size)
+    outcome = Turns(title, "MB", megabytes)
     makers = {"kotha": partial(our_encoder, tokenizer, texts), "transformers": partial(their_encoder, tokenizer, texts)}
     take_turns(outcome, makers, torch.device("cpu"), rounds, tell)
     return outcome
@@ -196,7 +214,7 @@ def bench_tokenizing(tokenizer: Tokenizer, texts: Sequence[str], rounds: int, te
 def our_encoder(tokenizer: Tokenizer, texts: Sequence[str]) -> Work:
     """Encodes as ``prepare`` does, word by remembered word; gives the ids of every text."""
     labelled = [("", text) for text in texts]
-    return lambda: [each.ids.tolist() for each in encode_documents(labelled, tokenizer, "uint32", None, LocalCrew(1))]
+    return lambda: [each.ids.tolist() for each in encode_documents(labelled, tokenizer, "uint32", None, LocalPool(1))]
 
 
 def their_encoder(tokenizer: Tokenizer, texts: Sequence[str]) -> Work:

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from kotha.errors import UsageError
+from kotha.i18n.message import Message, Option, Text
 from kotha.i18n.wording import OnProgress
 from kotha.training.device.hardware import now
 
@@ -27,12 +28,12 @@ Work = Callable[[], Any]  # one piece of work; what it gives is for tests to com
 class Turns:
     """What came of a comparison; the first side is ours."""
 
-    title: str
+    title: Text
     unit: str  # tokens or MB
     amount: float  # of one piece of work, the same for every side
     seconds: dict[str, list[float]] = field(default_factory=dict)  # of one piece of work, by side and round
     figures: dict[str, Any] = field(default_factory=dict)  # what else was measured or foretold
-    remarks: list[str] = field(default_factory=list)  # the same in sentences, and who could not take part
+    remarks: list[Text] = field(default_factory=list)  # the same in sentences, and who could not take part
 
     def sides(self) -> dict[str, dict[str, float]]:
         """Each side's rate by its rounds, and how many times as fast ours is, by the medians."""
@@ -52,7 +53,7 @@ def take_turns(
     check_count("rounds", rounds, 1000)
     works: dict[str, Work] = {}
     for done, (name, make) in enumerate(makers.items()):
-        tell("warming up", done, len(makers))
+        tell(Message("warming up"), done, len(makers))
         before = torch.cuda.memory_allocated()
         if device.type == "cuda":
             torch.cuda.reset_peak_memory_stats()
@@ -63,12 +64,13 @@ def take_turns(
         except Exception as error:  # whatever another library lacks here: the others' figures are not lost
             if not works:
                 raise
-            outcome.remarks.append(f"{name} was not measured: {str(error).strip()[:300] or type(error).__name__}")
+            why = str(error).strip()[:300] or type(error).__name__
+            outcome.remarks.append(Message("{name} was not measured: {why}", name=name, why=why))
             continue
         works[name], outcome.seconds[name] = work, []
         outcome.figures.setdefault("gpu_bytes", {})[name] = torch.cuda.max_memory_allocated() - before
     for turn in range(rounds):
-        tell("measuring", turn, rounds)
+        tell(Message("measuring"), turn, rounds)
         for name in reversed(works) if turn % 2 else works:
             start, pieces = now(device), 0
             while not pieces or time.perf_counter() - start < _TURN_SECONDS:
@@ -80,4 +82,4 @@ def take_turns(
 def check_count(name: str, value: int, most: int) -> None:
     """Refuse a number with which nothing can be measured, or for ever."""
     if not 1 <= value <= most:
-        raise UsageError(f"{name}={value} cannot be measured; use 1 to {most:,}")
+        raise UsageError("{option} cannot be measured; use 1 to {most:,}", option=Option(name, value), most=most)

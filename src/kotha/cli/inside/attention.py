@@ -3,10 +3,10 @@
 from typing import Annotated
 
 from kotha.cli.flags import InLanguage, Json, Run, flag
-from kotha.cli.inside.opening import Generate, Html, Image, Second, Target, Text, hand_over, open_model
+from kotha.cli.inside.opening import Generate, Html, Image, Second, Target, TextGiven, hand_over, open_model
 from kotha.cli.spoken import tell
 from kotha.cli.terminal import results, table
-from kotha.i18n.wording import counted
+from kotha.i18n.message import Message, Plural
 from kotha.storage import bundled
 
 
@@ -14,7 +14,7 @@ def attention(
     run: Run = bundled.FOLDER,
     /,
     *,
-    text: Text = None,
+    text: TextGiven = None,
     second: Second = None,
     target: Target = None,
     image: Image = None,
@@ -30,16 +30,17 @@ def attention(
     as_json: Json = False,
 ) -> None:
     """Show who looks at whom: a table of the strongest looks, or with --html a page of every head."""
-    from kotha.inside.asked import Asked
     from kotha.inside.attention.maps import summarize
     from kotha.inside.attention.page import attention_view
+    from kotha.inside.request import Asked
 
     asked = Asked(text, second, target, image, generate, temperature, seed)
     view = attention_view(open_model(run), asked, layers)
     n_heads = sum(len(each.weights) for each in view.found.maps)
-    if not hand_over(view, html, as_json, counted(n_heads, "head"), one_line=True):
+    if not hand_over(view, html, as_json, Plural("{n} head", "{n:,} heads", n=n_heads), one_line=True):
         return
-    header = ["head", "strongest looks", "itself", "one before", "first", "entropy, bits"]
+    header = [Message("head"), Message("strongest looks"), Message("itself"), Message("one before"), Message("first")]
+    header.append(Message("entropy, bits"))
     rows = []
     for each in view.found.maps:
         queries, keys = view.found.line(each.queries), view.found.line(each.keys)
@@ -48,5 +49,5 @@ def attention(
             shares = (head.on_itself, head.on_previous, head.on_first)
             cells = ["-" if share is None else f"{share:.2f}" for share in shares]
             rows.append([f"{head.name}.{head.head}", "   ".join(looks), *cells, f"{head.entropy_bits:.2f}"])
-    results().print(table("who looks at whom (means over the text)", header, rows))
-    tell("add --html FILE for a page of every head")
+    results().print(table(Message("who looks at whom (means over the text)"), header, rows))
+    tell(Message("add --html FILE for a page of every head"))

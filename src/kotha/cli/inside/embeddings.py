@@ -10,9 +10,11 @@ from kotha.cli.naming import model_and_words, place
 from kotha.cli.spoken import said
 from kotha.cli.terminal import notes, print_json, print_table
 from kotha.errors import UsageError
+from kotha.i18n.message import Message, Text
 from kotha.storage import bundled
 
 if TYPE_CHECKING:
+    from kotha.i18n.message import Text
     from kotha.report.table import Table
 
 
@@ -36,12 +38,12 @@ def embeddings(
     With --pair, several runs can be named: kotha inside embeddings RUN1 RUN2 --pair পড়ছে পড়েছে
     """
     found: dict[str, Any] = {}
-    shown: list[Table | str] = []
+    shown: list[Table | Text] = []
     folder, asked = model_and_words(run, words)
     if folder is None and (map_ or text or pair):
         folder = bundled.FOLDER
     if map_ is not None and map_.suffix.lower() not in (".html", ".htm"):
-        raise UsageError(f"--map {map_}: a map is a page; name a file that ends in .html")
+        raise UsageError("--map {map}: a map is a page; name a file that ends in .html", map=map_)
     if pair is not None and folder is not None:
         from kotha.inside.embeddings.near import distance_at_widths, pair_table
         from kotha.inside.embeddings.words import open_table
@@ -63,7 +65,9 @@ def embeddings(
         try:
             costs = width_costs(size, WIDTHS if widths is None else [int(each) for each in widths.split(",")])
         except ValueError as error:
-            raise UsageError(f"--widths {widths}: write whole numbers with commas, such as 128,256,512") from error
+            raise UsageError(
+                "--widths {widths}: write whole numbers with commas, such as 128,256,512", widths=widths
+            ) from error
         found["widths"] = {"vocab_size": size, "rows": [asdict(each) for each in costs]}
         shown.append(width_table(size, costs))
     if as_json:
@@ -75,7 +79,7 @@ def embeddings(
 
 def _look(
     run: Path, words: tuple[str, ...], map_: Path | None, text: str | None, **choice: Any
-) -> "tuple[dict[str, Any], list[Table | str]]":
+) -> "tuple[dict[str, Any], list[Table | Text]]":
     """What is asked about one model, as JSON has it and to read."""
     from kotha.inside.embeddings.page import embeddings_view
     from kotha.inside.embeddings.touched import touched_rows
@@ -86,18 +90,29 @@ def _look(
     view = embeddings_view(opened, words, name=run.resolve().name, **choice)
     for remark in view.remarks:
         notes().print(said(remark), markup=False)
-    found, shown = view.to_dict(), view.found.tables()
+    shown: list[Table | Text]
+    found, shown = view.to_dict(), [*view.found.tables()]
     if not words:
         del found["words"]
     elif choice["centred"]:
-        shown.append("from the mean of all words (--plain: from zero), so that two random words have a cosine near 0")
+        shown.append(
+            Message("from the mean of all words (--plain: from zero), so that two random words have a cosine near 0")
+        )
     if map_ is not None:
         drawn = view.found.map
         found["map"] = {"file": str(view.save(map_)), "words": len(drawn.dots), "shares": list(drawn.shares)}
-        about = f"{len(drawn.dots):,} words, {sum(drawn.shares):.1%} of their differences"
-        shown.append(f"Map: {map_} ({about}; open it in a browser)")
+        shown.append(
+            Message(
+                "Map: {path} ({words:,} words, {share:.1%} of their differences; open it in a browser)",
+                path=map_,
+                words=len(drawn.dots),
+                share=sum(drawn.shares),
+            )
+        )
         if opened.counts is None:
-            notes().print(said("the run's data folder is not there: order in the vocabulary stands for frequency"))
+            notes().print(
+                said(Message("the run's data folder is not there: order in the vocabulary stands for frequency"))
+            )
     if text is not None:
         touched = touched_rows(bundle.model, opened.tokenizer.encode(text))
         found["touched"] = asdict(touched)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from kotha.cli.flags import InLanguage, flag, written
 from kotha.cli.terminal import print_json
 from kotha.errors import UsageError
+from kotha.i18n.catalogue import translate
+from kotha.i18n.message import Message
 from kotha.storage.status import is_there
 
 if TYPE_CHECKING:
@@ -94,7 +96,7 @@ def _ask(
         if path is not None:
             save(record, path, secret)
 
-    tell(RULES.to(language))
+    tell(translate(RULES, language))
     summary = Quiz(setting.sheet, language, _read, tell, tries, keep).ask_all(questions, record.outcomes())
     if path is not None:
         save(record, path, secret)
@@ -114,15 +116,25 @@ def _begin(
         return AnswerFile(name or "", language, choice)
     record, told = load(path)
     if told.get("signed") is True and not secret:
-        raise UsageError(f"{path} is signed; name the key with --key-file, or another file with --progress")
+        raise UsageError("{path} is signed; name the key with --key-file, or another file with --progress", path=path)
     if not is_sound(told, secret if told.get("signed") is True else b""):
-        raise UsageError(f"{path} was changed after it was saved, or signed with another key; begin a new file")
+        raise UsageError(
+            "{path} was changed after it was saved, or signed with another key; begin a new file", path=path
+        )
     if choice != QuestionChoice() and choice != record.choice:
         raise UsageError(
-            f"{path} has other questions ({record.choice.sheet}, {record.choice.wanted}); begin a new file"
+            "{path} has other questions ({sheet}, {wanted}); begin a new file",
+            path=path,
+            sheet=record.choice.sheet,
+            wanted=record.choice.wanted,
         )
     if name is not None and name != record.name:
-        raise UsageError(f"{path} is {record.name or 'nobody'}'s, not {name}'s; begin a new file")
+        raise UsageError(
+            "{path} is {owner}'s, not {name}'s; begin a new file",
+            path=path,
+            owner=record.name or Message("nobody"),
+            name=name,
+        )
     return record
 
 

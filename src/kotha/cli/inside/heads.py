@@ -7,7 +7,7 @@ from kotha.cli.flags import Field, InLanguage, Json, Pair, RunName, TextItself, 
 from kotha.cli.inside.opening import Html, Tokens, hand_over, open_model
 from kotha.cli.naming import model_and_file
 from kotha.cli.terminal import progress, results, table
-from kotha.i18n.wording import counted
+from kotha.i18n.message import Message, Plural
 from kotha.storage import bundled
 
 
@@ -38,12 +38,19 @@ def heads(
         view = heads_view(open_model(folder), source, name=bundled.title(folder), on_progress=advance)
     if not as_json:
         _print(view.to_dict())
-    hand_over(view, html, as_json, "a map of all heads")
+    hand_over(view, html, as_json, Message("a map of all heads"))
 
 
 def _print(said: dict[str, Any]) -> None:
-    about = f"{counted(len(said['heads']), 'head')} on {counted(said['tokens'], 'token')} of {said['text']}"
-    header = ["head", "kind", "evidence", "ablation", "gradient", "most similar"]
+    about = Message(
+        "{heads} on {tokens} of {text}; loss {loss:.4f} nats",
+        heads=Plural("{n} head", "{n:,} heads", n=len(said["heads"])),
+        tokens=Plural("{n} token", "{n:,} tokens", n=said["tokens"]),
+        text=said["text"],
+        loss=said["loss_nats"],
+    )
+    header = [Message("head"), Message("kind"), Message("evidence"), Message("ablation"), Message("gradient")]
+    header.append(Message("most similar"))
     rows = []
     for report in said["heads"]:
         evidence = spoken.said(report["evidence"]) + (f": {report['example']}" if report["example"] else "")
@@ -53,8 +60,8 @@ def _print(said: dict[str, Any]) -> None:
             similar = f"{name}: {like['alike']:.2f}, QK {overlap['qk']:.2f}, OV {overlap['ov']:.2f}"
         worth = [f"{report['ablation_nats']:+.4f}", f"{report['gradient_nats']:.4f}"]
         rows.append([report["head"], spoken.said(report["kind"]), evidence, *worth, similar])
-    results().print(table(f"{about}; loss {said['loss_nats']:.4f} nats", header, rows))
-    legend = (
+    results().print(table(about, header, rows))
+    legend = Message(
         "ablation: nats that the loss rises by without the head; gradient: its slope as the head is turned up; most "
         "similar: how alike two heads look (1: the same places), and the overlap of what they notice (QK), write (OV)"
     )

@@ -4,9 +4,9 @@ from typing import Any
 
 from kotha.cli import spoken
 from kotha.cli.flags import InLanguage, Json, Run
-from kotha.cli.inside.opening import Generate, Html, Second, Target, Text, hand_over, open_model
+from kotha.cli.inside.opening import Generate, Html, Second, Target, TextGiven, hand_over, open_model
 from kotha.cli.terminal import results, table
-from kotha.i18n.wording import counted
+from kotha.i18n.message import Message, Plural, Text
 from kotha.storage import bundled
 
 
@@ -14,7 +14,7 @@ def lens(
     run: Run = bundled.FOLDER,
     /,
     *,
-    text: Text = None,
+    text: TextGiven = None,
     second: Second = None,
     target: Target = None,
     generate: Generate = None,
@@ -23,12 +23,16 @@ def lens(
     as_json: Json = False,
 ) -> None:
     """Show what each layer would say at each position, as if the model ended there."""
-    from kotha.inside.asked import Asked
-    from kotha.inside.lens.lens import lens_view
+    from kotha.inside.lens import lens_view
+    from kotha.inside.request import Asked
 
     view = lens_view(open_model(run), Asked(text=text, second=second, target=target, generate=generate))
     found = view.found
-    sizes = f"{counted(len(found.layers), 'layer')}, {counted(len(found.opinions[0]), 'position')}"
+    sizes = Message(
+        "{layers}, {positions}",
+        layers=Plural("{n} layer", "{n:,} layers", n=len(found.layers)),
+        positions=Plural("{n} position", "{n:,} positions", n=len(found.opinions[0])),
+    )
     if not hand_over(view, html, as_json, sizes):
         return
     said = view.to_dict()
@@ -41,8 +45,19 @@ def lens(
         best = [(opinion["best"][0], opinion["rank_of_answer"]) for opinion in opinions]
         cells = [f"{each['text']} {each['probability']:.0%} (#{rank})" for each, rank in best]
         rows.append([piece["text"], *cells, f"{opinions[-1]['entropy_nats']:.2f}"])
-    header = ["at" if found.family == "bert" else "after", *found.layers, "entropy, nats"]
-    results().print(table(f"{found.question}? (#: the final answer's rank in that layer)", header, rows, marks))
+    header: list[Text] = [
+        Message("at") if found.family == "bert" else Message("after"),
+        *found.layers,
+        Message("entropy, nats"),
+    ]
+    results().print(
+        table(
+            Message("{question}? (#: the final answer's rank in that layer)", question=found.question),
+            header,
+            rows,
+            marks,
+        )
+    )
     means = [sum(each.kl_nats for each in row) / len(row) for row in found.opinions]
-    away = ", ".join(f"{name} {mean:.2f}" for name, mean in zip(found.layers, means, strict=True))
-    results().print(spoken.said(f"nats from the final distribution, mean: {away}"))
+    away = [f"{name} {mean:.2f}" for name, mean in zip(found.layers, means, strict=True)]
+    results().print(spoken.said(Message("nats from the final distribution, mean: {away}", away=away)))

@@ -8,6 +8,7 @@ from kotha.cli import spoken
 from kotha.cli.flags import flag, page
 from kotha.cli.naming import place
 from kotha.cli.terminal import print_json, results
+from kotha.i18n.message import Message, Text
 
 if TYPE_CHECKING:
     from kotha.artifacts.model_folder import Bundle
@@ -20,7 +21,7 @@ RunOrNone = Annotated[
         converter=lambda _, words: place(words[0].value),
     ),
 ]
-Text = Annotated[str | None, flag("What the model reads; [MASK] hides a word from a BERT.")]
+TextGiven = Annotated[str | None, flag("What the model reads; [MASK] hides a word from a BERT.")]
 Second = Annotated[str | None, flag("The second sentence of a pair, for a BERT.")]
 Target = Annotated[str | None, flag("The translation, for a Seq2Seq; left out, the model writes it.")]
 Image = Annotated[Path | None, flag("A PNG, JPEG, PGM, .npy or .json image, for a ViT.")]
@@ -36,13 +37,13 @@ def open_model(run: Path) -> "Bundle":
     return bundle.load(run).widened()
 
 
-def tell(remarks: Iterable[str]) -> None:
+def tell(remarks: Iterable[Text]) -> None:
     """Say on stderr what the user should know about how the input was taken."""
     for remark in remarks:
         spoken.tell(remark)
 
 
-def hand_over(view: "View[Any]", html: Path | None, as_json: bool, about: str, one_line: bool = False) -> bool:
+def hand_over(view: "View[Any]", html: Path | None, as_json: bool, about: Message, one_line: bool = False) -> bool:
     """Tell a view's remarks, write its page, print its JSON; whether a table is still to be printed."""
     tell(view.remarks)
     if html is not None:
@@ -50,5 +51,7 @@ def hand_over(view: "View[Any]", html: Path | None, as_json: bool, about: str, o
     if as_json:
         print_json(view.to_dict(), indent=None if one_line else 2)  # a line for each weight would be long
     elif html is not None:
-        results().print(spoken.said(f"{html}: {about}; open it in a browser"), markup=False)
+        results().print(
+            spoken.said(Message("{html}: {about}; open it in a browser", html=html, about=about)), markup=False
+        )
     return not as_json and html is None

@@ -8,6 +8,7 @@ from kotha.cli.inside.opening import Tokens
 from kotha.cli.naming import model_and_file
 from kotha.cli.spoken import said
 from kotha.cli.terminal import print_json, progress, results, table
+from kotha.i18n.message import Message, Text
 
 if TYPE_CHECKING:
     from kotha.inside.heads.prune import Pruned
@@ -55,17 +56,18 @@ def prune(
 def _print(found: "Pruned") -> None:
     before, after = found.before, found.after
     loss = [f"{each.loss_nats:.4f}" for each in (before, after)]
-    rows = [["loss, nats", *loss, f"{after.loss_nats - before.loss_nats:+.4f}"]]
+    rows: list[list[Text]] = [[Message("loss, nats"), *loss, f"{after.loss_nats - before.loss_nats:+.4f}"]]
     for name, field, form in (
-        ("heads", "heads", "{}"),
-        ("parameters", "parameters", "{:,}"),
-        ("megabytes", "megabytes", "{:.2f}"),
-        ("tokens/s, reading", "reading_tokens_per_second", "{:,.0f}"),
-        ("tokens/s, writing", "writing_tokens_per_second", "{:,.0f}"),
+        (Message("heads"), "heads", "{}"),
+        (Message("parameters"), "parameters", "{:,}"),
+        (Message("megabytes"), "megabytes", "{:.2f}"),
+        (Message("tokens/s, reading"), "reading_tokens_per_second", "{:,.0f}"),
+        (Message("tokens/s, writing"), "writing_tokens_per_second", "{:,.0f}"),
     ):
         values: list[Any] = [getattr(each, field) for each in (before, after)]
         if None not in values:
             rows.append([name, *(form.format(value) for value in values), f"{values[1] / values[0] - 1:+.1%}"])
     console = results()
-    console.print(table(f"{found.out}, measured on {found.text}", ["", "before", "after", "change"], rows, labels=True))
-    console.print(said(f"removed: {', '.join(found.removed)}"), markup=False)
+    title = Message("{out}, measured on {text}", out=found.out, text=found.text)
+    console.print(table(title, ["", Message("before"), Message("after"), Message("change")], rows))
+    console.print(said(Message("removed: {removed}", removed=found.removed)), markup=False)

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 from kotha.cli.flags import InLanguage, flag, written
 from kotha.cli.spoken import tell
 from kotha.cli.terminal import print_json, results, table
+from kotha.i18n.catalogue import translate
+from kotha.i18n.message import Message
 
 if TYPE_CHECKING:
     from kotha.course.exercises.classroom import FileScore
@@ -29,21 +31,21 @@ def score(
         raise UsageError("name score files, as the tutor or the page By hand saves them")
     rows = read_class(files, b"" if key_file is None else read_key(key_file))
     if len(rows) == 1 and rows[0].state == "unreadable":
-        raise DataError(rows[0].note)
+        raise DataError(rows[0].notes[0].template, **rows[0].notes[0].values)
     if csv is not None:
         write_whole(csv, as_csv(rows), ".csv")
-        tell(f"wrote {csv}")
+        tell(Message("wrote {path}", path=csv))
     if as_json:
         print_json([row.to_dict() for row in rows])
         return
     _print(rows, language)
-    results().print(PROOF.to(language), markup=False)
+    results().print(translate(PROOF, language), markup=False)
 
 
 def _print(rows: "list[FileScore]", language: "Language") -> None:
     from kotha.course.exercises.classroom import HEADINGS
 
-    header = [HEADINGS[name].to(language) for name in ("name", "sheet", "points", "percent", "right", "state", "note")]
+    header = [translate(heading, language) for heading in HEADINGS.values()]
     lines = [
         [
             row.name or "–",
@@ -51,7 +53,7 @@ def _print(rows: "list[FileScore]", language: "Language") -> None:
             f"{row.points:g} / {row.possible:g}",
             f"{row.percent:g}%",
             f"{row.right} / {row.asked}",
-            row.state_words.to(language),
+            translate(row.state_words, language),
             row.noted(language),
         ]
         for row in rows

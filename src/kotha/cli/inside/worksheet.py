@@ -8,6 +8,8 @@ from kotha.cli.inside.opening import Html, RunOrNone, open_model
 from kotha.cli.spoken import tell
 from kotha.cli.terminal import print_json, results, table
 from kotha.errors import UsageError
+from kotha.i18n.catalogue import translate
+from kotha.i18n.message import Message
 from kotha.storage import bundled
 
 if TYPE_CHECKING:
@@ -60,7 +62,7 @@ def worksheet(
         from kotha.course.worksheet.places import positions_picture
 
         positions_picture().save(picture)
-        tell(f"wrote {picture}")
+        tell(Message("wrote {path}", path=picture))
         if sheet == "attention":
             return
     if sheet != "attention" or given is not None:
@@ -87,7 +89,7 @@ def worksheet(
         view = worksheet_view(open_model(run or bundled.FOLDER), text, target=target, **look, **which)
     for file, write in ((html, view.save), (xlsx, view.save_spreadsheet)):
         if file is not None:
-            tell(f"wrote {write(file)}")
+            tell(Message("wrote {path}", path=write(file)))
     if as_json:
         print_json(view.to_dict())
     elif html is None and xlsx is None:
@@ -97,7 +99,8 @@ def worksheet(
 def _print(view: "SheetView") -> None:
     console, sheet = results(), view.found
     console.print(view.title, style="bold", markup=False)
-    console.print(sheet.text if sheet.target is None else f"{sheet.text} → {sheet.target}", markup=False)
+    text = translate(sheet.text, view.language)
+    console.print(text if sheet.target is None else f"{text} → {sheet.target}", markup=False)
     for remark in view.remarks:
         console.print(remark, markup=False)
     for number, step in enumerate(view.steps, 1):

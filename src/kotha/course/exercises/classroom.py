@@ -14,38 +14,29 @@ from typing import Any
 from kotha.course.exercises import record, score
 from kotha.course.exercises.outcome import Outcome
 from kotha.errors import KothaError
+from kotha.i18n.catalogue import Messenger, translate
+from kotha.i18n.message import Message
 from kotha.i18n.numbers import Language
-from kotha.i18n.wording import Words
 
-PROOF = Words(
+PROOF = Message(
     "Points are counted anew from what was typed. A signature shows that the file comes from a program with the key "
-    "and was not changed since by anyone without it; not who did the work, nor how.",
-    "নম্বর আবার গোনা হয়েছে, যা লেখা হয়েছিল তা থেকে। সই মেলার মানে: ফাইলটি এমন প্রোগ্রামের লেখা যার কাছে চাবি ছিল, আর "
-    "চাবি ছাড়া কেউ পরে তা বদলায়নি। কাজটি কে করেছে, কীভাবে করেছে, তা এতে জানা যায় না।",
+    "and was not changed since by anyone without it; not who did the work, nor how."
 )
 _STATES = {
-    "signed": Words("signature fits", "সই মেলে"),
-    "not checked": Words("signed; not checked without the key", "সই আছে; চাবি ছাড়া যাচাই হয়নি"),
-    "unsigned": Words("not signed", "সই নেই"),
-    "changed": Words("changed after it was saved, or signed with another key", "পরে বদলানো, বা অন্য চাবির সই"),
-    "unreadable": Words("could not be read", "পড়া যায়নি"),
+    "signed": Message("signature fits"),
+    "not checked": Message("signed; not checked without the key"),
+    "unsigned": Message("not signed"),
+    "changed": Message("changed after it was saved, or signed with another key"),
+    "unreadable": Message("could not be read"),
 }
-_STEP = Words(
-    "{name:<9} {right} of {cells} right, {shown} shown, {points} points",
-    "{name:<9} {cells}টির মধ্যে {right}টি ঠিক, {shown}টি দেখে নেওয়া, {points} নম্বর",
-)
-_SAME = Words("the same sheet and answers as {who}", "প্রশ্ন আর উত্তর হুবহু {who}-এর মতো")
-_NOT_REACHED = Words("{n} questions not reached", "{n}টি প্রশ্নে পৌঁছানো হয়নি")
-_CLAIMS = Words("claims {n} points", "ফাইলে লেখা আছে {n} নম্বর")
-_REFUSED = Words("not right: {cells}", "ঠিক নয়: {cells}")
 HEADINGS = {
-    "name": Words("name", "নাম"),
-    "sheet": Words("questions", "প্রশ্ন"),
-    "points": Words("points", "নম্বর"),
-    "percent": Words("percent", "শতাংশ"),
-    "right": Words("right", "ঠিক"),
-    "state": Words("signature", "সই"),
-    "note": Words("note", "মন্তব্য"),
+    "name": Message("name"),
+    "sheet": Message("questions"),
+    "points": Message("points"),
+    "percent": Message("percent"),
+    "right": Message("right"),
+    "state": Message("signature"),
+    "note": Message("note"),
 }
 COLUMNS = ("name", "sheet", "points", "possible", "percent", "right", "asked", "state", "note", "file")
 
@@ -62,7 +53,7 @@ class FileScore:
     right: int
     asked: int
     state: str  # one of the states above
-    notes: tuple[Words, ...] = ()
+    notes: tuple[Messenger, ...] = ()
     by_question: tuple[Outcome, ...] = ()
     steps: tuple[score.StepScore, ...] = ()  # of the page By hand
     typed: str = ""  # all that was typed, to find two that are alike
@@ -79,24 +70,24 @@ class FileScore:
 
     def noted(self, language: Language) -> str:
         """What a teacher should know of it."""
-        return "; ".join(words.to(language) for words in self.notes)
+        return "; ".join(translate(each, language) for each in self.notes)
 
     @property
-    def state_words(self) -> Words:
+    def state_words(self) -> Message:
         """Whether it can be trusted, in words."""
         return _STATES[self.state]
 
     def parts(self, language: Language) -> list[str]:
         """Question by question, or step by step, in lines."""
         steps = [
-            _STEP.fill(name=step.name, right=step.right, cells=step.cells, shown=step.shown, points=step.points)
+            Message("{name:<9} {right} of {cells} right, {shown} shown, {points} points", **vars(step))
             for step in self.steps
         ]
         asked = [
             f"{each.question:<9} {each.points:g} / {each.possible}{'  ' if each.said else ''}{' '.join(each.said)}"
             for each in self.by_question
         ]
-        return [words.to(language) for words in steps] + asked
+        return [translate(each, language) for each in steps] + asked
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
@@ -112,7 +103,8 @@ def read_class(files: Sequence[Path], key: bytes = b"") -> list[FileScore]:
     found = []
     for row in rows:
         twin = seen.setdefault((row.sheet, row.typed), row) if row.typed else row
-        found.append(row if twin is row else replace(row, notes=(_SAME.fill(who=twin.name or twin.file),)))
+        same = Message("the same sheet and answers as {who}", who=twin.name or twin.file)
+        found.append(row if twin is row else replace(row, notes=(same,)))
     return sorted(found, key=lambda row: (row.name, row.file))
 
 
@@ -123,7 +115,7 @@ def _row(file: Path, key: bytes) -> FileScore:
             return _of_page(file, score.check_score(told), told)
         return _of_tutor(file, *record.parse(told), key)
     except KothaError as error:
-        return FileScore(str(file), "", "", 0.0, 0.0, 0, 0, "unreadable", (Words(str(error), str(error)),))
+        return FileScore(str(file), "", "", 0.0, 0.0, 0, 0, "unreadable", (error,))
 
 
 def _of_tutor(file: Path, kept: record.AnswerFile, told: dict[str, Any], key: bytes) -> FileScore:
@@ -143,7 +135,7 @@ def _of_tutor(file: Path, kept: record.AnswerFile, told: dict[str, Any], key: by
         right,
         len(questions),
         _state(told, key),
-        (_NOT_REACHED.fill(n=missing),) if missing else (),
+        (Message("{n} questions not reached", n=missing),) if missing else (),
         outcomes,
         typed=typed if kept.answers else "",
     )
@@ -156,8 +148,8 @@ def _state(told: dict[str, Any], key: bytes) -> str:
 
 
 def _of_page(file: Path, graded: score.Score, told: dict[str, Any]) -> FileScore:
-    notes = [_CLAIMS.fill(n=graded.claimed)] if graded.claimed != graded.points else []
-    notes += [_REFUSED.fill(cells=", ".join(graded.refused))] if graded.refused else []
+    notes = [Message("claims {n} points", n=graded.claimed)] if graded.claimed != graded.points else []
+    notes += [Message("not right: {cells}", cells=graded.refused)] if graded.refused else []
     right, cells = (sum(getattr(step, name) for step in graded.steps) for name in ("right", "cells"))
     typed = json.dumps([each["tries"] for each in told["answers"]], ensure_ascii=False)
     state = "unsigned" if graded.checksum_fits else "changed"

@@ -11,33 +11,11 @@ from dataclasses import dataclass
 from kotha.course.exercises.grading import Expected, Grade, Typed, Verdict, cells_right, compare, grade
 from kotha.course.exercises.mistakes import diagnose
 from kotha.course.exercises.ordering import Flowchart, read_order
+from kotha.course.exercises.questions import Question
 from kotha.course.exercises.rubric import Recognised, Rubric, read_answer
-from kotha.course.exercises.setting import Question
 from kotha.course.worksheet.sheet import Sheet
+from kotha.i18n.message import Message
 from kotha.i18n.numbers import ascii_digits
-from kotha.i18n.wording import Words
-
-_UNREADABLE = Words(
-    "Numbers read: {found}, and the answer has {wanted}.", "{found}টি সংখ্যা পাওয়া গেল, উত্তরে থাকার কথা {wanted}টি।"
-)
-_WHOLE_MATRIX = Words(
-    "It is a matrix of {rows} rows with {columns} numbers each. Type all of it in one line, or a row in each line. "
-    "For example: {example}",
-    "উত্তরটি একটি ম্যাট্রিক্স: {rows}টি সারি, প্রতি সারিতে {columns}টি সংখ্যা। পুরোটা একসঙ্গে লিখুন: সব এক লাইনে, অথবা প্রতি লাইনে "
-    "একটি সারি। যেমন: {example}",
-)
-_WHOLE_ROW = Words("Type all of them in one line. For example: {example}", "সবগুলো এক লাইনে লিখুন। যেমন: {example}")
-_NO_ORDER = Words(
-    "Type each number from 1 to {wanted} once, in order.", "১ থেকে {wanted} পর্যন্ত প্রতিটি নম্বর একবার করে, ক্রমে লিখুন।"
-)
-_BY_COLUMNS = Words(
-    "The numbers are right, but column by column; type them row by row.",
-    "সংখ্যাগুলো ঠিক, তবে কলাম ধরে লেখা হয়েছে; সারি ধরে লিখুন।",
-)
-_SWAPPED = Words("Piece {second} comes before piece {first}.", "{second} নম্বর ধাপ {first} নম্বর ধাপের আগে আসে।")
-_LEFT_OUT = Words("Left out: {pieces}.", "বাদ পড়েছে: {pieces}।")
-_NAMED = Words("{named} of {needed} things are named.", "{needed}টি বিষয়ের মধ্যে {named}টি বলা হয়েছে।")
-_CELLS = Words("{right} of {all} numbers are right.", "{all}টি সংখ্যার মধ্যে {right}টি ঠিক।")
 
 
 @dataclass(frozen=True)
@@ -46,7 +24,7 @@ class Judged:
 
     verdict: Verdict
     credit: float  # the share of the points
-    said: tuple[Words, ...] = ()  # the mistakes that were recognised, and what is still missing
+    said: tuple[Message, ...] = ()  # the mistakes that were recognised, and what is still missing
     grade: Grade | None = None  # of numbers
     reading: Recognised | None = None  # of words
 
@@ -79,35 +57,41 @@ def _numbers(question: Question, expected: Expected, typed: str, sheet: Sheet) -
     credit = cells_right(found, expected) if question.step else 0.0
     mistakes = _of_cells(question, expected, found, sheet) if question.step else slips
     right = len(expected.values) - len(found.wrong)
-    counted = [_CELLS.fill(right=right, all=len(expected.values))] if credit else []
-    return Judged(_verdict(credit), credit, (*counted, *mistakes), found)
+    counted = Message("{right} of {all} numbers are right.", right=right, all=len(expected.values))
+    return Judged(_verdict(credit), credit, (*([counted] if credit else []), *mistakes), found)
 
 
-def _how_to_type(expected: Expected, found: Grade) -> Iterator[Words]:
+def _how_to_type(expected: Expected, found: Grade) -> Iterator[Message]:
     """How many numbers are wanted, and how they are typed: whoever types one cell of a matrix waits for the next."""
     wanted = len(expected.values)
-    yield _UNREADABLE.fill(found=found.found, wanted=wanted)
+    yield Message("Numbers read: {found}, and the answer has {wanted}.", found=found.found, wanted=wanted)
     cells = [f"{number}" if expected.exact else f"{number / 10:g}" for number in range(1, wanted + 1)]
     if expected.rows > 1 and expected.columns > 1:
         rows = [" ".join(cells[first : first + expected.columns]) for first in range(0, wanted, expected.columns)]
-        yield _WHOLE_MATRIX.fill(rows=expected.rows, columns=expected.columns, example=" ; ".join(rows))
+        yield Message(
+            "It is a matrix of {rows} rows with {columns} numbers each. Type all of it in one line, "
+            "or a row in each line. For example: {example}",
+            rows=expected.rows,
+            columns=expected.columns,
+            example=" ; ".join(rows),
+        )
     elif wanted > 1:
-        yield _WHOLE_ROW.fill(example=" ".join(cells))
+        yield Message("Type all of them in one line. For example: {example}", example=" ".join(cells))
 
 
-def _of_cells(question: Question, expected: Expected, found: Grade, sheet: Sheet) -> list[Words]:
+def _of_cells(question: Question, expected: Expected, found: Grade, sheet: Sheet) -> list[Message]:
     step = sheet.steps[question.step]
     height, width = step.values.shape
     if question.row is None and height != width:
         turned = step.values.T.ravel().tolist()
         if all(_is(number, value, expected) for number, value in zip(found.numbers, turned, strict=True)):
-            return [_BY_COLUMNS]
+            return [Message("The numbers are right, but column by column; type them row by row.")]
     cells = [divmod(place, width) if question.row is None else (question.row, place) for place in found.wrong]
     numbers = [found.numbers[place] for place in found.wrong]
     return [way.words for way in diagnose(sheet, step, numbers, cells, expected.slack)]
 
 
-def _of_slips(question: Question, expected: Expected, found: Grade) -> list[Words]:
+def _of_slips(question: Question, expected: Expected, found: Grade) -> list[Message]:
     """The first slip that leads to just these numbers."""
     for slip in question.slips:
         # A size in bytes is compared in bytes, as it was typed.
@@ -126,17 +110,20 @@ def _order(order: Flowchart, typed: str) -> Judged:
     given = [int(number) for number in re.findall(r"\d+", ascii_digits(typed))]
     found = read_order(given, order)
     if found is None:
-        return Judged(Verdict.UNREADABLE, 0.0, (_NO_ORDER.fill(wanted=len(order.pieces)),))
+        how = Message("Type each number from 1 to {wanted} once, in order.", wanted=len(order.pieces))
+        return Judged(Verdict.UNREADABLE, 0.0, (how,))
     said = []
     if found.swapped is not None:
-        said.append(_SWAPPED.fill(first=found.swapped[0], second=found.swapped[1]))
+        first, second = found.swapped
+        said.append(Message("Piece {second} comes before piece {first}.", first=first, second=second))
     if found.missing:
-        said.append(_LEFT_OUT.fill(pieces=", ".join(map(str, found.missing))))
+        said.append(Message("Left out: {pieces}.", pieces=found.missing))
     return Judged(_verdict(found.credit), found.credit, tuple(said))
 
 
 def _words(rubric: Rubric, typed: str) -> Judged:
     found = read_answer(typed, rubric)
-    counted = _NAMED.fill(named=round(found.credit * rubric.needed), needed=rubric.needed)
+    named = round(found.credit * rubric.needed)
+    counted = Message("{named} of {needed} things are named.", named=named, needed=rubric.needed)
     said = (*found.replies, *(() if found.credit == 1 else (counted,)))
     return Judged(_verdict(found.credit), found.credit, said, reading=found)

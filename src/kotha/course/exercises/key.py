@@ -1,4 +1,4 @@
-"""A sheet of questions for paper, and its answer key for the teacher: the same questions, with what is right.
+"""A question as plain lines: what it shows, how one gets to its answer; a sheet of them for paper, and its answer key.
 
 Whoever has Kotha can make the key of any seed; it keeps no secret.
 """
@@ -7,30 +7,57 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from kotha.course.exercises.explaining import explained, shown
 from kotha.course.exercises.grading import Verdict
 from kotha.course.exercises.judging import Judged
-from kotha.course.exercises.setting import Question
+from kotha.course.exercises.questions import Question
 from kotha.course.worksheet.operations import written
 from kotha.course.worksheet.sheet import Sheet
+from kotha.i18n.catalogue import translate
+from kotha.i18n.message import Message
 from kotha.i18n.numbers import Language
-from kotha.i18n.wording import Words
 
-_WORTH = Words("{points} points", "{points} নম্বর")
-_ANSWER = Words("Answer: {answer}", "উত্তর:\n{answer}")
 _DECIMALS = 6
 _NOTHING_TYPED = Judged(Verdict.SKIPPED, 0.0)
+
+
+def shown(question: Question, sheet: Sheet, language: Language) -> Iterator[str]:
+    """What one needs to answer: matrices of the sheet, or pieces to put in order."""
+    for name in question.shows:
+        for row, values in enumerate(sheet.matrices[name].tolist()):
+            before = f"{name} =" if row == 0 else ""
+            yield f"  {before:<9} " + "  ".join(f"{written(value, _DECIMALS):>8}" for value in values)
+    if question.order is not None:
+        for number, piece in enumerate(question.order.shown, 1):
+            yield f"  {number}. {translate(piece, language)}"
+
+
+def explained(question: Question, judged: Judged, language: Language) -> Iterator[str]:
+    """How one gets there: the worked step, of a matrix the cell that went wrong; of words what should be named."""
+    if question.rubric is not None:
+        yield translate(Message("What a good answer names (recognised by words; read it yourself too):"), language)
+        named = judged.reading.named if judged.reading is not None else ()
+        for part in question.rubric.parts:
+            if part.needed < len(part.things):
+                yield f"  {translate(Message('of these, {needed}:', needed=part.needed), language)}"
+            for thing in part.things:
+                yield f"  {'✓' if thing in named else '–'} {translate(thing.label, language)}"
+        yield translate(Message("A model answer:"), language)
+    else:
+        yield translate(Message("The worked step:"), language)
+    yield from (f"  {translate(line, language)}" for line in question.worked)
+    place = judged.grade.place if judged.grade is not None else None
+    yield from (f"  {line}" for line in (question.lines if place is None else question.lines[place : place + 1]))
 
 
 def paper_lines(questions: list[Question], sheet: Sheet, language: Language, answers: bool) -> Iterator[str]:
     """The questions, each with its answer and the way there if ``answers``."""
     for question in questions:
-        worth = _WORTH.fill(points=question.points).to(language)
-        yield f"{question.id}. {question.text.to(language)} [{worth}]"
+        worth = Message("{points} points", points=question.points)
+        yield f"{question.id}. {translate(question.text, language)} [{translate(worth, language)}]"
         yield from shown(question, sheet, language)
         if answers:
             if right := answer_of(question):
-                yield from f"  {_ANSWER.fill(answer=right).to(language)}".splitlines()
+                yield from f"  {translate(Message('Answer: {answer}', answer=right), language)}".splitlines()
             yield from explained(question, _NOTHING_TYPED, language)
         yield ""
 
@@ -63,7 +90,7 @@ def key_dict(questions: list[Question], language: Language, answers: bool = True
     return [
         {
             "question": question.id,
-            "text": question.text.to(language),
+            "text": translate(question.text, language),
             "points": question.points,
             "bonus": question.bonus,
             **(_answers(question, language) if answers else {}),
@@ -76,6 +103,6 @@ def _answers(question: Question, language: Language) -> dict[str, Any]:
     rubric = question.rubric
     return {
         "answer": answer_of(question) or None,
-        "names": None if rubric is None else [each.label.to(language) for each in rubric.things],
-        "worked": [words.to(language) for words in question.worked] + list(question.lines),
+        "names": None if rubric is None else [translate(each.label, language) for each in rubric.things],
+        "worked": [translate(line, language) for line in question.worked] + list(question.lines),
     }

@@ -15,7 +15,7 @@ import numpy as np
 from kotha.course.exercises.grading import Expected, Typed, Verdict, compare
 from kotha.course.worksheet.operations import Array, Cellwise, Product
 from kotha.course.worksheet.sheet import Sheet, SheetStep
-from kotha.i18n.wording import Words
+from kotha.i18n.message import Bilingual
 from kotha.report.built import words
 
 _MOST_NAMED = 2
@@ -31,14 +31,15 @@ class Way:
     filling: dict[str, Any]
 
     @property
-    def words(self) -> Words:
+    def words(self) -> Bilingual:
         """What is said of it."""
         return told(self.name).fill(**self.filling)
 
 
-def told(name: str) -> Words:
+def told(name: str) -> Bilingual:
     """The catalogue's words for a mistake."""
-    return Words(**words("hand")[f"wrong.{name}"])
+    entry = words("hand")[f"wrong.{name}"]
+    return Bilingual(entry["en"], entry["bn"])
 
 
 def diagnose(

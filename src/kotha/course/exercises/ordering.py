@@ -9,23 +9,23 @@ import random
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 
-from kotha.i18n.wording import Words
+from kotha.i18n.message import Bilingual
 
 
 @dataclass(frozen=True)
 class Flowchart:
     """Pieces in their right order, and the numbers under which they are shown."""
 
-    pieces: tuple[Words, ...]
+    pieces: tuple[Bilingual, ...]
     numbers: tuple[int, ...]  # of each piece, counted from 1
 
     @property
-    def shown(self) -> list[Words]:
+    def shown(self) -> list[Bilingual]:
         """The pieces by their numbers."""
         return [self.pieces[self.numbers.index(number)] for number in range(1, len(self.pieces) + 1)]
 
 
-def shuffled(pieces: tuple[Words, ...], seed: int) -> Flowchart:
+def shuffled(pieces: tuple[Bilingual, ...], seed: int) -> Flowchart:
     """Pieces under numbers that do not tell their order."""
     numbers = list(range(1, len(pieces) + 1))
     draw = random.Random(seed)
@@ -46,7 +46,7 @@ class Ordered:
 def read_order(given: list[int], order: Flowchart) -> Ordered | None:
     """Grade an order of numbers; None where it holds what is no piece, or a piece twice.
 
-    >>> chart = Flowchart(tuple(Words(name, name) for name in "abc"), (1, 2, 3))
+    >>> chart = Flowchart(tuple(Bilingual(name, name) for name in "abc"), (1, 2, 3))
     >>> read_order([1, 2, 3], chart).credit, read_order([2, 1, 3], chart).swapped
     (1.0, (2, 1))
     """

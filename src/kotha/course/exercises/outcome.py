@@ -1,14 +1,19 @@
 """What became of each question, and of all: the same whether the tutor asks, or a teacher checks a file."""
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from kotha.course.exercises.grading import Verdict
 from kotha.course.exercises.judging import Judged, judge
-from kotha.course.exercises.points import earned
-from kotha.course.exercises.setting import Question
+from kotha.course.exercises.questions import Question
 from kotha.course.worksheet.sheet import Sheet
+from kotha.i18n.catalogue import translate
 from kotha.i18n.numbers import Language
+
+# What is mended at a second try counts so much, and each hint takes so much away.
+_SECOND_TRY, _HINT_COST = 0.5, 0.1
 
 
 @dataclass(frozen=True)
@@ -84,6 +89,19 @@ def mark(question: Question, tries: tuple[str, ...], hints: int, sheet: Sheet, l
         earned(question.points, credits, hints),
         question.points,
         question.bonus,
-        tuple(words.to(language) for words in judged[-1].said),
+        tuple(translate(each, language) for each in judged[-1].said),
         expected,
     )
+
+
+def earned(points: int, credits: Sequence[float], hints: int) -> float:
+    """Points for the shares that each try had right, to the half point.
+
+    >>> earned(10, [1.0], 0), earned(10, [0.0, 1.0], 0), earned(10, [0.8, 1.0], 0), earned(10, [1.0], 2)
+    (10.0, 5.0, 9.0, 8.0)
+    """
+    if not credits:
+        return 0.0
+    mended = max(0.0, max(credits) - credits[0])
+    share = (credits[0] + _SECOND_TRY * mended) * max(0.0, 1 - _HINT_COST * hints)
+    return math.floor(2 * points * share + 0.5 + 1e-9) / 2

@@ -19,7 +19,9 @@ def for_paper(sheet: Sheet) -> Sheet:
     n_tokens = max(len(sheet.tokens), len(sheet.key_tokens))
     if n_tokens > MOST_TOKENS:
         raise UsageError(
-            f"a sheet of {n_tokens} tokens is too large for a pencil; up to {MOST_TOKENS}: shorten the text"
+            "a sheet of {n} tokens is too large for a pencil; up to {most}: shorten the text",
+            n=n_tokens,
+            most=MOST_TOKENS,
         )
     needed, kept = {"output"}, {}
     for name, step in reversed(sheet.steps.items()):

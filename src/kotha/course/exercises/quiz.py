@@ -8,14 +8,15 @@ is there to try again (a pipe) there is one try, and an answer that cannot be re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from kotha.course.exercises.explaining import explained, shown
 from kotha.course.exercises.grading import FEWEST_DIGITS, Verdict, readings
 from kotha.course.exercises.judging import Judged, judge
+from kotha.course.exercises.key import explained, shown
 from kotha.course.exercises.outcome import Outcome, Summary, mark
-from kotha.course.exercises.setting import Question
+from kotha.course.exercises.questions import Question
 from kotha.course.worksheet.sheet import Sheet
+from kotha.i18n.catalogue import translate
+from kotha.i18n.message import Message
 from kotha.i18n.numbers import Language
-from kotha.i18n.wording import Words
 
 # A line of the student's; None when there is no more.
 Read = Callable[[str], str | None]
@@ -23,30 +24,13 @@ Tell = Callable[[str], None]
 OnAnswer = Callable[[Outcome], None]
 _ASKS_FOR_HINT = ("?", "hint", "ইঙ্গিত")
 
-RULES = Words(
-    "An empty line passes a question over, ? asks for a hint (each takes a tenth of the points).",
-    "ফাঁকা লাইন দিলে প্রশ্নটি বাদ যায়, ? লিখলে ইঙ্গিত আসে (প্রতিটিতে নম্বরের দশ ভাগের এক ভাগ কমে)।",
-)
-WORTH = Words("{points} points", "{points} নম্বর")
-BONUS = Words("{points} bonus points", "{points} বাড়তি নম্বর")
-RIGHT = Words("Right.", "ঠিক হয়েছে।")
-WRONG = Words("Not right.", "ঠিক হয়নি।")
-PARTLY = Words("Partly right.", "আংশিক ঠিক।")
-PASSED = Words("Passed over.", "বাদ গেল।")
-COARSE = Words(
-    "Near, but too coarse: give at least {digits} significant digits.",
-    "প্রায় ঠিক, তবে আরও সূক্ষ্ম মান চাই: অন্তত {digits}টি তাৎপর্যপূর্ণ অঙ্ক দিন।",
-).fill(digits=FEWEST_DIGITS)
-AGAIN = Words("Try once more; what is mended now counts half.", "আরেকবার চেষ্টা করুন; এবার যেটুকু ঠিক হবে তার অর্ধেক নম্বর।")
-HINT = Words("Hint:", "ইঙ্গিত:")
-NO_MORE_HINTS = Words("There are no more hints.", "আর ইঙ্গিত নেই।")
-GOT = Words("{got} of {points} points.", "{points} নম্বরের মধ্যে {got}।")
-SCORE = Words(
-    "{points} of {possible} points ({percent:.0f}%); {right} of {asked} answers wholly right.",
-    "{possible} নম্বরের মধ্যে {points} ({percent:.0f}%)। {asked}টি উত্তরের মধ্যে {right}টি পুরোপুরি ঠিক।",
-)
-OF_BONUS = Words("{bonus} of the points are a bonus.", "এর মধ্যে {bonus} বাড়তি নম্বর।")
-ENDED = Words("The input ended; questions not asked: {left}.", "ইনপুট শেষ; {left}টি প্রশ্ন করা হয়নি।")
+RULES = Message("An empty line passes a question over, ? asks for a hint (each takes a tenth of the points).")
+_VERDICTS = {
+    Verdict.RIGHT: Message("Right."),
+    Verdict.PARTLY: Message("Partly right."),
+    Verdict.SKIPPED: Message("Passed over."),
+    Verdict.COARSE: Message("Near, but too coarse: give at least {digits} significant digits.", digits=FEWEST_DIGITS),
+}
 
 
 @dataclass
@@ -68,7 +52,7 @@ class Quiz:
         for number, question in enumerate(left):
             outcome = self._ask(question)
             if outcome is None:
-                self._say(ENDED.fill(left=len(left) - number))
+                self._say(Message("The input ended; questions not asked: {left}.", left=len(left) - number))
                 break
             outcomes.append(outcome)
             if self.on_answer is not None:
@@ -83,7 +67,8 @@ class Quiz:
             return
         possible = summary.possible or sum(outcome.possible for outcome in summary.outcomes)
         self._say(
-            SCORE.fill(
+            Message(
+                "{points} of {possible} points ({percent:.0f}%); {right} of {asked} answers wholly right.",
                 points=_number(summary.points),
                 possible=possible,
                 percent=100 * summary.points / possible,
@@ -92,11 +77,14 @@ class Quiz:
             )
         )
         if summary.bonus:
-            self._say(OF_BONUS.fill(bonus=_number(summary.bonus)))
+            self._say(Message("{bonus} of the points are a bonus.", bonus=_number(summary.bonus)))
 
     def _ask(self, question: Question) -> Outcome | None:
-        worth = (BONUS if question.bonus else WORTH).fill(points=question.points)
-        self.tell(f"\n{question.id}. {question.text.to(self.language)} [{worth.to(self.language)}]")
+        worth = Message("{points} points", points=question.points)
+        if question.bonus:
+            worth = Message("{points} bonus points", points=question.points)
+        asked, worth_said = (translate(each, self.language) for each in (question.text, worth))
+        self.tell(f"\n{question.id}. {asked} [{worth_said}]")
         for line in shown(question, self.sheet, self.language):
             self.tell(line)
         self._hints = 0
@@ -115,7 +103,7 @@ class Quiz:
             if judged.credit == 1 or judged.verdict is Verdict.SKIPPED or len(tries) >= self.tries:
                 return self._done(question, tries)
             self._react(judged)
-            self._say(AGAIN)
+            self._say(Message("Try once more; what is mended now counts half."))
 
     def _answer(self, question: Question) -> str | None:
         """A whole answer; requests for hints are answered on the way."""
@@ -130,9 +118,9 @@ class Quiz:
 
     def _give_hint(self, question: Question) -> None:
         if self._hints >= len(question.hints):
-            self._say(NO_MORE_HINTS)
+            self._say(Message("There are no more hints."))
             return
-        self.tell(f"{HINT.to(self.language)} {question.hints[self._hints].to(self.language)}")
+        self._say(Message("Hint: {hint}", hint=question.hints[self._hints]))
         self._hints += 1
 
     def _rest_of_matrix(self, question: Question, typed: str) -> str:
@@ -151,13 +139,7 @@ class Quiz:
         return " ; ".join(line.strip() for line in lines)
 
     def _react(self, judged: Judged) -> None:
-        verdicts = {
-            Verdict.RIGHT: RIGHT,
-            Verdict.PARTLY: PARTLY,
-            Verdict.COARSE: COARSE,
-            Verdict.SKIPPED: PASSED,
-        }
-        self._say(verdicts.get(judged.verdict, WRONG), *judged.said)
+        self._say(_VERDICTS.get(judged.verdict, Message("Not right.")), *judged.said)
 
     def _done(self, question: Question, tries: list[str]) -> Outcome:
         """Say how it went, and explain what was not right."""
@@ -168,12 +150,13 @@ class Quiz:
             for line in explained(question, last, self.language):
                 self.tell(line)
         if outcome.points < question.points:
-            self._say(GOT.fill(got=_number(outcome.points), points=question.points))
+            got = _number(outcome.points)
+            self._say(Message("{got} of {points} points.", got=got, points=question.points))
         return outcome
 
-    def _say(self, *words: Words) -> None:
-        for each in words:
-            self.tell(each.to(self.language))
+    def _say(self, *messages: Message) -> None:
+        for each in messages:
+            self.tell(translate(each, self.language))
 
 
 def _number(points: float) -> float | int:

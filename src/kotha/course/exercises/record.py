@@ -55,7 +55,7 @@ class AnswerFile:
         known = {question.id: question for question in questions}
         unknown = [answer.question for answer in self.answers if answer.question not in known]
         if unknown:
-            raise DataError(f"the file answers questions that were not asked: {', '.join(unknown[:5])}")
+            raise DataError("the file answers questions that were not asked: {questions}", questions=unknown[:5])
         return tuple(
             mark(known[each.question], each.tries, each.hints, setting.sheet, self.language) for each in self.answers
         )
@@ -86,11 +86,14 @@ def read_key(path: Path) -> bytes:
     try:
         key = path.read_bytes()
     except OSError as error:
-        raise UsageError(f"the key file {path} could not be read: {error.strerror}") from error
+        raise UsageError("the key file {path} could not be read: {why}", path=path, why=error.strerror) from error
     if len(key) < _FEWEST_KEY_BYTES:
         raise UsageError(
-            f"{path} has {len(key)} bytes; a key needs {_FEWEST_KEY_BYTES} or more that nobody can guess: "
-            "head -c 32 /dev/urandom > class.key"
+            "{path} has {n} bytes; a key needs {fewest} or more that nobody can guess: "
+            "head -c 32 /dev/urandom > class.key",
+            path=path,
+            n=len(key),
+            fewest=_FEWEST_KEY_BYTES,
         )
     return key
 
@@ -109,10 +112,10 @@ def read_json(path: Path) -> Any:
     """What a score file of either kind tells."""
     try:
         if path.stat().st_size > _MOST_BYTES:
-            raise DataError(f"{path} is too large for a score file")
+            raise DataError("{path} is too large for a score file", path=path)
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise DataError(f"{path} could not be read as a score file: {error}") from error
+        raise DataError("{path} could not be read as a score file: {why}", path=path, why=str(error)) from error
 
 
 def parse(told: Any) -> tuple[AnswerFile, dict[str, Any]]:
@@ -120,13 +123,17 @@ def parse(told: Any) -> tuple[AnswerFile, dict[str, Any]]:
     if not isinstance(told, dict) or told.get("kind") != KIND:
         raise DataError("this is no file of answers; kotha inside exercise writes them")
     if told.get("version") != VERSION:
-        raise DataError(f"this file of answers has version {told.get('version')!r}; version {VERSION} is known here")
+        raise DataError(
+            "this file of answers has version {found!r}; version {known} is known here",
+            found=told.get("version"),
+            known=VERSION,
+        )
     try:
         answers = tuple(_answer(each) for each in told["answers"])
         language: Language = "bn" if told["language"] == "bn" else "en"
         record = AnswerFile(str(told["name"]), language, QuestionChoice.from_dict(told["choice"]), answers)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise DataError(f"the file of answers is not whole: {error!r}") from error
+        raise DataError("the file of answers is not whole: {why}", why=repr(error)) from error
     if len({answer.question for answer in answers}) < len(answers):
         raise DataError("the file of answers has a question twice")
     return record, told

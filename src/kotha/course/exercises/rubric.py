@@ -8,11 +8,12 @@ the rubric is shown afterwards, and a teacher reads.
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
+from kotha.i18n.message import Bilingual
 from kotha.i18n.numbers import ascii_digits
-from kotha.i18n.wording import Words
 
 _TOKEN = re.compile(r"[a-z_]+|\d+(?:\.\d+)?|[\u0980-\u09e3\u09f0-\u09ff]+")
 _GROUPED = re.compile(r"(?<=\d),(?=\d)")
@@ -23,7 +24,7 @@ _SIGNS = (("∞", " infinity "), ("√", " root "), ("−", "-"), ("-log", " min
 class Named:
     """One thing that a good answer names, and the words by which it is known: any entry will do."""
 
-    label: Words
+    label: Bilingual
     known_by: tuple[str, ...]
 
 
@@ -44,7 +45,7 @@ class Part:
 class Misbelief:
     """A wrong thing that is often said, the words by which it is known, and what to answer."""
 
-    reply: Words
+    reply: Bilingual
     known_by: tuple[str, ...]
 
 
@@ -52,9 +53,19 @@ class Misbelief:
 class Rubric:
     """What a good answer names."""
 
-    lead: Words  # a question that leads there; the hint
+    lead: Bilingual  # a question that leads there; the hint
     parts: tuple[Part, ...]
     misbeliefs: tuple[Misbelief, ...] = ()
+
+    @classmethod
+    def from_dict(cls, told: Mapping[str, Any]) -> "Rubric":
+        """As the question file has it."""
+        parts = tuple(
+            Part(tuple(Named(_said(thing), tuple(thing["known_by"])) for thing in part["things"]), part["enough"])
+            for part in told["parts"]
+        )
+        wrong = tuple(Misbelief(_said(each), tuple(each["known_by"])) for each in told["misbeliefs"])
+        return cls(_said(told["lead"]), parts, wrong)
 
     @property
     def needed(self) -> int:
@@ -74,13 +85,13 @@ class Recognised:
     named: tuple[Named, ...]
     missing: tuple[Named, ...]
     credit: float  # the share of the points
-    replies: tuple[Words, ...]  # to what is wrong
+    replies: tuple[Bilingual, ...]  # to what is wrong
 
 
 def read_answer(text: str, rubric: Rubric) -> Recognised:
     """What a student's own words name.
 
-    >>> rubric = Rubric(Words("?", "?"), (Part((Named(Words("the mask", "মাস্ক"), ("mask", "মাস্ক")),), 1),))
+    >>> rubric = Rubric(Bilingual("?", "?"), (Part((Named(Bilingual("the mask", "মাস্ক"), ("mask", "মাস্ক")),), 1),))
     >>> read_answer("মাস্কের জন্য", rubric).credit, read_answer("no idea", rubric).credit
     (1.0, 0.0)
     """
@@ -96,6 +107,10 @@ def read_answer(text: str, rubric: Rubric) -> Recognised:
     ]
     replies = [each.reply for each in rubric.misbeliefs if _is_known(tokens, each.known_by)]
     return Recognised(tuple(named), tuple(missing), counted / rubric.needed, tuple(replies))
+
+
+def _said(told: Mapping[str, Any]) -> Bilingual:
+    return Bilingual(told["en"], told["bn"])
 
 
 def _tokens(text: str) -> list[str]:

@@ -6,7 +6,6 @@ the points counted anew; nothing that the file says of itself is believed. The c
 accident. It is no proof: whoever can write a file can write its checksum.
 """
 
-import json
 import math
 import re
 import zlib
@@ -18,12 +17,14 @@ from typing import Any
 import numpy as np
 
 from kotha.course.exercises.grading import Expected, Verdict, grade, readings
+from kotha.course.exercises.record import read_json
 from kotha.course.exercises.sums import worked_sum
 from kotha.course.worksheet.operations import Array, Product, written
 from kotha.course.worksheet.papers import PAPERS, paper_sheet
-from kotha.course.worksheet.sheet import Sheet, SheetStep, recomputed
+from kotha.course.worksheet.sheet import Sheet, SheetStep, recomputed, token_names
 from kotha.course.worksheet.workshop import Given, workshop_sheet
 from kotha.errors import DataError, UsageError
+from kotha.i18n.message import Message
 
 FULL_POINTS = 4
 _LEAST, _MOST_LOST_BY_TRIES = 1, 2
@@ -34,9 +35,9 @@ _SHOWN_DECIMALS = 4
 _OF_ROUNDED = ("output", "attended", "wide", "fed", "logits")
 _HEADS_NUMBER = re.compile(r"_\d$")
 KIND, VERSION = "kotha-score", 1
-_MOST_BYTES, _MOST_SIDE = 4 << 20, 12
+_MOST_SIDE = 12
 _GIVEN = ("X", "W_Q", "W_K", "W_V")
-NO_PROOF = "A checksum finds accidents; it is no proof of who did the work."
+NO_PROOF = Message("A checksum finds accidents; it is no proof of who did the work.")
 
 
 def points_for(wrong: int, hints: int, shown: bool) -> int:
@@ -91,20 +92,13 @@ class Score:
             "checksum_fits": self.checksum_fits,
             "not_right": list(self.refused),
             "steps": [vars(step) for step in self.steps],
-            "note": NO_PROOF,
+            "note": str(NO_PROOF),
         }
 
 
 def read_score(path: str | Path) -> Score:
     """Grade a score file again."""
-    file = Path(path)
-    try:
-        if file.stat().st_size > _MOST_BYTES:
-            raise DataError(f"{file} is too large for a score file")
-        told = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise DataError(f"{file} could not be read as a score file: {error}") from error
-    return check_score(told)
+    return check_score(read_json(Path(path)))
 
 
 def check_score(told: Any) -> Score:
@@ -112,7 +106,11 @@ def check_score(told: Any) -> Score:
     if not isinstance(told, dict) or told.get("kind") != KIND:
         raise DataError("this is no score file; the page By hand of the studio writes them")
     if told.get("version") != VERSION:
-        raise DataError(f"this score file has version {told.get('version')!r}; version {VERSION} is known here")
+        raise DataError(
+            "this score file has version {found!r}; version {known} is known here",
+            found=told.get("version"),
+            known=VERSION,
+        )
     try:
         sheet = _sheet(told["given"], str(told["sheet"]))
         answers: dict[str, Any] = {str(each["cell"]): each for each in told["answers"]}
@@ -126,7 +124,7 @@ def check_score(told: Any) -> Score:
             refused,
         )
     except (KeyError, TypeError, ValueError, IndexError, UsageError) as error:
-        raise DataError(f"the score file is not whole: {error!r}") from error
+        raise DataError("the score file is not whole: {why}", why=repr(error)) from error
 
 
 def checksum(told: Mapping[str, Any]) -> str:
@@ -148,7 +146,7 @@ def _sheet(given: Mapping[str, Any], name: str) -> Sheet:
     matrices = [_matrix(given[name]) for name in _GIVEN]
     if {matrix.shape[0] for matrix in matrices[1:]} != {matrices[0].shape[1]}:
         raise ValueError("the given matrices do not fit")
-    return workshop_sheet(Given(tuple(f"token {row + 1}" for row in range(len(matrices[0]))), *matrices))
+    return workshop_sheet(Given(token_names(len(matrices[0])), *matrices))
 
 
 def _matrix(rows: Any) -> Array:

@@ -1,28 +1,18 @@
-"""The questions of a set, with points, hints and slips; and all that says which questions somebody was asked.
+"""Which questions somebody was asked, and about which numbers.
 
 A ``QuestionChoice`` is a few words and numbers, so it can be kept in a file: from it the same questions, with the same
 numbers, are made again, by the student who goes on and by the teacher who checks.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from functools import lru_cache
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
-from kotha.course.exercises import assessment, points
-from kotha.course.exercises.assessment import assessment_questions
-from kotha.course.exercises.attention import attention_questions
-from kotha.course.exercises.counts import count_questions
-from kotha.course.exercises.flow import flow_questions
-from kotha.course.exercises.reflection import reflection_questions
-from kotha.course.exercises.setting import Question, Setting, make_setting
-from kotha.course.exercises.slips import slips_of
+from kotha.course.exercises.questions import Question, SetName, all_questions
+from kotha.course.exercises.setting import Setting, make_setting
 from kotha.errors import DataError, UsageError
 from kotha.i18n.numbers import ascii_digits
-from kotha.i18n.wording import Words
-
-SetName = Literal["workshop", "assessment"]
-_COUNT = Words("A good answer names {needed} things.", "ভালো উত্তরে {needed}টি বিষয় থাকে।")
 
 
 @dataclass(frozen=True)
@@ -70,42 +60,6 @@ def _prepared(choice: QuestionChoice) -> tuple[Setting, tuple[Question, ...]]:
     return setting, tuple(all_questions(setting, choice.set))
 
 
-def all_questions(setting: Setting, set: SetName = "workshop") -> list[Question]:
-    """A set's questions, part by part, with answers for these sizes."""
-    if set == "assessment":
-        return _finished(list(assessment_questions(setting)), setting, assessment.POINTS)
-    rooms = (attention_questions, flow_questions, count_questions, reflection_questions)
-    return _finished([question for room in rooms for question in room(setting)], setting, points.WORKSHOP)
-
-
-def _finished(questions: list[Question], setting: Setting, worth: Mapping[int, int]) -> list[Question]:
-    """Questions with their points, and with what each says of its slips and its rubric."""
-    shares = dict(_shares(questions, worth))
-    return [
-        replace(
-            each,
-            points=shares[each.id],
-            bonus=worth is points.WORKSHOP and each.number in points.BONUS,
-            slips=() if each.expected is None or each.step else slips_of(each, setting),
-            hints=each.hints or _of_rubric(each),
-        )
-        for each in questions
-    ]
-
-
-def _shares(questions: list[Question], worth: Mapping[int, int]) -> Iterator[tuple[str, int]]:
-    for number, whole in worth.items():
-        parts = [each for each in questions if each.number == number]
-        shared = points.share_out(whole, [each.weight for each in parts])
-        yield from zip((each.id for each in parts), shared, strict=True)
-
-
-def _of_rubric(question: Question) -> tuple[Words, ...]:
-    if question.rubric is None or question.order is not None:
-        return ()
-    return _COUNT.fill(needed=question.rubric.needed), question.rubric.lead
-
-
 def choose(questions: Iterable[Question], wanted: str) -> list[Question]:
     """The questions of a number (7), or one part of it (7c), in either digits; or all."""
     known, wanted = list(questions), ascii_digits(wanted).strip().lower()
@@ -118,6 +72,10 @@ def choose(questions: Iterable[Question], wanted: str) -> list[Question]:
     if not chosen:
         last = max(each.number for each in known)
         if last < 10:
-            raise UsageError(f"there is no question {wanted!r}; use all or 1 to {last}")
-        raise UsageError(f"there is no question {wanted!r}; use all, 1 to {last}, or a part such as 7c or 10a")
+            raise UsageError("there is no question {wanted!r}; use all or 1 to {last}", wanted=wanted, last=last)
+        raise UsageError(
+            "there is no question {wanted!r}; use all, 1 to {last}, or a part such as 7c or 10a",
+            wanted=wanted,
+            last=last,
+        )
     return chosen

@@ -1,69 +1,34 @@
-"""A question, and what all are about: a preset's sizes, the course's recipe, a sheet, and counts of a training.
+"""What the questions are about: a preset's sizes, the course's recipe, a sheet, and counts of a training.
 
 The numbers are the workshop's, or drawn by a seed, so that no two students have the same.
 """
 
+import math
 import random
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
-from kotha.course.exercises.grading import Expected
-from kotha.course.exercises.hints import HINTS
-from kotha.course.exercises.ordering import Flowchart
-from kotha.course.exercises.rubric import Rubric
-from kotha.course.exercises.rubrics import RUBRICS
+import numpy as np
+
+from kotha.course.worksheet.operations import Array
 from kotha.course.worksheet.sheet import Sheet
 from kotha.course.worksheet.workshop import sheet_of_student
 from kotha.errors import UsageError
-from kotha.i18n.wording import Words
+from kotha.i18n.message import Option
 from kotha.model.config import GPTConfig
+from kotha.model.parameters import count_parameters
 from kotha.model.presets import preset as config_of
 from kotha.training.config import TrainConfig
+from kotha.training.optim.schedule import learning_rate_share
 from kotha.training.recipes import recipe
 
 # What training took where the workshop measured it.
 _MEASURED_GIGABYTES = {"bangla-58m": 4.33}
 _BATCH_SIZE = 64
 _MOST_SEED = 2**32
-
-
-@dataclass(frozen=True)
-class Slip:
-    """A wrong way that people take to a number, with where it leads, and what to say of it."""
-
-    name: str
-    words: Words
-    values: tuple[float, ...]
-
-
-@dataclass(frozen=True)
-class Question:
-    """One thing to answer: numbers (``expected``), an order of pieces (``order``), or one's own words (``rubric``)."""
-
-    id: str  # its number in the workshop, and which part of it: 2c, 9a-2
-    text: Words
-    worked: tuple[Words, ...]  # how one gets there, line by line; of an open question, a model answer
-    expected: Expected | None = None
-    shows: tuple[str, ...] = ()  # matrices of the sheet that one needs to answer
-    lines: tuple[str, ...] = ()  # for a matrix, the arithmetic of each cell, to show the one that went wrong
-    step: str = ""  # which step of the sheet is asked for, and which row, where it is not all
-    row: int | None = None
-    slips: tuple[Slip, ...] = ()
-    hints: tuple[Words, ...] = ()
-    rubric: Rubric | None = None
-    order: Flowchart | None = None
-    points: int = 0
-    bonus: bool = False  # its points are not among those that make the whole
-
-    @property
-    def number(self) -> int:
-        """The workshop's number of it."""
-        return int("".join(character for character in self.id[:2] if character.isdigit()))
-
-    @property
-    def weight(self) -> int:
-        """How much work it is beside the other parts of its number."""
-        return 3 if self.step or self.order else 2 if self.rubric else 1
+_UINT16_VALUES = 2**16
+_FLOAT32_BYTES = 4
 
 
 @dataclass(frozen=True)
@@ -84,31 +49,98 @@ class Setting:
     true_token: int = 5432  # the next one, in question 7
     new_tokens: int = 150  # how many to write, in question 8
 
-    @property
-    def sizes(self) -> dict[str, int]:
-        """The model's sizes, as the texts of the questions call them."""
-        config = self.config
+    @cached_property
+    def values(self) -> dict[str, Any]:
+        """All that texts and formulas of the question file may name."""
+        return {**self._of_model(), **self._of_sheet(), **self._of_training()}
+
+    def _of_model(self) -> dict[str, Any]:
+        config, count = self.config, count_parameters(self.config)
+        matrices = 3 if config.activation == "swiglu" else 2
+        bare = {"per_head": 4 * config.d_model * config.d_head, "mlp": matrices * config.d_model * config.d_ff}
+        counted = {"per_head": count.attention_per_head, "mlp": count.feedforward_per_layer}
+        parts = ("token_embedding", "positions", "attention", "feedforward", "norms", "head")
+        n_bytes = count.total * _FLOAT32_BYTES
         return {
             "batch": self.batch_size,
             "length": config.context_length,
             "layers": config.n_layers,
+            "other_layers": config.n_layers - 1,
             "heads": config.n_heads,
             "d_head": config.d_head,
             "joined": config.n_heads * config.d_head,
             "width": config.d_model,
             "inner": config.d_ff,
             "vocabulary": config.vocab_size,
+            "positions_added": config.positions in ("learned", "sinusoidal"),
+            "norm_first": config.norm_order == "pre",
+            "embedding": count.token_embedding,
+            "attention": count.attention_per_layer,
+            "attention_bare": 4 * config.d_model * config.d_model,
+            **counted,
+            **{f"{name}_bare": n for name, n in bare.items()},
+            **{f"{name}_biases": counted[name] - n for name, n in bare.items()},
+            "mlp_matrices": matrices,
+            "head_table": count.head,
+            "tied": count.tied_head,
+            "total": count.total,
+            "parts": " + ".join(f"{name.replace('_', ' ')} {n:,}" for name in parts if (n := getattr(count, name))),
+            "total_bytes": n_bytes,
+            "gibibytes": n_bytes / 2**30,
+            "gigabytes": n_bytes / 1e9,
+            "two_copies": 2 * n_bytes / 1e9,
+            "four_copies": 4 * n_bytes / 1e9,
+            "measured": self.measured_gigabytes,
+            "uint16": _UINT16_VALUES,
+            "last_id": _UINT16_VALUES - 1,
         }
 
-    def ask(
-        self, id: str, en: str, bn: str, *worked: Words | str, expected: Expected | None = None, **values: Any
-    ) -> Question:
-        """A question in two languages, with these sizes and further ``values`` put in; a line of digits is no Words."""
-        values = {**self.sizes, **values}
-        lines = tuple(Words(each, each) if isinstance(each, str) else each.fill(**values) for each in worked)
-        hints = tuple(hint.fill(**values) for hint in HINTS.get(id, ()))
-        rubric = RUBRICS.get(id) if expected is None else None
-        return Question(id, Words(en, bn).fill(**values), lines, expected, hints=hints, rubric=rubric)
+    def _of_sheet(self) -> dict[str, Any]:
+        mask = self.sheet.matrices["mask"]
+        n_tokens, d_head = self.sheet.steps["K"].values.shape
+        return {
+            "rows": n_tokens,
+            "columns": d_head,
+            "mask": _flat(mask),
+            "mask_turned": _flat(mask.T),
+            "mask_open": _flat(np.ones_like(mask)),
+            "mask_strict": _flat(np.tril(mask, -1)),
+            "mask_exchanged": _flat(1 - mask),
+            "mask_rows": "; ".join(" ".join(f"{value:g}" for value in row) for row in mask),
+        }
+
+    def _of_training(self) -> dict[str, Any]:
+        course, (train_loss, val_loss) = self.course, self.losses
+        step_tokens, decay = self.batch_size * self.config.context_length, max(1, course.steps - course.warmup_steps)
+        found = {
+            "drawn": self.seed is not None,
+            "train_samples": self.training[0],
+            "train_tokens": self.training[1],
+            "val_samples": self.validation[0],
+            "val_tokens": self.validation[1],
+            "iterations": self.iterations,
+            "step_tokens": step_tokens,
+            "seen_tokens": step_tokens * self.iterations,
+            "train_loss": train_loss,
+            "val_loss": val_loss,
+            "train_choices": math.exp(train_loss),
+            "val_choices": math.exp(val_loss),
+            "gap": val_loss - train_loss,
+            "rate": course.learning_rate,
+            "warmup": course.warmup_steps,
+            "steps": course.steps,
+            "decay_steps": decay,
+            "true": self.true_token,
+            "new_tokens": self.new_tokens,
+        }
+        for name, step in zip(("early", "late"), self.rate_steps, strict=True):
+            found |= {name: step, f"{name}_rate": course.learning_rate * learning_rate_share(step, course)}
+            found[f"{name}_pct"] = min(1.0, (step - course.warmup_steps) / decay)
+        return found
+
+
+def _flat(matrix: Array) -> tuple[float, ...]:
+    return tuple(matrix.ravel().tolist())
 
 
 def make_setting(
@@ -121,11 +153,13 @@ def make_setting(
     """The workshop's own numbers, or other ones: ``size`` of the sheet, and a ``seed`` that draws them all."""
     config = config_of(preset)
     if not isinstance(config, GPTConfig):
-        raise UsageError(f"the questions are about a GPT, and {preset} is a {config.family}; try gpt2")
+        raise UsageError(
+            "the questions are about a GPT, and {preset} is a {family}; try gpt2", preset=preset, family=config.family
+        )
     if batch_size is not None and batch_size < 1:
-        raise UsageError(f"batch_size={batch_size} is no batch; use 1 or more")
+        raise UsageError("{batch_size} is no batch; use 1 or more", batch_size=Option("batch_size", batch_size))
     if seed is not None and not 0 <= seed < _MOST_SEED:
-        raise UsageError(f"seed={seed} is no seed; use 0 to {_MOST_SEED - 1}")
+        raise UsageError("{seed} is no seed; use 0 to {most}", seed=Option("seed", seed), most=_MOST_SEED - 1)
     changes: dict[str, Any] = {} if steps is None else {"steps": steps}
     course, sheet = recipe("course", **changes), sheet_of_student(size, seed)
     setting = Setting(sheet, config, batch_size or _BATCH_SIZE, course, _MEASURED_GIGABYTES.get(preset))

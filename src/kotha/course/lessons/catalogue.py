@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from kotha.course.lessons.wordbook import Wordbook
 from kotha.errors import UsageError, nearest
-from kotha.i18n.wording import Words
+from kotha.i18n.message import Bilingual
 
 if TYPE_CHECKING:
     from kotha.course.lessons.occasion import Occasion
@@ -37,7 +37,7 @@ class Lesson:
     minutes: float
 
     @property
-    def question(self) -> Words:
+    def question(self) -> Bilingual:
         """What it asks."""
         return Wordbook(self.name)["question"]
 
@@ -57,9 +57,9 @@ def lessons() -> list[Lesson]:
 def lesson(name: str) -> Lesson:
     """The lesson of a name.
 
-    >>> lesson("mask").question.en
+    >>> str(lesson("mask").question)
     'What happens without the causal mask?'
     """
     if name not in _MINUTES:
-        raise UsageError(f"there is no lesson {name!r}{nearest(name, _MINUTES)}")
+        raise UsageError("there is no lesson {name!r}{nearest}", name=name, nearest=nearest(name, _MINUTES))
     return Lesson(name, _MINUTES[name])

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from kotha.errors import UsageError
+from kotha.i18n.message import Option
 from kotha.model.config import GPTConfig
 from kotha.text.stories.corpus import stories
 from kotha.text.tokenizer.tokenizer import Tokenizer
@@ -51,7 +52,8 @@ class Sizes:
         numbers = {name: value for name, value in asdict(self).items() if isinstance(value, int)}
         wrong = next((name for name, value in numbers.items() if value < 1), None)
         if wrong is not None:
-            raise UsageError(f"{wrong}={numbers[wrong]} is too little to learn with; give at least 1")
+            given = Option(wrong, numbers[wrong])
+            raise UsageError("{given} is too little to learn with; give at least 1", given=given)
 
     def change(self, **changes: Any) -> "Sizes":
         """Other sizes in some respects."""
@@ -80,7 +82,9 @@ class Classroom:
         self.held_out = self._line(self.held_out_texts)
         shortest = min(len(self.learned), len(self.held_out))
         if shortest <= sizes.context_length + 1:
-            raise UsageError(f"{shortest} tokens of text fill no context of {sizes.context_length}; read more")
+            raise UsageError(
+                "{n} tokens of text fill no context of {length}; read more", n=shortest, length=sizes.context_length
+            )
 
     def gpt(self, **changes: Any) -> GPTConfig:
         """The course's layout in this size: learned positions, LayerNorm first, GELU, a head of its own, no dropout."""

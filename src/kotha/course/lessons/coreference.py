@@ -6,8 +6,7 @@ the pronoun fits.
 The heads that look hardest at the right one are found, and then silenced, to see whether the answer hung on them.
 """
 
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,10 +18,11 @@ from torch.nn.functional import cross_entropy
 from kotha.course.lessons.classroom import Sizes
 from kotha.course.lessons.learning import Taught, curves, learn_all
 from kotha.course.lessons.occasion import Occasion
-from kotha.course.lessons.result import Condition, Drawing, Figure, LessonResult, Sample, below
+from kotha.course.lessons.result import Condition, LessonResult, Sample, below
 from kotha.course.lessons.wordbook import Wordbook
-from kotha.i18n.wording import Words
-from kotha.inside.sites import attentions
+from kotha.i18n.message import Bilingual
+from kotha.inside.heads.importance import silence
+from kotha.inside.hook_points import attentions
 from kotha.inside.trace import trace
 from kotha.model.config import GPTConfig
 from kotha.model.evaluating import evaluating
@@ -41,9 +41,9 @@ _WINDOWS = 512
 # What it asks for unless somebody asks for something else.
 SIZES = {"d_model": 32, "steps": 300}
 _FIGURES = (
-    Figure("right", _WORDS["right"], 0, "high", percent=True),
-    Figure("on_right", _WORDS["on_right"], 0, None, percent=True),
-    Figure("on_others", _WORDS["on_others"], 0, None, percent=True),
+    _WORDS.figure("right", 0, "high", percent=True),
+    _WORDS.figure("on_right", 0, None, percent=True),
+    _WORDS.figure("on_others", 0, None, percent=True),
 )
 
 
@@ -142,11 +142,9 @@ def teach(occasion: Occasion) -> LessonResult:
         )
         for key, figures in measured.items()
     ]
-    drawing = Drawing(
-        _WORDS["learning"], _WORDS["steps"], _WORDS["share"], curves(found, conditions[:1]), from_zero=True
-    )
-    samples = [Sample(_WORDS["example"], spelled(rows[0]))]
-    return LessonResult("coreference", _FIGURES, conditions, read(*conditions), drawing, samples)
+    samples, axes = [Sample(_WORDS["example"], spelled(rows[0]))], ("learning", "steps", "share")
+    lines = curves(found, conditions[:1])
+    return _WORDS.result(_FIGURES, conditions, read(*conditions), lines, axes, from_zero=True, samples=samples)
 
 
 def _with_and_without(run: Taught, rows: Tensor) -> dict[str, tuple[float, float, float]]:
@@ -155,25 +153,11 @@ def _with_and_without(run: Taught, rows: Tensor) -> dict[str, tuple[float, float
     half, found = len(by_look) // 2, {}
     taken = {"whole": [], "without_best": by_look[:1], "without": by_look[:half], "without_other": by_look[half:]}
     for key in _TAKEN:
-        with silenced(run.model, taken[key]):
+        with silence(run.model, taken[key]):
             left = looks(run.model, rows)
             best = max(figures for name, figures in left.items() if name not in taken[key])
             found[key] = (share_right(run.model, rows), *best)
     return found
-
-
-@contextmanager
-def silenced(model: GPT, heads: Collection[str]) -> Iterator[None]:
-    """What some heads found is 0 inside the block."""
-    hooks = []
-    for place, attention in attentions(model).items():
-        kept = torch.tensor([float(f"{place}.{head}" not in heads) for head in attention.heads])[:, None, None]
-        hooks.append(attention.head_outputs.register_forward_hook(lambda module, given, made, kept=kept: made * kept))
-    try:
-        yield
-    finally:
-        for hook in hooks:
-            hook.remove()
 
 
 def make(sizes: Sizes) -> GPT:
@@ -191,7 +175,7 @@ def make(sizes: Sizes) -> GPT:
     )
 
 
-def read(whole: Condition, without_best: Condition, without: Condition, without_other: Condition) -> list[Words]:
+def read(whole: Condition, without_best: Condition, without: Condition, without_other: Condition) -> list[Bilingual]:
     """What the figures say, whatever they are."""
     learned = min(whole.figures["right"]) > 0.9
     looks_there = whole.mean("on_right") > whole.mean("on_others")

@@ -5,9 +5,9 @@ from functools import partial
 from kotha.course.lessons.classroom import Classroom
 from kotha.course.lessons.learning import curves, held_out_loss, learn_all
 from kotha.course.lessons.occasion import Occasion
-from kotha.course.lessons.result import Condition, Drawing, Figure, LessonResult
+from kotha.course.lessons.result import Condition, LessonResult
 from kotha.course.lessons.wordbook import Wordbook
-from kotha.i18n.wording import Words
+from kotha.i18n.message import Bilingual
 from kotha.model.gpt import GPT
 
 _WORDS = Wordbook("dropout")
@@ -15,9 +15,9 @@ _RATES = {"none": 0.0, "tenth": 0.1, "fifth": 0.2, "half": 0.5}
 # What it asks for unless somebody asks for something else.
 SIZES = {"most_tokens": 6000, "batch_size": 16, "steps": 400}
 _FIGURES = (
-    Figure("learned", _WORDS["learned"], better=None),
-    Figure("held_out", _WORDS["held_out"]),
-    Figure("gap", _WORDS["gap"]),
+    _WORDS.figure("learned", better=None),
+    _WORDS.figure("held_out"),
+    _WORDS.figure("gap"),
 )
 
 
@@ -26,15 +26,14 @@ def teach(occasion: Occasion) -> LessonResult:
     room, windows = occasion.room, occasion.room.windows()
     read_before = room.windows_read(len(windows))
     found = learn_all(occasion, {key: partial(make, room, rate) for key, rate in _RATES.items()})
-    conditions = []
-    for key, runs in found.items():
-        learned = [held_out_loss(run.model, read_before) for run in runs]
-        unseen = [held_out_loss(run.model, windows) for run in runs]
-        gap = [far - near for near, far in zip(learned, unseen, strict=True)]
-        figures = {"learned": learned, "held_out": unseen, "gap": gap}
-        conditions.append(Condition(key, _WORDS.say("rate", rate=_RATES[key]), figures))
-    drawing = Drawing(_WORDS["on_the_way"], _WORDS["steps"], _WORDS["nats"], curves(found, conditions))
-    return LessonResult("dropout", _FIGURES, conditions, read(conditions), drawing)
+    measures = {
+        "learned": lambda run: held_out_loss(run.model, read_before),
+        "held_out": lambda run: held_out_loss(run.model, windows),
+        "gap": lambda run: held_out_loss(run.model, windows) - held_out_loss(run.model, read_before),
+    }
+    titles = {key: _WORDS.say("rate", rate=rate) for key, rate in _RATES.items()}
+    conditions = _WORDS.conditions(found, measures, titles)
+    return _WORDS.result(_FIGURES, conditions, read(conditions), curves(found, conditions))
 
 
 def make(room: Classroom, rate: float) -> GPT:
@@ -42,7 +41,7 @@ def make(room: Classroom, rate: float) -> GPT:
     return GPT(room.gpt(dropout=rate, attention_dropout=rate))
 
 
-def read(conditions: list[Condition]) -> list[Words]:
+def read(conditions: list[Condition]) -> list[Bilingual]:
     """What the figures say, whatever they are."""
     without, *others = conditions
     best = min(others, key=lambda each: each.mean("held_out"))

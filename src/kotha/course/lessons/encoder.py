@@ -13,10 +13,10 @@ from torch import Tensor
 from kotha.course.lessons.learning import Maker, Taught, curves, learn, next_tokens
 from kotha.course.lessons.measuring import cuts, let_write
 from kotha.course.lessons.occasion import Occasion
-from kotha.course.lessons.result import Condition, Drawing, Figure, LessonResult, Sample
+from kotha.course.lessons.result import Condition, LessonResult, Sample
 from kotha.course.lessons.variants import Filler
 from kotha.course.lessons.wordbook import Wordbook
-from kotha.i18n.wording import Words
+from kotha.i18n.message import Bilingual
 from kotha.model.evaluating import evaluating
 from kotha.model.gpt import GPT
 from kotha.model.loss import IGNORED, next_token_loss
@@ -27,10 +27,10 @@ _WINDOWS = 64
 # What it asks for unless somebody asks for something else.
 SIZES = {"context_length": 16, "steps": 300}
 _FIGURES = (
-    Figure("steps", _WORDS["steps"], 0, None),
-    Figure("hole", _WORDS["hole"]),
-    Figure("next", _WORDS["next"]),
-    Figure("words", _WORDS["words"], 0, "high", percent=True),
+    _WORDS.figure("steps", 0, None),
+    _WORDS.figure("hole"),
+    _WORDS.figure("next"),
+    _WORDS.figure("words", 0, "high", percent=True),
 )
 
 
@@ -103,11 +103,11 @@ def teach(occasion: Occasion) -> LessonResult:
         }
         conditions.append(Condition(key, _WORDS[key], figures))
         samples.append(Sample(_WORDS[key], written[0].texts[0]))
-    drawing = Drawing(_WORDS["filling"], _WORDS["steps"], _WORDS["nats"], curves(found, conditions), from_zero=True)
-    return LessonResult("encoder", _FIGURES, conditions, read(*conditions), drawing, samples)
+    lines, axes = curves(found, conditions), ("filling", "steps", "nats")
+    return _WORDS.result(_FIGURES, conditions, read(*conditions), lines, axes, from_zero=True, samples=samples)
 
 
-def read(decoder: Condition, encoder: Condition) -> list[Words]:
+def read(decoder: Condition, encoder: Condition) -> list[Bilingual]:
     """What the figures say, whatever they are."""
     sees_more = max(encoder.figures["hole"]) < min(decoder.figures["hole"])
     writes_worse = min(encoder.figures["next"]) > max(decoder.figures["next"])

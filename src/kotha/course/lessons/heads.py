@@ -16,10 +16,10 @@ from torch.nn.functional import cross_entropy
 from kotha.course.lessons.classroom import Sizes
 from kotha.course.lessons.learning import curves, learn_all
 from kotha.course.lessons.occasion import Occasion
-from kotha.course.lessons.result import Condition, Drawing, Figure, LessonResult, below
+from kotha.course.lessons.result import Condition, LessonResult, below
 from kotha.course.lessons.wordbook import Wordbook
-from kotha.i18n.wording import Words
-from kotha.inside.sites import attentions
+from kotha.i18n.message import Bilingual
+from kotha.inside.hook_points import attentions
 from kotha.model.config import GPTConfig
 from kotha.model.evaluating import evaluating
 from kotha.model.gpt import GPT
@@ -32,9 +32,9 @@ _HEADS = {"one": 1, "two": 2, "four": 4}
 # What it asks for unless somebody asks for something else.
 SIZES = {"d_model": 32, "n_layers": 1, "steps": 400}
 _FIGURES = (
-    Figure("right", _WORDS["right"], 0, "high", percent=True),
-    Figure("whole", _WORDS["whole"], 0, "high", percent=True),
-    Figure("attention", _WORDS["attention"], 0, None),
+    _WORDS.figure("right", 0, "high", percent=True),
+    _WORDS.figure("whole", 0, "high", percent=True),
+    _WORDS.figure("attention", 0, None),
 )
 
 
@@ -90,20 +90,13 @@ def teach(occasion: Occasion) -> LessonResult:
     rows = desk.windows()
     makers = {key: partial(make, occasion.sizes, n_heads) for key, n_heads in _HEADS.items()}
     found = learn_all(occasion, makers, desk, objective=recalled, look=lambda model: _share(right(model, rows)))
-    conditions = [
-        Condition(
-            key,
-            _WORDS[key],
-            {
-                "right": [_share(right(run.model, rows)) for run in runs],
-                "whole": [_share(right(run.model, rows).all(dim=1)) for run in runs],
-                "attention": [_weights(run.model) for run in runs],
-            },
-        )
-        for key, runs in found.items()
-    ]
-    drawing = Drawing(_WORDS["learning"], _WORDS["steps"], _WORDS["share"], curves(found, conditions), from_zero=True)
-    return LessonResult("heads", _FIGURES, conditions, read(*conditions), drawing)
+    measures = {
+        "right": lambda run: _share(right(run.model, rows)),
+        "whole": lambda run: _share(right(run.model, rows).all(dim=1)),
+        "attention": lambda run: _weights(run.model),
+    }
+    conditions, axes = _WORDS.conditions(found, measures), ("learning", "steps", "share")
+    return _WORDS.result(_FIGURES, conditions, read(*conditions), curves(found, conditions), axes, from_zero=True)
 
 
 def make(sizes: Sizes, n_heads: int) -> Recaller:
@@ -130,7 +123,7 @@ def _weights(model: GPT) -> float:
     return float(sum(each.numel() for each in attention.parameters()))
 
 
-def read(one: Condition, two: Condition, four: Condition) -> list[Words]:
+def read(one: Condition, two: Condition, four: Condition) -> list[Bilingual]:
     """What the figures say, whatever they are."""
     shares = {"one": one.mean("right"), "two": two.mean("right"), "four": four.mean("right"), "guess": 1 / _SYMBOLS}
     clear = below(one, two, "right") and below(one, four, "right")

@@ -123,6 +123,11 @@ def learn(
     return taught
 
 
+def parameters_of(model: nn.Module) -> float:
+    """How many numbers a model learns."""
+    return float(sum(each.numel() for each in model.parameters()))
+
+
 def gradients_by_block(model: nn.Module) -> list[float]:
     """How large the gradient in the matrices of each block is, root mean square; a model without blocks has none."""
     blocks = getattr(getattr(model, "stack", None), "blocks", ())

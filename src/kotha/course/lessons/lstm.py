@@ -12,15 +12,23 @@ from functools import partial
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from kotha.course.lessons.classroom import Sizes
-from kotha.course.lessons.learning import Desk, Maker, Objective, Taught, held_out_loss, learn, next_tokens
+from kotha.course.lessons.learning import (
+    Desk,
+    Maker,
+    Objective,
+    Taught,
+    held_out_loss,
+    learn,
+    next_tokens,
+    parameters_of,
+)
 from kotha.course.lessons.occasion import Occasion
-from kotha.course.lessons.recurrent import as_large_as, parameters_of
-from kotha.course.lessons.result import Condition, Drawing, Figure, LessonResult, Line, below
+from kotha.course.lessons.result import Condition, LessonResult, Line, below
 from kotha.course.lessons.wordbook import Wordbook
-from kotha.i18n.wording import Words
+from kotha.i18n.message import Bilingual
 from kotha.model.config import GPTConfig
 from kotha.model.evaluating import evaluating
 from kotha.model.gpt import GPT
@@ -31,15 +39,47 @@ _SYMBOLS = 16
 _NEAR, _FAR = 4, 16
 _TRIED = 6  # steps by which the time of one is measured
 _WINDOWS = 128
+_WIDEST = 1024
 # What it asks for unless somebody asks for something else.
 SIZES: dict[str, str | int] = {"optimizer": "adamw", "context_length": 48, "batch_size": 16, "steps": 240}
 _FIGURES = (
-    Figure("parameters", _WORDS["parameters"], 0, None),
-    Figure("read", _WORDS["read"], 0, "high"),
-    Figure("held_out", _WORDS["held_out"]),
-    Figure("near", _WORDS["near"], 0, "high", percent=True),
-    Figure("far", _WORDS["far"], 0, "high", percent=True),
+    _WORDS.figure("parameters", 0, None),
+    _WORDS.figure("read", 0, "high"),
+    _WORDS.figure("held_out"),
+    _WORDS.figure("near", 0, "high", percent=True),
+    _WORDS.figure("far", 0, "high", percent=True),
 )
+
+
+class Recurrent(nn.Module):
+    """An LSTM (Hochreiter and Schmidhuber 1997): all that was read in one vector, (B, T) -> (B, T, V)."""
+
+    def __init__(self, vocab_size: int, width: int, n_layers: int) -> None:
+        super().__init__()
+        self.tokens = nn.Embedding(vocab_size, width)
+        self.stack = nn.LSTM(width, width, n_layers, batch_first=True)
+        self.head = nn.Linear(width, vocab_size, bias=False)
+
+    def hidden(self, tokens: Tensor) -> Tensor:
+        """What the head reads: (B, T) -> (B, T, C)."""
+        y: Tensor = self.stack(self.tokens(tokens))[0]
+        return y
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Logits: (B, T) -> (B, T, V)."""
+        logits: Tensor = self.head(self.hidden(tokens))
+        return logits
+
+
+def as_large_as(config: GPTConfig) -> Recurrent:
+    """The recurrent model of as many layers whose number of parameters comes nearest to a GPT's."""
+    with torch.device("meta"):
+        wanted = parameters_of(GPT(config))
+        # An LSTM layer has 8 width² where a block has 12, so it is the wider one.
+        widths = range(1, min(_WIDEST, 2 * config.d_model) + 1)
+        sizes = {width: parameters_of(Recurrent(config.vocab_size, width, config.n_layers)) for width in widths}
+    best = min(sizes, key=lambda width: abs(sizes[width] - wanted))
+    return Recurrent(config.vocab_size, best, config.n_layers)
 
 
 @dataclass(frozen=True)
@@ -116,7 +156,7 @@ def teach(occasion: Occasion) -> LessonResult:
             key,
             _WORDS[key],
             {
-                "parameters": [float(parameters_of(run.model)) for run in runs["text"]],
+                "parameters": [parameters_of(run.model) for run in runs["text"]],
                 "read": [float(steps["text"][key] * sizes.batch_size * sizes.context_length)] * len(runs["text"]),
                 "held_out": [held_out_loss(run.model, windows) for run in runs["text"]],
                 "near": [_echo(tasks["near"]).share_right(run.model) for run in runs["near"]],
@@ -129,9 +169,8 @@ def teach(occasion: Occasion) -> LessonResult:
     lines = [
         Line(each.title, [(backs[name], 100 * each.mean(name)) for name in ("near", "far")]) for each in conditions
     ]
-    drawing = Drawing(_WORDS["reach"], _WORDS["back"], _WORDS["percent"], lines, from_zero=True)
-    about = {"steps": steps, "places_back": backs}
-    return LessonResult("lstm", _FIGURES, conditions, read(*conditions), drawing, about=about)
+    about, axes = {"steps": steps, "places_back": backs}, ("reach", "back", "percent")
+    return _WORDS.result(_FIGURES, conditions, read(*conditions), lines, axes, from_zero=True, about=about)
 
 
 def tasks_of(occasion: Occasion) -> dict[str, Contest]:
@@ -166,7 +205,7 @@ def steps_in_the_same_time(task: Contest, sizes: Sizes) -> dict[str, int]:
     return {"gpt": sizes.steps, "lstm": max(1, round(sizes.steps * seconds["gpt"] / seconds["lstm"]))}
 
 
-def read(gpt: Condition, lstm: Condition) -> list[Words]:
+def read(gpt: Condition, lstm: Condition) -> list[Bilingual]:
     """What the figures say, whatever they are."""
     losses = {"gpt": gpt.mean("held_out"), "lstm": lstm.mean("held_out")}
     verdict = "alike"

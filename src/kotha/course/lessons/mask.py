@@ -8,18 +8,18 @@ writing, it has nothing to say.
 from kotha.course.lessons.learning import curves, learn_all
 from kotha.course.lessons.measuring import blind_loss, let_write, sighted_loss
 from kotha.course.lessons.occasion import Occasion
-from kotha.course.lessons.result import Condition, Drawing, Figure, LessonResult, Sample
+from kotha.course.lessons.result import Condition, LessonResult, Sample
 from kotha.course.lessons.variants import LooksAhead
 from kotha.course.lessons.wordbook import Wordbook
-from kotha.i18n.wording import Words
+from kotha.i18n.message import Bilingual
 from kotha.model.gpt import GPT
 
 _WORDS = Wordbook("mask")
 _FIGURES = (
-    Figure("training", _WORDS["training"]),
-    Figure("held_out", _WORDS["held_out"]),
-    Figure("blind", _WORDS["blind"]),
-    Figure("words", _WORDS["words"], 0, "high", percent=True),
+    _WORDS.figure("training"),
+    _WORDS.figure("held_out"),
+    _WORDS.figure("blind"),
+    _WORDS.figure("words", 0, "high", percent=True),
 )
 
 
@@ -38,11 +38,11 @@ def teach(occasion: Occasion) -> LessonResult:
         }
         conditions.append(Condition(key, _WORDS[key], figures))
         samples.append(Sample(_WORDS[key], written[0].texts[0]))
-    drawing = Drawing(_WORDS["on_the_way"], _WORDS["steps"], _WORDS["nats"], curves(found, conditions), from_zero=True)
-    return LessonResult("mask", _FIGURES, conditions, read(*conditions), drawing, samples)
+    lines = curves(found, conditions)
+    return _WORDS.result(_FIGURES, conditions, read(*conditions), lines, from_zero=True, samples=samples)
 
 
-def read(masked: Condition, unmasked: Condition) -> list[Words]:
+def read(masked: Condition, unmasked: Condition) -> list[Bilingual]:
     """What the figures say, whatever they are."""
     cheats = max(unmasked.figures["held_out"]) < min(masked.figures["held_out"]) / 2
     breaks = min(unmasked.figures["blind"]) > max(masked.figures["blind"])

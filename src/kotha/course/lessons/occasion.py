@@ -12,6 +12,7 @@ from kotha import __version__
 from kotha.course.lessons.classroom import Classroom, Sizes, classroom
 from kotha.course.lessons.result import LessonResult
 from kotha.errors import UsageError
+from kotha.i18n.message import Option
 from kotha.training.device.hardware import describe_machine
 
 _MOST_SEEDS = 100
@@ -27,7 +28,8 @@ class Occasion:
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.seeds) <= _MOST_SEEDS:
-            raise UsageError(f"seeds={len(self.seeds)}: give 1 to {_MOST_SEEDS}; 3 show what chance does")
+            given = Option("seeds", len(self.seeds))
+            raise UsageError("{seeds}: give 1 to {most}; 3 show what chance does", seeds=given, most=_MOST_SEEDS)
 
     @property
     def room(self) -> Classroom:

@@ -9,9 +9,9 @@ from typing import Any
 import torch
 
 from kotha.course.lessons.occasion import Occasion
-from kotha.course.lessons.result import Condition, Drawing, Figure, LessonResult, Line
+from kotha.course.lessons.result import Condition, LessonResult, Line
 from kotha.course.lessons.wordbook import Wordbook
-from kotha.i18n.wording import Words
+from kotha.i18n.message import Bilingual
 from kotha.model.block import Block
 from kotha.model.config import BlockConfig
 
@@ -27,9 +27,9 @@ _CONDITIONS: dict[str, dict[str, Any]] = {
     "twice_as_wide": {"d_model": 2 * _WIDTH},
 }
 _FIGURES = (
-    Figure("formula", _WORDS["formula"], 0, None),
-    Figure("counted", _WORDS["counted"], 0, None),
-    Figure("feedforward", _WORDS["feedforward"], 0, None),
+    _WORDS.figure("formula", 0, None),
+    _WORDS.figure("counted", 0, None),
+    _WORDS.figure("feedforward", 0, None),
 )
 
 
@@ -82,19 +82,19 @@ def teach(occasion: Occasion) -> LessonResult:
             "feedforward": [float(each.feedforward) for each in counts],
         }
         conditions.append(Condition(key, _WORDS[key], figures))
-    return LessonResult("parameters", _FIGURES, conditions, read(conditions), _drawing())
+    axes = ("growth", "width", "millions")
+    return _WORDS.result(_FIGURES, conditions, read(conditions), _lines(), axes, from_zero=True)
 
 
-def _drawing() -> Drawing:
+def _lines() -> list[Line]:
     counted = [(width, by_counting(config_of(d_model=width))) for width in _WIDTHS]
-    lines = [
+    return [
         Line(_WORDS["attention"], [(float(width), count.attention / 1e6) for width, count in counted]),
         Line(_WORDS["feedforward"], [(float(width), count.feedforward / 1e6) for width, count in counted]),
     ]
-    return Drawing(_WORDS["growth"], _WORDS["width"], _WORDS["millions"], lines, from_zero=True)
 
 
-def read(conditions: list[Condition]) -> list[Words]:
+def read(conditions: list[Condition]) -> list[Bilingual]:
     """What the figures say, whatever they are."""
     by_key = {each.key: each.mean("counted") for each in conditions}
     course, agrees = by_key["course"], all(each.mean("formula") == each.mean("counted") for each in conditions)

@@ -13,9 +13,9 @@ from kotha.course.lessons.classroom import Classroom
 from kotha.course.lessons.learning import curves, held_out_loss, learn_all
 from kotha.course.lessons.measuring import moved_by_shuffling
 from kotha.course.lessons.occasion import Occasion
-from kotha.course.lessons.result import Condition, Drawing, Figure, LessonResult, below
+from kotha.course.lessons.result import Condition, LessonResult, below
 from kotha.course.lessons.wordbook import Wordbook
-from kotha.i18n.wording import Words
+from kotha.i18n.message import Bilingual
 from kotha.model.gpt import GPT
 
 _WORDS = Wordbook("positions")
@@ -25,26 +25,19 @@ _CONDITIONS = {
     "two_with": (2, "learned"),
     "two_without": (2, "none"),
 }
-_FIGURES = (Figure("held_out", _WORDS["held_out"]), Figure("moved", _WORDS["moved"], better=None))
+_FIGURES = (_WORDS.figure("held_out"), _WORDS.figure("moved", better=None))
 
 
 def teach(occasion: Occasion) -> LessonResult:
     """Train all four, measure their loss and whether order matters to them."""
     room, windows = occasion.room, occasion.room.windows()
     found = learn_all(occasion, {key: partial(make, room, *how) for key, how in _CONDITIONS.items()})
-    conditions = [
-        Condition(
-            key,
-            _WORDS[key],
-            {
-                "held_out": [held_out_loss(run.model, windows) for run in runs],
-                "moved": [moved_by_shuffling(run.model, windows) for run in runs],
-            },
-        )
-        for key, runs in found.items()
-    ]
-    drawing = Drawing(_WORDS["on_the_way"], _WORDS["steps"], _WORDS["nats"], curves(found, conditions))
-    return LessonResult("positions", _FIGURES, conditions, read(*conditions), drawing)
+    measures = {
+        "held_out": lambda run: held_out_loss(run.model, windows),
+        "moved": lambda run: moved_by_shuffling(run.model, windows),
+    }
+    conditions = _WORDS.conditions(found, measures)
+    return _WORDS.result(_FIGURES, conditions, read(*conditions), curves(found, conditions))
 
 
 def make(room: Classroom, n_layers: int, positions: str) -> nn.Module:
@@ -52,7 +45,7 @@ def make(room: Classroom, n_layers: int, positions: str) -> nn.Module:
     return GPT(room.gpt(n_layers=n_layers, positions=positions))
 
 
-def read(one: Condition, one_without: Condition, two: Condition, two_without: Condition) -> list[Words]:
+def read(one: Condition, one_without: Condition, two: Condition, two_without: Condition) -> list[Bilingual]:
     """What the figures say, whatever they are."""
     losses = {"one": one, "one_without": one_without, "two": two, "two_without": two_without}
     clear = below(one, one_without, "held_out") and below(two, two_without, "held_out")

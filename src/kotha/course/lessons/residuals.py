@@ -16,10 +16,10 @@ from torch.nn import functional
 
 from kotha.course.lessons.learning import Maker, Taught, curves, held_out_loss, learn_all
 from kotha.course.lessons.occasion import Occasion
-from kotha.course.lessons.result import Condition, Drawing, Figure, LessonResult, below
+from kotha.course.lessons.result import Condition, LessonResult, below
 from kotha.course.lessons.variants import without_residuals
 from kotha.course.lessons.wordbook import Wordbook
-from kotha.i18n.wording import Words
+from kotha.i18n.message import Bilingual
 from kotha.model.gpt import GPT
 
 _WORDS = Wordbook("residuals")
@@ -27,10 +27,10 @@ _SHALLOW, _WINDOWS = 2, 32
 # What it asks for unless somebody asks for something else.
 SIZES = {"n_layers": 6, "d_model": 32, "steps": 250}
 _FIGURES = (
-    Figure("training", _WORDS["training"]),
-    Figure("held_out", _WORDS["held_out"]),
-    Figure("gradient", _WORDS["gradient"], 2, None),
-    Figure("alike", _WORDS["alike"], 2, None),
+    _WORDS.figure("training"),
+    _WORDS.figure("held_out"),
+    _WORDS.figure("gradient", 2, None),
+    _WORDS.figure("alike", 2, None),
 )
 
 
@@ -56,8 +56,7 @@ def teach(occasion: Occasion) -> LessonResult:
         )
         for key, runs in found.items()
     ]
-    drawing = Drawing(_WORDS["on_the_way"], _WORDS["steps"], _WORDS["nats"], curves(found, conditions))
-    return LessonResult("residuals", _FIGURES, conditions, read(*conditions), drawing)
+    return _WORDS.result(_FIGURES, conditions, read(*conditions), curves(found, conditions))
 
 
 def first_to_last(runs: Sequence[Taught]) -> list[float]:
@@ -76,7 +75,7 @@ def alike(make: Maker, windows: Tensor, seed: int) -> float:
     return cosines[:, apart].mean().item()
 
 
-def read(shallow: Condition, shallow_without: Condition, deep: Condition, deep_without: Condition) -> list[Words]:
+def read(shallow: Condition, shallow_without: Condition, deep: Condition, deep_without: Condition) -> list[Bilingual]:
     """What the figures say, whatever they are."""
     losses = {
         "shallow": shallow.mean("held_out"),

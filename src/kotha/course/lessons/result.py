@@ -7,11 +7,12 @@ the mean over seeds; behind ± stands how far the farthest seed is from it.
 import re
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Literal
 
-from kotha.i18n.numbers import Language
-from kotha.i18n.wording import Words
+from kotha.i18n.catalogue import translate
+from kotha.i18n.message import Bilingual
+from kotha.i18n.numbers import LANGUAGES, Language
 from kotha.report.chart import HEIGHT, WIDTH, Chart, Series
 from kotha.report.table import Table
 
@@ -23,7 +24,7 @@ class Figure:
     """What is measured of every condition: a column."""
 
     key: str
-    title: Words
+    title: Bilingual
     digits: int = 2
     better: Literal["low", "high"] | None = "low"
     percent: bool = False
@@ -34,7 +35,7 @@ class Condition:
     """One way to build or teach a model: a row, with every seed's figures."""
 
     key: str
-    title: Words
+    title: Bilingual
     figures: Mapping[str, Sequence[float]]
 
     def mean(self, key: str) -> float:
@@ -50,7 +51,7 @@ class Condition:
 class Line:
     """A line of the picture."""
 
-    title: Words
+    title: Bilingual
     points: Sequence[tuple[float, float]]
 
 
@@ -58,9 +59,9 @@ class Line:
 class Drawing:
     """The picture of a lesson, before it has a language."""
 
-    title: Words
-    x: Words
-    y: Words
+    title: Bilingual
+    x: Bilingual
+    y: Bilingual
     lines: Sequence[Line]
     log_y: bool = False
     from_zero: bool = False
@@ -70,7 +71,7 @@ class Drawing:
 class Sample:
     """A text that a model wrote or was given."""
 
-    title: Words
+    title: Bilingual
     text: str
 
 
@@ -81,7 +82,7 @@ class LessonResult:
     lesson: str
     figures: Sequence[Figure]
     conditions: Sequence[Condition]
-    reading: Sequence[Words]
+    reading: Sequence[Bilingual]
     drawing: Drawing
     samples: Sequence[Sample] = ()
     about: Mapping[str, Any] = field(default_factory=dict)  # sizes, seeds, machine: whatever else is to be kept
@@ -91,10 +92,9 @@ class LessonResult:
 
     def table(self, language: Language = "en") -> Table:
         """The figures, the best of each column marked."""
-        header = ["", *(figure.title.to(language) for figure in self.figures)]
-        cells = [
-            [each.title.to(language), *(shown(each, figure) for figure in self.figures)] for each in self.conditions
-        ]
+        header = ["", *(translate(figure.title, language) for figure in self.figures)]
+        figures = self.figures
+        cells = [[translate(row.title, language), *(shown(row, each) for each in figures)] for row in self.conditions]
         return Table("", header, cells, marks=self._marks())
 
     def _marks(self) -> dict[tuple[int, int], str]:
@@ -116,8 +116,8 @@ class LessonResult:
         """The picture, as a file that stands by itself."""
         drawn = self.drawing
         lines = zip(drawn.lines, COLOURS, strict=False)
-        series = [Series(line.title.to(language), line.points, colour, dots=True) for line, colour in lines]
-        title, x, y = (each.to(language) for each in (drawn.title, drawn.x, drawn.y))
+        series = [Series(translate(line.title, language), line.points, colour, dots=True) for line, colour in lines]
+        title, x, y = (translate(each, language) for each in (drawn.title, drawn.x, drawn.y))
         chart = Chart(title, x, y, series, log_y=drawn.log_y, from_zero=drawn.from_zero)
         paper = f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#fff"/>'
         head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" font-family="sans-serif" '
@@ -125,10 +125,9 @@ class LessonResult:
         return re.sub(r"var\(--[a-z]+,\s*(#[0-9a-f]+)\)", r"\1", whole) + "\n"  # no page lends it colours
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it, ready for JSON, with the means beside what each seed gave."""
-        plain = asdict(self)
+        """All of it, ready for JSON, each text in both languages, with the means beside what each seed gave."""
+        plain: dict[str, Any] = _plain(self)
         for condition, row in zip(self.conditions, plain["conditions"], strict=True):
-            row["figures"] = {key: list(values) for key, values in condition.figures.items()}
             row["means"] = {key: condition.mean(key) for key in condition.figures}
             row["spreads"] = {key: condition.spread(key) for key in condition.figures}
         return plain
@@ -137,24 +136,39 @@ class LessonResult:
     def from_dict(cls, plain: Mapping[str, Any]) -> "LessonResult":
         """What ``to_dict`` gave, as it was."""
         drawn = plain["drawing"]
-        words = {key: Words(**drawn[key]) for key in ("title", "x", "y")}
-        lines = [Line(Words(**line["title"]), [(x, y) for x, y in line["points"]]) for line in drawn["lines"]]
+        texts = {key: _both(drawn[key]) for key in ("title", "x", "y")}
+        lines = [Line(_both(line["title"]), [(x, y) for x, y in line["points"]]) for line in drawn["lines"]]
         return cls(
             plain["lesson"],
-            [Figure(**{**each, "title": Words(**each["title"])}) for each in plain["figures"]],
-            [Condition(each["key"], Words(**each["title"]), each["figures"]) for each in plain["conditions"]],
-            [Words(**each) for each in plain["reading"]],
-            Drawing(**words, lines=lines, log_y=drawn["log_y"], from_zero=drawn["from_zero"]),
-            [Sample(Words(**each["title"]), each["text"]) for each in plain["samples"]],
+            [Figure(**{**each, "title": _both(each["title"])}) for each in plain["figures"]],
+            [Condition(each["key"], _both(each["title"]), each["figures"]) for each in plain["conditions"]],
+            [_both(each) for each in plain["reading"]],
+            Drawing(**texts, lines=lines, log_y=drawn["log_y"], from_zero=drawn["from_zero"]),
+            [Sample(_both(each["title"]), each["text"]) for each in plain["samples"]],
             plain["about"],
         )
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON has it; a text in both languages."""
+    if isinstance(value, Bilingual):
+        return {language: translate(value, language) for language in LANGUAGES}
+    if is_dataclass(value):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {key: _plain(each) for key, each in value.items()}
+    return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def _both(plain: Mapping[str, str]) -> Bilingual:
+    return Bilingual(plain["en"], plain["bn"])
 
 
 def shown(condition: Condition, figure: Figure) -> str:
     """A figure as a table has it.
 
-    >>> row = Condition("a", Words("a", "ক"), {"loss": [1.0, 1.2]})
-    >>> shown(row, Figure("loss", Words("loss", "লস")))
+    >>> row = Condition("a", Bilingual("a", "ক"), {"loss": [1.0, 1.2]})
+    >>> shown(row, Figure("loss", Bilingual("loss", "লস")))
     '1.10 ± 0.10'
     """
     if figure.key not in condition.figures:

@@ -5,6 +5,7 @@ is told nothing and must learn it, so it wants more pictures, and digits in plac
 it.
 """
 
+from collections.abc import Callable
 from functools import partial
 
 import torch
@@ -13,12 +14,11 @@ from torch.nn.functional import cross_entropy
 
 from kotha.course.lessons.classroom import Sizes
 from kotha.course.lessons.drawn_digits import N_DIGITS, SIDE, DrawnDigits, digits_of, images_of
-from kotha.course.lessons.learning import Maker, curves, learn_all
+from kotha.course.lessons.learning import Maker, Taught, curves, learn_all, parameters_of
 from kotha.course.lessons.occasion import Occasion
-from kotha.course.lessons.recurrent import parameters_of
-from kotha.course.lessons.result import Condition, Drawing, Figure, LessonResult, below
+from kotha.course.lessons.result import Condition, LessonResult, below
 from kotha.course.lessons.wordbook import Wordbook
-from kotha.i18n.wording import Words
+from kotha.i18n.message import Bilingual
 from kotha.model.config import ViTConfig
 from kotha.model.evaluating import evaluating
 from kotha.model.vit import ViT
@@ -30,9 +30,9 @@ _MOST_CHANNELS = 256
 # What it asks for unless somebody asks for something else.
 SIZES = {"d_model": 32, "steps": 500}
 _FIGURES = (
-    Figure("parameters", _WORDS["parameters"], 0, None),
-    Figure("right", _WORDS["right"], 0, "high", percent=True),
-    Figure("moved", _WORDS["moved"], 0, "high", percent=True),
+    _WORDS.figure("parameters", 0, None),
+    _WORDS.figure("right", 0, "high", percent=True),
+    _WORDS.figure("moved", 0, "high", percent=True),
 )
 
 
@@ -89,6 +89,10 @@ def share_right(model: nn.Module, rows: Tensor) -> float:
     return said.eq(digits_of(rows)).float().mean().item()
 
 
+def _right(run: Taught, rows: Tensor) -> float:
+    return share_right(run.model, rows)
+
+
 def teach(occasion: Occasion) -> LessonResult:
     """Train both with few pictures and with many, and show them digits in the same places and elsewhere."""
     sizes, conditions, lines = occasion.sizes, [], []
@@ -105,25 +109,21 @@ def teach(occasion: Occasion) -> LessonResult:
             objective=recognised,
             look=lambda model, rows=same: share_right(model, rows),
         )
-        rows = [
-            Condition(
-                f"{key}_{amount}",
-                _WORDS.say(f"{key}_with", count=count),
-                {
-                    "parameters": [float(parameters_of(run.model)) for run in runs],
-                    "right": [share_right(run.model, same) for run in runs],
-                    "moved": [share_right(run.model, elsewhere) for run in runs],
-                },
-            )
-            for key, runs in part.items()
-        ]
-        lines += curves({f"{key}_{amount}": runs for key, runs in part.items()}, rows)
+        found = {f"{key}_{amount}": runs for key, runs in part.items()}
+        measures: dict[str, Callable[[Taught], float]] = {
+            "parameters": lambda run: parameters_of(run.model),
+            "right": partial(_right, rows=same),
+            "moved": partial(_right, rows=elsewhere),
+        }
+        titles = {f"{key}_{amount}": _WORDS.say(f"{key}_with", count=count) for key in part}
+        rows = _WORDS.conditions(found, measures, titles)
+        lines += curves(found, rows)
         conditions += rows
-    drawing = Drawing(_WORDS["learning"], _WORDS["steps"], _WORDS["share"], lines, from_zero=True)
-    return LessonResult("vision", _FIGURES, conditions, read(*conditions), drawing)
+    axes = ("learning", "steps", "share")
+    return _WORDS.result(_FIGURES, conditions, read(*conditions), lines, axes, from_zero=True)
 
 
-def read(vit_few: Condition, cnn_few: Condition, vit_many: Condition, cnn_many: Condition) -> list[Words]:
+def read(vit_few: Condition, cnn_few: Condition, vit_many: Condition, cnn_many: Condition) -> list[Bilingual]:
     """What the figures say, whatever they are."""
     few = {"vit": vit_few.mean("right"), "cnn": cnn_few.mean("right"), "count": _FEW}
     many = {"vit": vit_many.mean("right"), "cnn": cnn_many.mean("right"), "count": _MANY}

@@ -4,11 +4,11 @@ import itertools
 from functools import partial
 
 from kotha.course.lessons.classroom import Classroom
-from kotha.course.lessons.learning import curves, held_out_loss, learn_all
+from kotha.course.lessons.learning import curves, held_out_loss, learn_all, parameters_of
 from kotha.course.lessons.occasion import Occasion
-from kotha.course.lessons.result import Condition, Drawing, Figure, LessonResult, below
+from kotha.course.lessons.result import Condition, LessonResult, below
 from kotha.course.lessons.wordbook import Wordbook
-from kotha.i18n.wording import Words
+from kotha.i18n.message import Bilingual
 from kotha.model.gpt import GPT
 
 _WORDS = Wordbook("width")
@@ -16,9 +16,9 @@ _PARTS = {"eighth": 8, "quarter": 4, "half": 2, "whole": 1}
 # What it asks for unless somebody asks for something else.
 SIZES = {"n_heads": 2, "steps": 300}
 _FIGURES = (
-    Figure("table", _WORDS["table"], 0, None),
-    Figure("parameters", _WORDS["parameters"], 0, None),
-    Figure("held_out", _WORDS["held_out"]),
+    _WORDS.figure("table", 0, None),
+    _WORDS.figure("parameters", 0, None),
+    _WORDS.figure("held_out"),
 )
 
 
@@ -27,20 +27,14 @@ def teach(occasion: Occasion) -> LessonResult:
     room, windows, widest = occasion.room, occasion.room.windows(), occasion.sizes.d_model
     widths = {key: widest // part for key, part in _PARTS.items()}
     found = learn_all(occasion, {key: partial(make, room, width) for key, width in widths.items()})
-    conditions = [
-        Condition(
-            key,
-            _WORDS.say("title", width=widths[key]),
-            {
-                "table": [float(run.model.tokens.weight.numel()) for run in runs],
-                "parameters": [float(sum(each.numel() for each in run.model.parameters())) for run in runs],
-                "held_out": [held_out_loss(run.model, windows) for run in runs],
-            },
-        )
-        for key, runs in found.items()
-    ]
-    drawing = Drawing(_WORDS["on_the_way"], _WORDS["steps"], _WORDS["nats"], curves(found, conditions))
-    return LessonResult("width", _FIGURES, conditions, read(conditions), drawing)
+    measures = {
+        "table": lambda run: float(run.model.tokens.weight.numel()),
+        "parameters": lambda run: parameters_of(run.model),
+        "held_out": lambda run: held_out_loss(run.model, windows),
+    }
+    titles = {key: _WORDS.say("title", width=width) for key, width in widths.items()}
+    conditions = _WORDS.conditions(found, measures, titles)
+    return _WORDS.result(_FIGURES, conditions, read(conditions), curves(found, conditions))
 
 
 def make(room: Classroom, width: int) -> GPT:
@@ -48,7 +42,7 @@ def make(room: Classroom, width: int) -> GPT:
     return GPT(room.gpt(d_model=width))
 
 
-def read(conditions: list[Condition]) -> list[Words]:
+def read(conditions: list[Condition]) -> list[Bilingual]:
     """What the figures say, whatever they are."""
     losses = [each.mean("held_out") for each in conditions]
     clear = all(below(b, a, "held_out") for a, b in itertools.pairwise(conditions))

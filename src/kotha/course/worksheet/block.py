@@ -5,19 +5,17 @@ The norm comes last, as in the paper of 2017 and in the book's chapter 5, whose 
 matrix against torch's own LayerNorm, attention and softmax.
 """
 
-import re
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from kotha.course.worksheet import operations
 from kotha.course.worksheet.operations import Array, Joined, Product
-from kotha.course.worksheet.sheet import GrowingSheet, Head, Projection, Sheet, SheetStep, lay_out
+from kotha.course.worksheet.sheet import GrowingSheet, Sheet, give_eps, lay_out
 from kotha.course.worksheet.workshop import WORKSHOP, Given
+from kotha.i18n.message import Message
 
 EPS = 1e-5
-# What both heads read; all else is a head's own.
-_SHARED = ("X", "mask", "d_k")
 
 
 @dataclass(frozen=True)
@@ -72,76 +70,56 @@ def block_sheet(given: BlockGiven = BLOCK) -> Sheet:
     >>> block_sheet().steps["guess"].values.ravel().tolist()[-1]
     5.0
     """
-    tokens = given.heads[0].tokens
+    tokens, mask = given.heads[0].tokens, np.tri(len(given.heads[0].tokens))
     steps = GrowingSheet(tokens, tokens)
     for number, head in enumerate(given.heads, 1):
-        steps.made.update(_of_head(head, number))
+        steps.made.update(lay_out(head.head(mask), tokens, shifted=False, number=number))
     outputs = tuple(f"output_{number}" for number in range(1, len(given.heads) + 1))
-    steps.work_out("joined", f"joined = {' beside '.join(outputs)}", Joined(outputs), tokens)
-    steps.give("W_O", "W_O, which mixes what the heads found", given.w_o)
+    title = Message("joined = {first} beside {second}", first=outputs[0], second=outputs[1])
+    steps.work_out("joined", title, Joined(outputs), tokens)
+    steps.give("W_O", Message("W_O, which mixes what the heads found"), given.w_o)
     steps.work_out("attended", "attended = joined × W_O", Product(("joined", "W_O")), tokens)
     first = _add_and_norm(steps, "X", "attended", 1)
-    steps.give("W_1", "W_1, which makes rows wider", given.w_1)
+    steps.give("W_1", Message("W_1, which makes rows wider"), given.w_1)
     steps.work_out("wide", f"wide = {first} × W_1", Product((first, "W_1")), tokens)
-    steps.work_out("kept", "kept = wide, 0 where it is negative (ReLU)", operations.kept_positive("wide"), tokens)
-    steps.give("W_2", "W_2, which makes them narrow again", given.w_2)
+    title = Message("kept = wide, 0 where it is negative (ReLU)")
+    steps.work_out("kept", title, operations.kept_positive("wide"), tokens)
+    steps.give("W_2", Message("W_2, which makes them narrow again"), given.w_2)
     steps.work_out("fed", "fed = kept × W_2", Product(("kept", "W_2")), tokens)
     second = _add_and_norm(steps, first, "fed", 2)
-    steps.give("W_vocabulary", "W_vocabulary, a column for each token", given.w_vocabulary, columns=given.vocabulary)
+    title = Message("W_vocabulary, a column for each token")
+    steps.give("W_vocabulary", title, given.w_vocabulary, columns=given.vocabulary)
     _guess(steps, second, given.vocabulary)
+    lead = Message(
+        "All that a transformer of one block does, as arithmetic: each number is worked out from those above."
+    )
     return Sheet(
         steps.made,
         tokens,
         tokens,
-        text=" ".join(tokens),
-        place="",
-        layer=0,
-        head=0,
-        heading="A block by hand, from vectors to the next word",
-        lead="All that a transformer of one block does, as arithmetic: each number is worked out from those above.",
-        remarks=("The last row guesses what comes next: only there has every word been seen.",),
+        text=" ".join(map(str, tokens)),
+        heading=Message("A block by hand, from vectors to the next word"),
+        lead=lead,
+        remarks=(Message("The last row guesses what comes next: only there has every word been seen."),),
     )
-
-
-def _of_head(head: Given, number: int) -> dict[str, SheetStep]:
-    """The steps of one head, each with the head's number behind its name."""
-    query, key, value = (Projection(matrix) for matrix in (head.w_q, head.w_k, head.w_v))
-    plain = lay_out(Head(head.x, query, key, value, mask=np.tri(len(head.tokens))), head.tokens, shifted=False)
-    names = {name: name if name in _SHARED else f"{name}_{number}" for name in plain}
-    made = {}
-    for name, step in plain.items():
-        operation = step.operation
-        if operation is not None:
-            operands = tuple(names[each] for each in operation.operands)
-            operation = replace(operation, operands=operands)  # type: ignore[arg-type]  # as many as before
-        title = step.title if name in _SHARED else f"head {number}: {_renamed(step.title, names)}"
-        made[names[name]] = replace(step, name=names[name], title=title, operation=operation)
-    return made
-
-
-def _renamed(title: str, names: dict[str, str]) -> str:
-    """A title in which every matrix has its new name."""
-    return re.sub(r"[A-Za-z_]+", lambda found: names.get(found[0], found[0]), title)
 
 
 def _add_and_norm(steps: GrowingSheet, before: str, part: str, number: int) -> str:
     """The residual connection and LayerNorm: the name of what comes out."""
     rows, name = steps.tokens, f"normed_{number}"
-    total, mean, apart, size = (f"{each}_{number}" for each in ("sum", "mean", "apart", "size"))
-    if "eps" not in steps.made:
-        steps.give("eps", "ε, which keeps the norm's root above zero", np.array([[EPS]]))
-    steps.work_out(
-        total, f"{total} = {before} + {part} (the residual connection)", operations.added(before, part), rows
-    )
-    steps.work_out(mean, f"{mean}, the mean of each row of {total}", operations.means(total), rows)
+    total, mean, apart, size, gain = (f"{each}_{number}" for each in ("sum", "mean", "apart", "size", "gain"))
+    give_eps(steps, EPS)
+    title = Message("{name} = {before} + {part} (the residual connection)", name=total, before=before, part=part)
+    steps.work_out(total, title, operations.added(before, part), rows)
+    title = Message("{name}, the mean of each row of {of}", name=mean, of=total)
+    steps.work_out(mean, title, operations.means(total), rows)
     steps.work_out(apart, f"{apart} = {total} − {mean}", operations.less(total, mean), rows)
-    title = f"{size} = √(mean of squares of {apart} + ε), the standard deviation"
+    title = Message("{name} = √(mean of squares of {of} + ε), the standard deviation", name=size, of=apart)
     steps.work_out(size, title, operations.root_mean_square(apart, "eps"), rows)
-    gain = steps.give(
-        f"gain_{number}", f"gain_{number}, learned; here 1", np.ones((1, steps.made[total].values.shape[1]))
-    )
-    title = f"{name} = {apart} / {size} × {gain} (LayerNorm)"
-    return steps.work_out(name, title, operations.normed(apart, size, gain), rows)
+    ones = np.ones((1, steps.made[total].values.shape[1]))
+    steps.give(gain, Message("{name}, learned; here 1", name=gain), ones)
+    normed = f"{name} = {apart} / {size} × {gain} (LayerNorm)"
+    return steps.work_out(name, normed, operations.normed(apart, size, gain), rows)
 
 
 def _guess(steps: GrowingSheet, read: str, vocabulary: tuple[str, ...]) -> None:
@@ -149,7 +127,8 @@ def _guess(steps: GrowingSheet, read: str, vocabulary: tuple[str, ...]) -> None:
     rows = steps.tokens
     steps.work_out("logits", f"logits = {read} × W_vocabulary", Product((read, "W_vocabulary")), rows, vocabulary)
     steps.work_out("raised", "raised = e^logits", operations.powers("logits"), rows, vocabulary)
-    steps.work_out("totals", "totals of each row of raised", operations.row_sums("raised"), rows)
+    title = Message("{sums} of each row of {powers}", sums="totals", powers="raised")
+    steps.work_out("totals", title, operations.row_sums("raised"), rows)
     steps.work_out("chances", "chances = raised / totals", operations.shares("raised", "totals"), rows, vocabulary)
-    title = f"guess = the column of the largest chance (argmax): {', '.join(vocabulary)}"
+    title = Message("guess = the column of the largest chance (argmax): {vocabulary}", vocabulary=vocabulary)
     steps.work_out("guess", title, operations.column_of_largest("chances"), rows)

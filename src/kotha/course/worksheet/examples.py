@@ -10,7 +10,8 @@ import numpy as np
 
 from kotha.course.worksheet import operations
 from kotha.course.worksheet.operations import Array, Product
-from kotha.course.worksheet.sheet import GrowingSheet, Sheet
+from kotha.course.worksheet.sheet import GrowingSheet, Sheet, hide, softmax
+from kotha.i18n.message import Message, Text
 
 _ROBOT = ("robot", "must", "obey", "orders")
 _ROBOT_SCORES = np.array(
@@ -18,30 +19,8 @@ _ROBOT_SCORES = np.array(
 )
 
 
-def softmax_steps(steps: GrowingSheet, read: str, end: str = "", rows: tuple[str, ...] | None = None) -> str:
-    """Largest, powers, sums and weights of some scores; ``end`` is put behind every name."""
-    down, across = rows or steps.tokens, steps.key_tokens
-    largest, powers, sums, weights = (f"{name}{end}" for name in ("largest", "powers", "sums", "weights"))
-    steps.work_out(largest, f"{largest} of each row of {read}", operations.largest(read), down)
-    title = f"{powers} = e^({read} − {largest})"
-    steps.work_out(powers, title, operations.shifted_powers(read, largest), down, across)
-    steps.work_out(sums, f"{sums} of each row of {powers}", operations.row_sums(powers), down)
-    return steps.work_out(weights, f"{weights} = {powers} / {sums}", operations.shares(powers, sums), down, across)
-
-
-def _sheet(steps: GrowingSheet, text: str, heading: str, lead: str, *remarks: str) -> Sheet:
-    return Sheet(
-        steps.made,
-        steps.tokens,
-        steps.key_tokens,
-        text,
-        place="",
-        layer=0,
-        head=0,
-        remarks=remarks,
-        heading=heading,
-        lead=lead,
-    )
+def _sheet(steps: GrowingSheet, text: str, heading: Text, lead: Message, *remarks: Message) -> Sheet:
+    return Sheet(steps.made, steps.tokens, steps.key_tokens, text, remarks=remarks, heading=heading, lead=lead)
 
 
 def thinking_sheet() -> Sheet:
@@ -51,18 +30,23 @@ def thinking_sheet() -> Sheet:
     [[0.88, 0.12]]
     """
     steps = GrowingSheet(("Thinking",), ("Thinking", "Machines"))
-    steps.give("products", "products = q₁·k₁ and q₁·k₂", np.array([[112.0, 96.0]]), steps.tokens, steps.key_tokens)
-    steps.give("d_k", "d_k, the head's width", np.array([[64.0]]))
-    title = "scores = products / √d_k"
-    steps.work_out("scores", title, operations.over_root("products", "d_k"), steps.tokens, steps.key_tokens)
-    softmax_steps(steps, "scores")
+    title = Message("products = q₁·k₁ and q₁·k₂")
+    steps.give("products", title, np.array([[112.0, 96.0]]), steps.tokens, steps.key_tokens)
+    steps.give("d_k", Message("d_k, the head's width"), np.array([[64.0]]))
+    scaled = operations.over_root("products", "d_k")
+    steps.work_out("scores", "scores = products / √d_k", scaled, steps.tokens, steps.key_tokens)
+    softmax(steps, "scores")
     unscaled = 1 / (1 + math.exp(96 - 112))
     return _sheet(
         steps,
         "Thinking Machines",
-        "112 and 96, divided by 8",
-        "From two products to two weights, as in the notes.",
-        f"Without the division the weights are {unscaled:.7f} and {1 - unscaled:.1g}: the second word is gone.",
+        Message("112 and 96, divided by 8"),
+        Message("From two products to two weights, as in the notes."),
+        Message(
+            "Without the division the weights are {first} and {second}: the second word is gone.",
+            first=f"{unscaled:.7f}",
+            second=f"{1 - unscaled:.1g}",
+        ),
     )
 
 
@@ -73,17 +57,15 @@ def robot_sheet() -> Sheet:
     [1.0, 0.0, 0.0, 0.0]
     """
     steps = GrowingSheet(_ROBOT, _ROBOT)
-    steps.give("scores", "scores, before softmax", _ROBOT_SCORES, _ROBOT, _ROBOT)
-    steps.give("mask", "mask: 1 may be looked at, 0 may not", np.tri(len(_ROBOT)), _ROBOT, _ROBOT)
-    title = "masked = scores, −∞ where the mask is 0"
-    steps.work_out("masked", title, operations.masked_scores("scores", "mask"), _ROBOT, _ROBOT)
-    softmax_steps(steps, "masked")
+    steps.give("scores", Message("scores, before softmax"), _ROBOT_SCORES, _ROBOT, _ROBOT)
+    steps.give("mask", Message("mask: 1 may be looked at, 0 may not"), np.tri(len(_ROBOT)), _ROBOT, _ROBOT)
+    softmax(steps, hide(steps, "masked", "scores", "mask"))
     return _sheet(
         steps,
         " ".join(_ROBOT),
         "robot must obey orders",
-        "Masked self-attention: what comes later is hidden before softmax.",
-        "The notes say that a hidden score becomes 0; it must become −∞: e^0 is 1 and would get a weight.",
+        Message("Masked self-attention: what comes later is hidden before softmax."),
+        Message("The notes say that a hidden score becomes 0; it must become −∞: e^0 is 1 and would get a weight."),
     )
 
 
@@ -96,38 +78,29 @@ def bank_sheet(words: tuple[str, str, str] = ("bank", "account", "river")) -> Sh
     """
     word, first, second = words
     steps = GrowingSheet((word,), words)
-    steps.give("X", f"X: how much of {first} and of {second} is in each word", _BANK, words, (first, second))
-    steps.give(
-        "asks",
-        f"asks: what {word} looks for, its row of X three times as large",
-        3 * _BANK[:1],
-        (word,),
-        (first, second),
-    )
-    steps.give("d_k", "d_k, the width", np.array([[2.0]]))
+    title = Message("X: how much of {first} and of {second} is in each word", first=first, second=second)
+    steps.give("X", title, _BANK, words, (first, second))
+    title = Message("asks: what {word} looks for, its row of X three times as large", word=word)
+    steps.give("asks", title, 3 * _BANK[:1], (word,), (first, second))
+    steps.give("d_k", Message("d_k, the width"), np.array([[2.0]]))
     steps.work_out("products", "products = asks × Xᵀ", Product(("asks", "X"), by_rows=True), (word,), words)
     steps.work_out("scores", "scores = products / √d_k", operations.over_root("products", "d_k"), (word,), words)
     for number, (there, gone) in enumerate(((first, second), (second, first)), 1):
         mask = np.array([[float(each != gone) for each in words]])
-        steps.give(
-            f"mask_{number}", f"mask_{number}: in a text with {there}, {gone} is not there", mask, (word,), words
+        hidden = f"mask_{number}"
+        title = Message("{name}: in a text with {there}, {gone} is not there", name=hidden, there=there, gone=gone)
+        steps.give(hidden, title, mask, (word,), words)
+        weights = softmax(steps, hide(steps, f"masked_{number}", "scores", hidden), f"_{number}")
+        name = f"output_{number}"
+        title = Message(
+            "{name} = {weights} × X: {word} beside {there}", name=name, weights=weights, word=word, there=there
         )
-        name = f"masked_{number}"
-        steps.work_out(
-            name,
-            f"{name} = scores, −∞ where the mask is 0",
-            operations.masked_scores("scores", f"mask_{number}"),
-            (word,),
-            words,
-        )
-        weights = softmax_steps(steps, name, f"_{number}")
-        title = f"output_{number} = {weights} × X: {word} beside {there}"
-        steps.work_out(f"output_{number}", title, Product((weights, "X")), (word,), (first, second))
+        steps.work_out(name, title, Product((weights, "X")), (word,), (first, second))
     return _sheet(
         steps,
         f"{word} … {first} · {word} … {second}",
-        f"{word}: {first} or {second}?",
-        "One word, two texts: attention mixes in what stands beside it. Numbers are chosen, not learned.",
+        Message("{word}: {first} or {second}?", word=word, first=first, second=second),
+        Message("One word, two texts: attention mixes in what stands beside it. Numbers are chosen, not learned."),
     )
 
 

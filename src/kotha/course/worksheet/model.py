@@ -18,9 +18,10 @@ from kotha.course.worksheet.page import SheetView, sheet_view
 from kotha.course.worksheet.sheet import Head, Projection, Sheet, lay_out
 from kotha.course.worksheet.showing import Look
 from kotha.errors import UsageError, nearest
+from kotha.i18n.message import Message, Option, Text
 from kotha.i18n.numbers import Language
+from kotha.inside.hook_points import attentions, layers, stacks
 from kotha.inside.inputs import read
-from kotha.inside.sites import attentions, layers, stacks
 from kotha.inside.trace import trace
 from kotha.model.attention import Attention
 from kotha.model.norm import RMSNorm
@@ -92,16 +93,25 @@ def find_site(known: list[str], stack_names: list[str], stack: str | None, layer
     """
     if stack is not None and stack not in stack_names:
         if len(stack_names) == 1:
-            raise UsageError(f"stack={stack} is for a Seq2Seq; this model has one stack, so leave it out")
-        raise UsageError(f"there is no stack {stack!r} in this model{nearest(stack, stack_names)}")
+            given = Option("stack", stack)
+            raise UsageError("{stack} is for a Seq2Seq; this model has one stack, so leave it out", stack=given)
+        close = nearest(stack, stack_names)
+        raise UsageError("there is no stack {name!r} in this model{nearest}", name=stack, nearest=close)
     chosen = stack or stack_names[-1]
     of_stack = [name for name in known if name.startswith(f"{chosen}.")]
     n_layers = len([name for name in of_stack if name.endswith(".attention")])
     if not 0 <= layer < n_layers:
-        raise UsageError(f"layer={layer} is not there; {chosen} has layers 0 to {n_layers - 1}")
+        raise UsageError(
+            "{layer} is not there; {stack} has layers 0 to {last}",
+            layer=Option("layer", layer),
+            stack=chosen,
+            last=n_layers - 1,
+        )
     place = f"{chosen}.{layer}.{part}"
     if place not in of_stack:
-        raise UsageError(f"{chosen} has no cross-attention; only the decoder of a Seq2Seq looks at another text")
+        raise UsageError(
+            "{stack} has no cross-attention; only the decoder of a Seq2Seq looks at another text", stack=chosen
+        )
     return place
 
 
@@ -110,8 +120,8 @@ def read_head(
     inputs: Sequence[Tensor],
     place: str,
     head: int,
-    tokens: Sequence[str],
-    key_tokens: Sequence[str] | None = None,
+    tokens: Sequence[Text],
+    key_tokens: Sequence[Text] | None = None,
     shifted: bool = True,
 ) -> Sheet:
     """The sheet of one head at one attention, for inputs of a batch of one; float32 or float64."""
@@ -136,8 +146,8 @@ def read_head(
         speeds=None if crosses else _speeds(model, attention.d_head),
         eps=norm.eps if isinstance(norm, RMSNorm) else 0.0,
     )
-    remarks = [f"Heads {', '.join(map(str, sharing))} share these keys and values."] if len(sharing) > 1 else []
-    remarks += ["Queries come from the target, keys and values from the source."] if crosses else []
+    remarks = [Message("Heads {heads} share these keys and values.", heads=sharing)] if len(sharing) > 1 else []
+    remarks += [Message("Queries come from the target, keys and values from the source.")] if crosses else []
     sheet = Sheet(
         steps=lay_out(given, tokens, key_tokens, shifted),
         tokens=tuple(tokens),
@@ -156,7 +166,8 @@ def read_head(
 def _slices(attention: Attention, place: str, head: int) -> tuple[int, int, list[int]]:
     """Where a head's numbers stand among the queries and the keys (some heads may be pruned); who shares its keys."""
     if head not in attention.heads:
-        raise UsageError(f"there is no head {head} in {place}; it has {', '.join(map(str, attention.heads))}")
+        heads = list(attention.heads)
+        raise UsageError("there is no head {head} in {place}; it has {heads}", head=head, place=place, heads=heads)
     query = attention.heads.index(head)
     key_heads = [key for key, n_sharing in enumerate(attention.shares) for _ in range(n_sharing)]
     key = key_heads[query]

@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 
 from kotha.course.worksheet.operations import Array
-from kotha.course.worksheet.sheet import Head, Projection, Sheet, lay_out
+from kotha.course.worksheet.sheet import Sheet, lay_out, token_names
+from kotha.course.worksheet.workshop import Given
 from kotha.errors import DataError
+from kotha.i18n.message import Option, Text
 from kotha.i18n.numbers import ascii_digits
 from kotha.model.fields import is_number
 from kotha.storage.json_files import read_table
@@ -45,62 +47,92 @@ def sheet_of(told: dict[str, Any]) -> Sheet:
     """
     unknown = next((key for key in told if key not in _KNOWN), None)
     if unknown is not None:
-        raise DataError(f"{unknown[:_LONGEST]!r} is no matrix of a head; give {', '.join(_KNOWN)}")
+        raise DataError("{name!r} is no matrix of a head; give {known}", name=unknown[:_LONGEST], known=_KNOWN)
     x, w_q, w_k, w_v = (_matrix(name, told.get(name)) for name in _MATRICES)
     for name, matrix in (("W_Q", w_q), ("W_K", w_k), ("W_V", w_v)):
         if x.shape[1] == 1 < matrix.shape[0]:
             raise DataError(
-                f"X has one number in each row, and {name} has {matrix.shape[0]} rows; "
-                "write a whole row of X together, as in 1, 0, 0.5"
+                "X has one number in each row, and {name} has {rows} rows; "
+                "write a whole row of X together, as in 1, 0, 0.5",
+                name=name,
+                rows=matrix.shape[0],
             )
         if matrix.shape[0] != x.shape[1]:
-            raise DataError(f"{name} has {matrix.shape[0]} rows, X has {x.shape[1]} columns; they must be as many")
+            raise DataError(
+                "{name} has {rows} rows, X has {columns} columns; they must be as many",
+                name=name,
+                rows=matrix.shape[0],
+                columns=x.shape[1],
+            )
     if w_q.shape[1] != w_k.shape[1]:
-        raise DataError(f"W_Q has {w_q.shape[1]} columns and W_K {w_k.shape[1]}; a query meets a key of its own width")
+        raise DataError(
+            "W_Q has {query} columns and W_K {key}; a query meets a key of its own width",
+            query=w_q.shape[1],
+            key=w_k.shape[1],
+        )
     tokens = _tokens(told.get("tokens"), len(x))
     mask = told.get("mask", "causal")
     if mask not in _MASKS:
-        raise DataError(f"mask={str(mask)[:_LONGEST]!r} is not known; use causal or none")
-    query, key, value = (Projection(matrix) for matrix in (w_q, w_k, w_v))
-    head = Head(x, query, key, value, mask=np.tri(len(x)) if mask == "causal" else None)
-    steps = lay_out(head, tokens, shifted=True)
-    return Sheet(steps, tokens, tokens, text=" ".join(tokens), place="", layer=0, head=0)
+        raise DataError("{mask} is not known; use causal or none", mask=Option("mask", str(mask)[:_LONGEST]))
+    head = Given(tokens, x, w_q, w_k, w_v).head(np.tri(len(x)) if mask == "causal" else None)
+    return Sheet(lay_out(head, tokens), tokens, tokens, text=" ".join(map(str, tokens)))
 
 
 def _matrix(name: str, rows: Any) -> Array:
     """A matrix of plain numbers, not too large; anything else is refused by name."""
     if rows is None:
-        raise DataError(f"{name} is missing; give {', '.join(_MATRICES)}")
+        raise DataError("{name} is missing; give {known}", name=name, known=_MATRICES)
     if not (isinstance(rows, list) and rows and all(isinstance(row, list) and row for row in rows)):
-        raise DataError(f"{name} is no matrix; give rows of numbers, such as [[1, 0.5], [0, 2]]")
+        raise DataError("{name} is no matrix; give rows of numbers, such as [[1, 0.5], [0, 2]]", name=name)
     height, width = len(rows), len(rows[0])
     if height > (_MOST_TOKENS if name == "X" else _MOST_WIDTH) or width > _MOST_WIDTH:
         raise DataError(
-            f"{name} is {height} × {width}, too large for paper; "
-            f"use at most {_MOST_TOKENS} tokens and {_MOST_WIDTH} columns"
+            "{name} is {height} × {width}, too large for paper; use at most {tokens} tokens and {columns} columns",
+            name=name,
+            height=height,
+            width=width,
+            tokens=_MOST_TOKENS,
+            columns=_MOST_WIDTH,
         )
 
     for number, row in enumerate(rows, 1):
         if len(row) != width:
-            raise DataError(f"{name}: row {number} has {len(row)} numbers and row 1 has {width}; give each row as many")
+            raise DataError(
+                "{name}: row {number} has {found} numbers and row 1 has {width}; give each row as many",
+                name=name,
+                number=number,
+                found=len(row),
+                width=width,
+            )
         for value in row:
             if not is_number(value):
-                raise DataError(f"{name}: row {number} holds {str(value)[:_LONGEST]!r}, which is no number")
+                held = str(value)[:_LONGEST]
+                raise DataError(
+                    "{name}: row {number} holds {held!r}, which is no number", name=name, number=number, held=held
+                )
             if abs(value) > _LARGEST:
-                raise DataError(f"{name}: row {number} holds {value:.3g}; use numbers up to {_LARGEST:,.0f}")
+                raise DataError(
+                    "{name}: row {number} holds {held:.3g}; use numbers up to {most:,.0f}",
+                    name=name,
+                    number=number,
+                    held=value,
+                    most=_LARGEST,
+                )
     return np.array(rows, dtype=np.float64)
 
 
-def _tokens(told: Any, count: int) -> tuple[str, ...]:
+def _tokens(told: Any, count: int) -> tuple[Text, ...]:
     """Names of the rows, short and printable."""
     if told is None:
-        return tuple(f"token {number}" for number in range(1, count + 1))
+        return token_names(count)
     if not (isinstance(told, list) and all(isinstance(token, str) for token in told)) or len(told) != count:
-        raise DataError(f"tokens must be {count} texts, one for each row of X")
+        raise DataError("tokens must be {count} texts, one for each row of X", count=count)
     for token in told:
         hidden = any(unicodedata.category(letter)[0] == "C" and letter not in "\u200c\u200d" for letter in token)
         if not token.strip() or len(token) > _LONGEST or hidden:
-            raise DataError(f"the token {token[:_LONGEST]!r} cannot be shown; use 1 to {_LONGEST} letters")
+            raise DataError(
+                "the token {token!r} cannot be shown; use 1 to {most} letters", token=token[:_LONGEST], most=_LONGEST
+            )
     return tuple(told)
 
 
@@ -108,13 +140,14 @@ def _read_csv(path: Path) -> dict[str, Any]:
     """The blocks of a CSV file by their names."""
     try:
         if not is_file(path):
-            raise DataError(f"there is no file {path}")
+            raise DataError("there is no file {path}", path=path)
         if path.stat().st_size > _MOST_BYTES:
-            raise DataError(f"{path} has {path.stat().st_size:,} bytes, far more than a sheet for paper")
+            n_bytes = path.stat().st_size
+            raise DataError("{path} has {n:,} bytes, far more than a sheet for paper", path=path, n=n_bytes)
         text = path.read_text(encoding="utf-8-sig")
         lines = list(csv.reader(io.StringIO(text), strict=True))
     except (OSError, UnicodeDecodeError, csv.Error) as problem:
-        raise DataError(f"{path} cannot be read: {problem}") from problem
+        raise DataError("{path} cannot be read: {problem}", path=path, problem=str(problem)) from problem
     found: dict[str, Any] = {}
     name: str | None = None
     for number, line in enumerate(lines, 1):
@@ -127,7 +160,10 @@ def _read_csv(path: Path) -> dict[str, Any]:
             name = cells[0]
             if len(cells) > 1 or name not in _KNOWN or name in found:
                 raise DataError(
-                    f"line {number}: {name[:_LONGEST]!r} begins no block; give each of {', '.join(_KNOWN)} once"
+                    "line {number}: {name!r} begins no block; give each of {known} once",
+                    number=number,
+                    name=name[:_LONGEST],
+                    known=_KNOWN,
                 )
             found[name] = []
         else:
@@ -144,4 +180,4 @@ def _number(cell: str, line: int) -> float:
     try:
         return float(ascii_digits(cell).replace("−", "-"))
     except ValueError:
-        raise DataError(f"line {line}: {cell[:_LONGEST]!r} is no number") from None
+        raise DataError("line {line}: {cell!r} is no number", line=line, cell=cell[:_LONGEST]) from None

@@ -12,23 +12,16 @@ from pathlib import Path
 from typing import Any
 
 from kotha.course.exercises.paper import for_paper
-from kotha.course.worksheet.bangla import in_bangla
 from kotha.course.worksheet.sheet import Sheet, SheetStep
 from kotha.course.worksheet.showing import Look, Shown, as_json, show
 from kotha.course.worksheet.spreadsheet import spreadsheet
 from kotha.errors import UsageError
-from kotha.i18n.numbers import Language
-from kotha.i18n.wording import Words
+from kotha.i18n.catalogue import translate
+from kotha.i18n.message import Message, Text
+from kotha.i18n.numbers import LANGUAGES, Language
 from kotha.inside.view import View
 from kotha.report.single_file import sheet_page
 from kotha.storage.atomic import whole_file
-
-_LEAD = Words(
-    "What one attention head does, as arithmetic: each number is worked out from those above it{held}.",
-    "একটি অ্যাটেনশন হেড যা করে, হিসাব ধরে ধরে: প্রতিটি সংখ্যা আসে ওপরের সংখ্যাগুলো থেকে{held}।",
-)
-_HELD = Words(", and each was compared with what torch computes", ", আর প্রতিটি torch-এর হিসাবের সঙ্গে মেলানো")
-_CELLS = Words("Q[2,1] is row 2, column 1.", "Q[2,1] মানে সারি 2, কলাম 1।")
 
 
 @dataclass(frozen=True, repr=False)
@@ -36,10 +29,11 @@ class SheetView(View[Sheet]):
     """A sheet to look at; also as a spreadsheet of live formulas."""
 
     steps: tuple[Shown, ...] = field(default=(), repr=False)
+    language: Language = "en"
 
     def save_spreadsheet(self, path: str | Path) -> Path:
         """Write the sheet as .xlsx, whole or not at all."""
-        made = spreadsheet(self.found)
+        made = spreadsheet(self.found, self.language)
         with whole_file(Path(path), ".xlsx") as stream:
             stream.buffer.write(made)
         return Path(path)
@@ -47,30 +41,30 @@ class SheetView(View[Sheet]):
 
 def sheet_view(sheet: Sheet, look: Look, language: Language = "en", called: str | None = None) -> SheetView:
     """A sheet to look at; ``called`` names it in a score file, and without a name there is none."""
-    said = in_bangla(sheet) if language == "bn" else sheet
-    steps = tuple(show(said, step, look) for step in said.steps.values())
-    page, plain = partial(worksheet_page, sheet, look, language, called), partial(as_json, said)
-    return SheetView(said.title, said, page, plain, said.remarks, steps)
+    steps = tuple(show(sheet, step, look, language) for step in sheet.steps.values())
+    page, plain = partial(worksheet_page, sheet, look, language, called), partial(as_json, sheet, language)
+    remarks = tuple(translate(each, language) for each in sheet.remarks)
+    return SheetView(translate(sheet.title, language), sheet, page, plain, remarks, steps, language)
 
 
 def worksheet_page(sheet: Sheet, look: Look, language: Language = "en", called: str | None = None) -> str:
     """The HTML of a sheet, in both languages; ``language`` is the one that it opens in."""
-    both = {"en": sheet, "bn": in_bangla(sheet)}
-    shown = {each: [show(said, step, look) for step in said.steps.values()] for each, said in both.items()}
+    shown = {each: [show(sheet, step, look, each) for step in sheet.steps.values()] for each in LANGUAGES}
     asked, why_not = _asked(sheet)
     data = {
-        "title": {each: said.title for each, said in both.items()},
-        "lead": {each: _lead(said) for each, said in both.items()},
-        "remarks": {each: list(said.remarks) for each, said in both.items()},
-        "text": sheet.text,
+        "title": _both(sheet.title),
+        "lead": _both(Message("{lead} {cells}", lead=_lead(sheet), cells=Message("Q[2,1] is row 2, column 1."))),
+        "remarks": {each: [translate(remark, each) for remark in sheet.remarks] for each in LANGUAGES},
+        "text": str(sheet.text),
         "target": sheet.target,
         "asked": None if asked is None else _in_short(asked),
         "why_not": why_not,
         "called": called,
-        "solved": [_both(english, bangla) for english, bangla in zip(shown["en"], shown["bn"], strict=True)],
+        "solved": [_solved(english, bangla) for english, bangla in zip(shown["en"], shown["bn"], strict=True)],
     }
     data["kept_as"] = hashlib.sha256(repr(data["asked"]).encode()).hexdigest()[:16]
-    return sheet_page("sheet", both[language].title, data, made_by="kotha inside worksheet", language=language)
+    title = translate(sheet.title, language)
+    return sheet_page("sheet", title, data, made_by="kotha inside worksheet", language=language)
 
 
 def steps_of(sheet: Sheet) -> list[dict[str, Any]]:
@@ -78,9 +72,9 @@ def steps_of(sheet: Sheet) -> list[dict[str, Any]]:
     return [
         {
             "name": step.name,
-            "title": step.title,
-            "rows": list(step.rows),
-            "columns": list(step.columns),
+            "title": str(step.title),
+            "rows": list(map(str, step.rows)),
+            "columns": list(map(str, step.columns)),
             "values": [[None if value == -math.inf else value for value in row] for row in step.values.tolist()],
             "operation": None if step.operation is None else step.operation.kind,
             "operands": [] if step.operation is None else list(step.operation.operands),
@@ -101,10 +95,10 @@ def _asked(sheet: Sheet) -> tuple[Sheet | None, str]:
 
 def _in_short(sheet: Sheet) -> dict[str, Any]:
     """A sheet's steps with as many digits as grading looks at; of the other language the labels that differ."""
-    steps, spoken = steps_of(sheet), in_bangla(sheet).steps
+    steps = steps_of(sheet)
     for step in steps:
         step["values"] = [[None if each is None else float(f"{each:.12g}") for each in row] for row in step["values"]]
-    return {"en": steps, "bn": [_other(step, spoken[step["name"]]) for step in steps]}
+    return {"en": steps, "bn": [_other(step, sheet.steps[step["name"]]) for step in steps]}
 
 
 def _spoken(english: list[str], bangla: list[str]) -> dict[str, list[str]]:
@@ -112,16 +106,27 @@ def _spoken(english: list[str], bangla: list[str]) -> dict[str, list[str]]:
     return {"en": english} if english == bangla else {"en": english, "bn": bangla}
 
 
-def _other(step: dict[str, Any], spoken: SheetStep) -> dict[str, Any]:
-    return {name: made for name in ("rows", "columns") if (made := list(getattr(spoken, name))) != step[name]}
+def _other(step: dict[str, Any], made: SheetStep) -> dict[str, Any]:
+    bangla = {name: [translate(each, "bn") for each in getattr(made, name)] for name in ("rows", "columns")}
+    return {name: labels for name, labels in bangla.items() if labels != step[name]}
 
 
-def _lead(sheet: Sheet) -> str:
-    held = _HELD.to(sheet.language) if sheet.place else ""
-    return f"{sheet.lead or _LEAD.to(sheet.language).format(held=held)} {_CELLS.to(sheet.language)}"
+def _lead(sheet: Sheet) -> Text:
+    if sheet.lead:
+        return sheet.lead
+    if not sheet.place:
+        return Message("What one attention head does, as arithmetic: each number is worked out from those above it.")
+    return Message(
+        "What one attention head does, as arithmetic: each number is worked out from those above it, "
+        "and each was compared with what torch computes."
+    )
 
 
-def _both(english: Shown, bangla: Shown) -> dict[str, Any]:
+def _both(text: Text) -> dict[str, str]:
+    return {each: translate(text, each) for each in LANGUAGES}
+
+
+def _solved(english: Shown, bangla: Shown) -> dict[str, Any]:
     """A step that is worked out, with what is said of it in each language; its numbers are the same."""
     assert english.sums == bangla.sums, f"{english.name}: arithmetic has no language"
     return {

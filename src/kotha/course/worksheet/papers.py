@@ -42,7 +42,7 @@ def paper_sheet(name: Paper, seed: int | None = None, language: Language = "en")
     [[14.0, 12.0]]
     """
     if seed is not None and name != "block":
-        raise UsageError(f"the numbers of the sheet {name!r} are given and are not drawn; leave the seed out")
+        raise UsageError("the numbers of the sheet {name!r} are given and are not drawn; leave the seed out", name=name)
     made: dict[str, Callable[[], Sheet]] = {
         "attention": workshop_sheet,
         "block": lambda: block_sheet(BLOCK if seed is None else drawn_block(seed)),

@@ -6,6 +6,7 @@ from kotha.course.worksheet import operations
 from kotha.course.worksheet.operations import Array, Product, Waves
 from kotha.course.worksheet.sheet import GrowingSheet, Sheet
 from kotha.errors import UsageError
+from kotha.i18n.message import Message
 from kotha.report.drawing import Picture, grid
 
 _MOST_PLACES, _MOST_WIDTH = 64, 1024
@@ -19,27 +20,24 @@ def positions_sheet(n_places: int = 6, width: int = 4) -> Sheet:
     [0.8415, 0.5403, 0.01, 1.0]
     """
     _check(n_places, width)
-    names = tuple(f"place {number}" for number in range(n_places))
+    names = tuple(Message("place {n}", n=number) for number in range(n_places))
     steps = GrowingSheet(names, names)
-    steps.give("places", "places, counted from 0", np.arange(n_places, dtype=np.float64)[:, None], names)
-    steps.give("pairs", "pairs of columns, counted from 0", np.arange(width // 2, dtype=np.float64)[None])
-    steps.give("width", "width of a vector, d", np.array([[float(width)]]))
-    title = "speeds = 1 / 10000^(2 × pair / d)"
-    steps.work_out("speeds", title, operations.speeds_of_pairs("pairs", "width"), ("speed",))
+    steps.give("places", Message("places, counted from 0"), np.arange(n_places, dtype=np.float64)[:, None], names)
+    steps.give("pairs", Message("pairs of columns, counted from 0"), np.arange(width // 2, dtype=np.float64)[None])
+    steps.give("width", Message("width of a vector, d"), np.array([[float(width)]]))
+    title = Message("speeds = 1 / 10000^(2 × pair / d)")
+    steps.work_out("speeds", title, operations.speeds_of_pairs("pairs", "width"), (Message("speed"),))
     steps.work_out("angles", "angles = places × speeds", Product(("places", "speeds")), names)
-    title = "positions: the sine and the cosine of each angle"
+    title = Message("positions: the sine and the cosine of each angle")
     steps.work_out("positions", title, Waves(("angles",)), names)
     return Sheet(
         steps.made,
         names,
         names,
-        text=f"{n_places} places, {width} numbers each",
-        place="",
-        layer=0,
-        head=0,
-        heading="Positions by hand",
-        lead="What tells a place: sines and cosines, each pair of columns slower than the one before.",
-        remarks=("These rows are added to the tokens' vectors, not joined to them.",),
+        text=Message("{n} places, {width} numbers each", n=n_places, width=width),
+        heading=Message("Positions by hand"),
+        lead=Message("What tells a place: sines and cosines, each pair of columns slower than the one before."),
+        remarks=(Message("These rows are added to the tokens' vectors, not joined to them."),),
     )
 
 
@@ -75,6 +73,10 @@ def in_halves(pairs: Array) -> Array:
 
 def _check(n_places: int, width: int) -> None:
     if not 1 <= n_places <= _MOST_PLACES:
-        raise UsageError(f"{n_places} places make no sheet; use 1 to {_MOST_PLACES}")
+        raise UsageError("{n} places make no sheet; use 1 to {most}", n=n_places, most=_MOST_PLACES)
     if width % 2 or not 2 <= width <= _MOST_WIDTH:
-        raise UsageError(f"a width of {width} has no pairs of sine and cosine; use an even number, 2 to {_MOST_WIDTH}")
+        raise UsageError(
+            "a width of {width} has no pairs of sine and cosine; use an even number, 2 to {most}",
+            width=width,
+            most=_MOST_WIDTH,
+        )

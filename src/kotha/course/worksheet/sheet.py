@@ -13,7 +13,10 @@ import numpy as np
 from kotha.course.worksheet import operations
 from kotha.course.worksheet.operations import Array, Operation, Product, Turned
 from kotha.errors import UsageError
-from kotha.i18n.numbers import Language
+from kotha.i18n.message import Message, Text
+
+# Matrices that all heads of a block share; every other name has the head's number behind it.
+_SHARED = ("X", "mask", "d_k")
 
 
 @dataclass(frozen=True)
@@ -44,9 +47,9 @@ class SheetStep:
     """A matrix of the sheet with its labels and how it came about."""
 
     name: str
-    title: str
-    rows: tuple[str, ...]
-    columns: tuple[str, ...]
+    title: Text
+    rows: tuple[Text, ...]
+    columns: tuple[Text, ...]
     values: Array
     operation: Operation | None = None  # none for what is given
 
@@ -56,24 +59,25 @@ class Sheet:
     """The steps in order, and where they come from."""
 
     steps: dict[str, SheetStep]
-    tokens: tuple[str, ...]
-    key_tokens: tuple[str, ...]
-    text: str
-    place: str  # which attention, such as blocks.0.attention; empty for the workshop's
-    layer: int
-    head: int
+    tokens: tuple[Text, ...]
+    key_tokens: tuple[Text, ...]
+    text: Text
+    place: str = ""  # which attention, such as blocks.0.attention; empty for the workshop's
+    layer: int = 0
+    head: int = 0
     target: str | None = None
-    remarks: tuple[str, ...] = ()
-    heading: str = ""  # of a sheet that is not one attention head
-    lead: str = ""  # what such a sheet shows
-    language: Language = "en"  # of all that is said on it
+    remarks: tuple[Text, ...] = ()
+    heading: Text = ""  # of a sheet that is not one attention head
+    lead: Text = ""  # what such a sheet shows
 
     @property
-    def title(self) -> str:
+    def title(self) -> Text:
         """What it is of, in a line."""
         if self.heading:
             return self.heading
-        return f"Worksheet: {self.place}, head {self.head}" if self.place else "Self-attention by hand"
+        if self.place:
+            return Message("Worksheet: {place}, head {head}", place=self.place, head=self.head)
+        return Message("Self-attention by hand")
 
     @property
     def matrices(self) -> dict[str, Array]:
@@ -90,21 +94,28 @@ class Sheet:
 class GrowingSheet:
     """The sheet while it grows."""
 
-    tokens: tuple[str, ...]
-    key_tokens: tuple[str, ...]
+    tokens: tuple[Text, ...]
+    key_tokens: tuple[Text, ...]
+    head: int | None = None  # of several, counted from 1
     made: dict[str, SheetStep] = field(default_factory=dict)
+
+    def named(self, name: str) -> str:
+        """A matrix's name, with the number of its head."""
+        return name if self.head is None or name in _SHARED else f"{name}_{self.head}"
 
     def give(
         self,
         name: str,
-        title: str,
+        title: Text,
         values: Array,
-        rows: Sequence[str] = (),
-        columns: Sequence[str] = (),
+        rows: Sequence[Text] = (),
+        columns: Sequence[Text] = (),
         operation: Operation | None = None,
     ) -> str:
-        """Put in a matrix; rows and columns without labels are counted."""
+        """Put in a matrix by its whole name; rows and columns without labels are counted."""
         assert name not in self.made, f"two steps are called {name}"
+        if self.head is not None and name not in _SHARED:
+            title = Message("head {n}: {title}", n=str(self.head), title=title)
         down, across = (
             tuple(given) or tuple(str(number) for number in range(1, size + 1))
             for given, size in zip((rows, columns), values.shape, strict=True)
@@ -114,7 +125,7 @@ class GrowingSheet:
         return name
 
     def work_out(
-        self, name: str, title: str, operation: Operation, rows: Sequence[str], columns: Sequence[str] = ()
+        self, name: str, title: Text, operation: Operation, rows: Sequence[Text], columns: Sequence[Text] = ()
     ) -> str:
         """Put in a matrix that an operation makes from earlier ones."""
         assert all(operand in self.made for operand in operation.operands), f"{name} reads what is not there yet"
@@ -132,77 +143,117 @@ def recomputed(sheet: Sheet, given: Mapping[str, Array]) -> Sheet:
         else:
             values = np.asarray(given.get(name, step.values), dtype=np.float64)
             if values.shape != step.values.shape:
-                raise UsageError(f"{name} has shape {values.shape}, and the sheet's is {step.values.shape}")
+                shapes = {"given": str(values.shape), "wanted": str(step.values.shape)}
+                raise UsageError("{name} has shape {given}, and the sheet's is {wanted}", name=name, **shapes)
         made[name] = values
         steps[name] = replace(step, values=values)
     return replace(sheet, steps=steps)
 
 
+def token_names(count: int) -> tuple[Text, ...]:
+    """Labels for tokens that have no text."""
+    return tuple(Message("token {n}", n=number) for number in range(1, count + 1))
+
+
 def lay_out(
-    head: Head, tokens: Sequence[str], key_tokens: Sequence[str] | None = None, shifted: bool = True
+    head: Head,
+    tokens: Sequence[Text],
+    key_tokens: Sequence[Text] | None = None,
+    shifted: bool = True,
+    number: int | None = None,
 ) -> dict[str, SheetStep]:
-    """The steps of a head; ``shifted`` takes each row's largest score off before e to it, as machines do."""
+    """The steps of a head; ``shifted`` takes each row's largest score off before e to it, as machines do.
+
+    One of several heads has a ``number``, which its matrices have behind their names.
+    """
     asking, looked_at = tuple(tokens), tuple(tokens if key_tokens is None else key_tokens)
-    steps = GrowingSheet(asking, looked_at)
-    x = steps.give("X", "X, the vectors that enter", head.x, rows=asking)
-    memory = x
+    steps = GrowingSheet(asking, looked_at, number)
+    x = memory = steps.give("X", Message("X, the vectors that enter"), head.x, rows=asking)
     if head.memory is not None:
-        memory = steps.give("M", "M, the source as the encoder left it", head.memory, rows=looked_at)
+        memory = steps.give("M", Message("M, the source as the encoder left it"), head.memory, rows=looked_at)
     for letter, projection in (("Q", head.query), ("K", head.key), ("V", head.value)):
-        steps.give(f"W_{letter}", f"W_{letter}, this head's part", projection.weight)
+        name = steps.named(f"W_{letter}")
+        steps.give(name, Message("{name}, this head's part", name=name), projection.weight)
     if head.speeds is not None:
-        steps.give("places", "places, counted from 0", np.arange(len(asking), dtype=np.float64)[:, None], asking)
-        steps.give("speeds", "speeds, by which each pair of numbers turns", head.speeds)
+        places = np.arange(len(asking), dtype=np.float64)[:, None]
+        steps.give("places", Message("places, counted from 0"), places, asking)
+        steps.give("speeds", Message("speeds, by which each pair of numbers turns"), head.speeds)
         steps.work_out("angles", "angles = places × speeds", Product(("places", "speeds")), asking)
     _project(steps, "Q", x, head.query, asking, head)
     _project(steps, "K", memory, head.key, looked_at, head)
-    _project(steps, "V", memory, head.value, looked_at, head)
-    _weigh(steps, head, shifted)
-    steps.work_out("output", "output = weights × V", Product(("weights", "V")), asking)
+    v = _project(steps, "V", memory, head.value, looked_at, head)
+    weights = _weigh(steps, head, shifted)
+    output = steps.named("output")
+    steps.work_out(output, f"{output} = {weights} × {v}", Product((weights, v)), asking)
     return steps.made
 
 
 def _project(
-    steps: GrowingSheet, letter: str, source: str, projection: Projection, rows: tuple[str, ...], head: Head
-) -> None:
+    steps: GrowingSheet, letter: str, source: str, projection: Projection, rows: tuple[Text, ...], head: Head
+) -> str:
     """From vectors to queries, keys or values: one step for each thing that the model does; the last has the letter."""
     turns = head.speeds is not None and letter != "V"
     n_left = 1 + (projection.bias is not None) + (projection.gain is not None) + turns
-    names = [*(f"{letter}{number}" for number in range(n_left - 1)), letter]
-    name = names.pop(0)
-    steps.work_out(name, f"{name} = {source} × W_{letter}", Product((source, f"W_{letter}")), rows)
+    names = [steps.named(each) for each in (*(f"{letter}{number}" for number in range(n_left - 1)), letter)]
+    name, weight = names.pop(0), steps.named(f"W_{letter}")
+    steps.work_out(name, f"{name} = {source} × {weight}", Product((source, weight)), rows)
     if projection.bias is not None:
         before, name = name, names.pop(0)
-        bias = steps.give(f"b_{letter}", f"b_{letter}, the bias", projection.bias)
+        bias = f"b_{letter}"
+        steps.give(bias, Message("{name}, the bias", name=bias), projection.bias)
         steps.work_out(name, f"{name} = {before} + {bias}", operations.add_row(before, bias), rows)
     if projection.gain is not None:
         before, name = name, names.pop(0)
-        if "eps" not in steps.made:
-            steps.give("eps", "ε, which keeps the norm's root above zero", np.array([[head.eps]]))
-        gain = steps.give(f"g_{letter}", f"g_{letter}, the norm's gains", projection.gain)
-        title = f"size of {before} = √(mean of squares + ε)"
+        give_eps(steps, head.eps)
+        gain = f"g_{letter}"
+        steps.give(gain, Message("{name}, the norm's gains", name=gain), projection.gain)
+        title = Message("size of {name} = √(mean of squares + ε)", name=before)
         size = steps.work_out(f"size_{letter}", title, operations.root_mean_square(before, "eps"), rows)
-        steps.work_out(name, f"{name} = {before} / size × {gain}", operations.normed(before, size, gain), rows)
+        title = Message("{name} = {left} / size × {gain}", name=name, left=before, gain=gain)
+        steps.work_out(name, title, operations.normed(before, size, gain), rows)
     if turns:
         before, name = name, names.pop(0)
-        steps.work_out(name, f"{name} = {before}, each pair turned by its angle", Turned((before, "angles")), rows)
+        title = Message("{name} = {left}, each pair turned by its angle", name=name, left=before)
+        steps.work_out(name, title, Turned((before, "angles")), rows)
+    return name
 
 
-def _weigh(steps: GrowingSheet, head: Head, shifted: bool) -> None:
-    """From queries and keys to weights."""
+def give_eps(steps: GrowingSheet, eps: float) -> None:
+    """What norms add under their root, once."""
+    if "eps" not in steps.made:
+        steps.give("eps", Message("ε, which keeps the norm's root above zero"), np.array([[eps]]))
+
+
+def _weigh(steps: GrowingSheet, head: Head, shifted: bool) -> str:
+    """From queries and keys to weights: their name."""
     rows, columns = steps.tokens, steps.key_tokens
-    steps.give("d_k", "d_k, the head's width", np.array([[float(head.query.weight.shape[1])]]))
-    steps.work_out("products", "products = Q × Kᵀ", Product(("Q", "K"), by_rows=True), rows, columns)
-    read = steps.work_out("scores", "scores = products / √d_k", operations.over_root("products", "d_k"), rows, columns)
+    q, k, products, scores = (steps.named(name) for name in ("Q", "K", "products", "scores"))
+    steps.give("d_k", Message("d_k, the head's width"), np.array([[float(head.query.weight.shape[1])]]))
+    steps.work_out(products, f"{products} = {q} × {k}ᵀ", Product((q, k), by_rows=True), rows, columns)
+    read = steps.work_out(scores, f"{scores} = {products} / √d_k", operations.over_root(products, "d_k"), rows, columns)
     if head.mask is not None:
-        steps.give("mask", "mask: 1 may be looked at, 0 may not", head.mask, rows, columns)
-        title = "masked = scores, −∞ where the mask is 0"
-        read = steps.work_out("masked", title, operations.masked_scores("scores", "mask"), rows, columns)
+        steps.give("mask", Message("mask: 1 may be looked at, 0 may not"), head.mask, rows, columns)
+        read = hide(steps, steps.named("masked"), scores, "mask")
+    return softmax(steps, read, shifted=shifted)
+
+
+def hide(steps: GrowingSheet, name: str, scores: str, mask: str) -> str:
+    """Scores behind a mask."""
+    title = Message("{name} = {scores}, −∞ where the mask is 0", name=name, scores=scores)
+    return steps.work_out(name, title, operations.masked_scores(scores, mask), steps.tokens, steps.key_tokens)
+
+
+def softmax(steps: GrowingSheet, read: str, end: str = "", shifted: bool = True) -> str:
+    """Largest, powers, sums and weights of some scores; ``end`` is put behind every name."""
+    rows, columns = steps.tokens, steps.key_tokens
+    largest, powers, sums, weights = (steps.named(f"{name}{end}") for name in ("largest", "powers", "sums", "weights"))
     if shifted:
-        steps.work_out("largest", f"largest of each row of {read}", operations.largest(read), rows)
-        title = f"powers = e^({read} − largest)"
-        steps.work_out("powers", title, operations.shifted_powers(read, "largest"), rows, columns)
+        title = Message("{largest} of each row of {read}", largest=largest, read=read)
+        steps.work_out(largest, title, operations.largest(read), rows)
+        operation = operations.shifted_powers(read, largest)
+        steps.work_out(powers, f"{powers} = e^({read} − {largest})", operation, rows, columns)
     else:
-        steps.work_out("powers", f"powers = e^{read}", operations.powers(read), rows, columns)
-    steps.work_out("sums", "sums of each row of powers", operations.row_sums("powers"), rows)
-    steps.work_out("weights", "weights = powers / sums", operations.shares("powers", "sums"), rows, columns)
+        steps.work_out(powers, f"{powers} = e^{read}", operations.powers(read), rows, columns)
+    title = Message("{sums} of each row of {powers}", sums=sums, powers=powers)
+    steps.work_out(sums, title, operations.row_sums(powers), rows)
+    return steps.work_out(weights, f"{weights} = {powers} / {sums}", operations.shares(powers, sums), rows, columns)

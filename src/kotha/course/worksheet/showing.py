@@ -14,17 +14,15 @@ from functools import partial
 from kotha.course.worksheet.operations import decimals_for, with_decimals, written
 from kotha.course.worksheet.sheet import Sheet, SheetStep
 from kotha.errors import UsageError
-from kotha.i18n.wording import Words
+from kotha.i18n.catalogue import translate
+from kotha.i18n.message import Message, Option
+from kotha.i18n.numbers import Language
 
 # Up to this many cells each one is worked out; above, only first rows.
 _ALL_CELLS = 24
 _GAP = "…"
 # What has no decimals to show.
 _WHOLE = ("mask", "places", "pairs", "width", "d_k", "eps", "guess")
-_PART = Words(
-    "Part of {height:,} × {width:,} numbers; the JSON has them all.",
-    "{height:,} × {width:,} সংখ্যার একটি অংশ; JSON-এ সব আছে।",
-)
 
 
 @dataclass(frozen=True)
@@ -40,14 +38,15 @@ class Look:
 
     def __post_init__(self) -> None:
         if self.rows is not None and self.rows < 0:
-            raise UsageError(f"rows={self.rows} is less than none; use 0 or more")
+            raise UsageError("{rows} is less than none; use 0 or more", rows=Option("rows", self.rows))
         if not 0 <= self.precision <= 15:
-            raise UsageError(f"precision={self.precision} cannot be shown; use 0 to 15 decimals")
+            given = Option("precision", self.precision)
+            raise UsageError("{precision} cannot be shown; use 0 to 15 decimals", precision=given)
 
 
 @dataclass(frozen=True)
 class Shown:
-    """A step as strings."""
+    """A step as strings, in a reader's language."""
 
     name: str
     title: str
@@ -59,7 +58,7 @@ class Shown:
     remark: str
 
 
-def show(sheet: Sheet, step: SheetStep, look: Look) -> Shown:
+def show(sheet: Sheet, step: SheetStep, look: Look, language: Language = "en") -> Shown:
     """One step of a sheet."""
     height, width = step.values.shape
     most_rows = look.most_weight_rows if step.name.startswith("W_") else look.most_rows
@@ -71,16 +70,17 @@ def show(sheet: Sheet, step: SheetStep, look: Look) -> Shown:
         largest = max((abs(value) for row in values for value in row if value not in (None, -math.inf)), default=0.0)
         spell = partial(with_decimals, decimals=decimals_for(largest, look.precision))
     cells = _aligned([[_GAP if value is None else spell(value) for value in row] for row in values])
-    labels = [_GAP if row is None else step.rows[row] for row in rows]
+    labels = [_GAP if row is None else translate(step.rows[row], language) for row in rows]
+    part = Message("Part of {height:,} × {width:,} numbers; the JSON has them all.", height=height, width=width)
     return Shown(
         name=step.name,
-        title=step.title,
+        title=translate(step.title, language),
         is_given=step.operation is None,
-        header=["", *(_GAP if column is None else step.columns[column] for column in columns)],
+        header=["", *(_GAP if column is None else translate(step.columns[column], language) for column in columns)],
         rows=[[label, *line] for label, line in zip(labels, cells, strict=True)],
         shares=values if step.name.startswith(("weights", "chances")) else [],
         sums=list(worked_out(sheet, step, look, columns)),
-        remark=_PART.fill(height=height, width=width).to(sheet.language) if None in (*rows, *columns) else "",
+        remark=translate(part, language) if None in (*rows, *columns) else "",
     )
 
 
@@ -103,21 +103,21 @@ def arithmetic(sheet: Sheet, step: SheetStep, row: int, column: int, precision: 
     return f"{step.name}[{place}] = {done} = {written(step.values[row, column], precision)}"
 
 
-def as_json(sheet: Sheet) -> dict[str, object]:
+def as_json(sheet: Sheet, language: Language = "en") -> dict[str, object]:
     """All numbers in full; what is hidden (−∞) is null."""
     matrices = {name: _plain(step.values.tolist()) for name, step in sheet.steps.items()}
     return {
-        "text": sheet.text,
+        "text": translate(sheet.text, language),
         "target": sheet.target,
         "place": sheet.place or None,
         "layer": sheet.layer,
         "head": sheet.head,
-        "tokens": list(sheet.tokens),
-        "key_tokens": list(sheet.key_tokens),
-        "remarks": list(sheet.remarks),
+        "tokens": [translate(each, language) for each in sheet.tokens],
+        "key_tokens": [translate(each, language) for each in sheet.key_tokens],
+        "remarks": [translate(each, language) for each in sheet.remarks],
         **matrices,
         **({"masked": _plain(sheet.masked.tolist())} if "scores" in sheet.steps else {}),
-        "steps": {name: step.title for name, step in sheet.steps.items()},
+        "steps": {name: translate(step.title, language) for name, step in sheet.steps.items()},
     }
 
 

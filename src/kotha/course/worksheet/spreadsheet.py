@@ -11,7 +11,10 @@ from typing import Any
 
 from kotha.course.worksheet.operations import MINUS_INFINITY, SPELLED_OUT
 from kotha.course.worksheet.sheet import Sheet, SheetStep
-from kotha.errors import KothaError, UsageError
+from kotha.errors import UsageError, library
+from kotha.i18n.catalogue import translate
+from kotha.i18n.message import Message, Text
+from kotha.i18n.numbers import Language
 
 STEPS, INPUTS, README = "steps", "inputs", "Read me"
 MOST_TOKENS, MOST_HEAD_WIDTH, MOST_WIDTH = 16, 128, 2048
@@ -77,13 +80,10 @@ class Areas:
         return f"{area.prefix}{first}:{_address(area.row + line, area.column + area.width - 1)}"
 
 
-def spreadsheet(sheet: Sheet) -> bytes:
+def spreadsheet(sheet: Sheet, language: Language = "en") -> bytes:
     """The sheet as the bytes of an .xlsx file."""
     _refuse_large(sheet)
-    try:
-        import xlsxwriter  # type: ignore[import-untyped]
-    except ImportError as error:
-        raise KothaError("a spreadsheet needs XlsxWriter: pip install xlsxwriter") from error
+    xlsxwriter = library("xlsxwriter", "a spreadsheet needs XlsxWriter: pip install xlsxwriter")
     stream = BytesIO()
     book = xlsxwriter.Workbook(stream, {"in_memory": True})
     areas, formats = Areas(sheet), _formats(book)
@@ -91,13 +91,13 @@ def spreadsheet(sheet: Sheet) -> bytes:
     if areas.is_wide:
         pages[INPUTS] = book.add_worksheet(INPUTS)
     for page in pages.values():
-        page.write_string(0, 0, sheet.title, formats["title"])
+        page.write_string(0, 0, translate(sheet.title, language), formats["title"])
         page.set_column(0, 0, 24)
         page.set_column(1, max(step.values.shape[1] for step in sheet.steps.values()) + 1, 11)
         page.freeze_panes(1, 1)
     for name, step in sheet.steps.items():
-        _write(pages[areas.of[name].page], sheet, step, areas, formats)
-    _write_readme(book.add_worksheet(README), sheet, areas, formats)
+        _write(pages[areas.of[name].page], sheet, step, areas, formats, language)
+    _write_readme(book.add_worksheet(README), sheet, areas, formats, language)
     pages[STEPS].activate()
     book.close()
     return stream.getvalue()
@@ -107,13 +107,27 @@ def _refuse_large(sheet: Sheet) -> None:
     n_tokens, given = max(len(sheet.tokens), len(sheet.key_tokens)), sheet.matrices
     width = given["X"].shape[1] if "X" in given else max(each.shape[1] for each in given.values())
     head_width = given["Q"].shape[1] if "Q" in given else 0
-    for size, most, what, instead in (
-        (n_tokens, MOST_TOKENS, "tokens", "give a shorter text"),
-        (head_width, MOST_HEAD_WIDTH, "numbers a head", "look at the page or the JSON"),
-        (width, MOST_WIDTH, "numbers a token", "look at the page or the JSON"),
+    for size, most, why in (
+        (
+            n_tokens,
+            MOST_TOKENS,
+            "a spreadsheet of {size:,} tokens is too large to follow; up to {most:,}: give a shorter text",
+        ),
+        (
+            head_width,
+            MOST_HEAD_WIDTH,
+            "a spreadsheet of {size:,} numbers a head is too large to follow; up to {most:,}: "
+            "look at the page or the JSON",
+        ),
+        (
+            width,
+            MOST_WIDTH,
+            "a spreadsheet of {size:,} numbers a token is too large to follow; up to {most:,}: "
+            "look at the page or the JSON",
+        ),
     ):
         if size > most:
-            raise UsageError(f"a spreadsheet of {size:,} {what} is too large to follow; up to {most:,}: {instead}")
+            raise UsageError(why, size=size, most=most)
 
 
 def _formats(book: Any) -> dict[str, Any]:
@@ -131,16 +145,16 @@ def _formats(book: Any) -> dict[str, Any]:
     }
 
 
-def _write(page: Any, sheet: Sheet, step: SheetStep, areas: Areas, formats: dict[str, Any]) -> None:
+def _write(page: Any, sheet: Sheet, step: SheetStep, areas: Areas, formats: dict[str, Any], language: Language) -> None:
     """One matrix: its title, its labels, its numbers or formulas."""
     area = areas.of[step.name]
-    title = f"{step.title} (turned: one row for each of its columns)" if area.turned else step.title
-    page.write_string(area.row - 2, 0, title, formats["step"])
+    turned = Message("{title} (turned: one row for each of its columns)", title=step.title)
+    page.write_string(area.row - 2, 0, translate(turned if area.turned else step.title, language), formats["step"])
     rows, columns = (step.columns, step.rows) if area.turned else (step.rows, step.columns)
     for place, label in enumerate(columns):
-        page.write_string(area.row - 1, area.column + place, label, formats["label"])
+        page.write_string(area.row - 1, area.column + place, translate(label, language), formats["label"])
     for place, label in enumerate(rows):
-        page.write_string(area.row + place, 0, label, formats["token"])
+        page.write_string(area.row + place, 0, translate(label, language), formats["token"])
     style = formats[
         "given" if step.operation is None else "result" if step.name == list(sheet.steps)[-1] else "formula"
     ]
@@ -159,22 +173,25 @@ def _write(page: Any, sheet: Sheet, step: SheetStep, areas: Areas, formats: dict
         page.conditional_format(area.row, area.column, *last, {**shading, "min_type": "num", "min_value": 0})
 
 
-def _write_readme(page: Any, sheet: Sheet, areas: Areas, formats: dict[str, Any]) -> None:
+def _write_readme(page: Any, sheet: Sheet, areas: Areas, formats: dict[str, Any], language: Language) -> None:
     page.set_column(0, 0, 90)
     inputs = INPUTS if areas.is_wide else STEPS
-    lines = [
-        f"Blue numbers (page “{inputs}”) are given: change one, and every formula after it follows.",
-        "Black numbers are formulas: click on one to see which cells it reads.",
-        *([] if sheet.heading else ["The last matrix, output, is what this head hands on."]),
-        f"{MINUS_INFINITY} is what the mask hides: a word, since a spreadsheet has no infinity; e to it is 0.",
-        "Text: " + sheet.text + ("" if sheet.target is None else f" → {sheet.target}"),
+    text: Text = sheet.text if sheet.target is None else f"{sheet.text} → {sheet.target}"
+    by = Message("Made by kotha inside worksheet.")
+    if sheet.place:
+        by = Message("Made by kotha inside worksheet; every value was compared with what torch computes.")
+    lines: list[Text] = [
+        Message("Blue numbers (page “{page}”) are given: change one, and every formula after it follows.", page=inputs),
+        Message("Black numbers are formulas: click on one to see which cells it reads."),
+        *([] if sheet.heading else [Message("The last matrix, output, is what this head hands on.")]),
+        Message("−∞ is what the mask hides: a word, since a spreadsheet has no infinity; e to it is 0."),
+        Message("Text: {text}", text=text),
         *sheet.remarks,
-        "Made by kotha inside worksheet"
-        + ("; every value was compared with what torch computes." if sheet.place else "."),
+        by,
     ]
-    page.write_string(0, 0, sheet.title, formats["title"])
+    page.write_string(0, 0, translate(sheet.title, language), formats["title"])
     for row, line in enumerate(lines, 2):
-        page.write_string(row, 0, line, formats["about"])
+        page.write_string(row, 0, translate(line, language), formats["about"])
 
 
 def _address(row: int, column: int) -> str:

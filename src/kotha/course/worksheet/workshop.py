@@ -10,9 +10,10 @@ import numpy as np
 
 from kotha.course.worksheet.operations import Array
 from kotha.course.worksheet.page import SheetView, sheet_view
-from kotha.course.worksheet.sheet import Head, Projection, Sheet, lay_out
+from kotha.course.worksheet.sheet import Head, Projection, Sheet, lay_out, token_names
 from kotha.course.worksheet.showing import Look
 from kotha.errors import UsageError
+from kotha.i18n.message import Option, Text
 from kotha.i18n.numbers import Language
 
 # Sizes that one can compute by hand, and that still have something to compute.
@@ -23,11 +24,16 @@ _FEWEST, _MOST = 2, 12
 class Given:
     """What a sheet is computed from."""
 
-    tokens: tuple[str, ...]
+    tokens: tuple[Text, ...]
     x: Array  # (T, C)
     w_q: Array  # (C, D), and so are the other two
     w_k: Array
     w_v: Array
+
+    def head(self, mask: Array | None) -> Head:
+        """The head that has these weights."""
+        query, key, value = (Projection(matrix) for matrix in (self.w_q, self.w_k, self.w_v))
+        return Head(self.x, query, key, value, mask=mask)
 
 
 WORKSHOP = Given(
@@ -45,18 +51,23 @@ def drawn(n_tokens: int, width: int, head_width: int, seed: int) -> Given:
     >>> drawn(4, 6, 3, seed=1).w_q.shape
     (6, 3)
     """
-    for name, size in {"tokens": n_tokens, "width": width, "head width": head_width}.items():
+    for name, size in (("tokens", n_tokens), ("width", width), ("head width", head_width)):
         if not _FEWEST <= size <= _MOST:
-            raise UsageError(f"{name} {size} makes no sheet for paper; use {_FEWEST} to {_MOST}")
+            raise UsageError(
+                "{name} {size} makes no sheet for paper; use {fewest} to {most}",
+                name=name,
+                size=size,
+                fewest=_FEWEST,
+                most=_MOST,
+            )
     random = np.random.default_rng(seed)
 
     def draw(height: int, size: int) -> Array:
         numbers: Array = random.integers(1, 10, (height, size)) / 10
         return numbers
 
-    names = tuple(f"token {number}" for number in range(1, n_tokens + 1))
     matrices = (draw(width, head_width) for _ in range(3))
-    return Given(names, draw(n_tokens, width), *matrices)
+    return Given(token_names(n_tokens), draw(n_tokens, width), *matrices)
 
 
 def sizes_of(text: str) -> tuple[int, int, int]:
@@ -67,7 +78,7 @@ def sizes_of(text: str) -> tuple[int, int, int]:
     """
     parts = text.lower().replace("×", "x").split("x")
     if len(parts) != 3 or not all(part.isdecimal() for part in parts):
-        raise UsageError(f"size={text!r} is not TOKENSxWIDTHxHEAD; try 4x6x3")
+        raise UsageError("{size} is not TOKENSxWIDTHxHEAD; try 4x6x3", size=Option("size", text))
     n_tokens, width, head_width = map(int, parts)
     return n_tokens, width, head_width
 
@@ -78,10 +89,8 @@ def workshop_sheet(given: Given = WORKSHOP) -> Sheet:
     >>> workshop_sheet().steps["Q"].values.round(2).tolist()
     [[0.37, 0.57], [0.39, 0.34], [0.3, 0.55]]
     """
-    query, key, value = (Projection(matrix) for matrix in (given.w_q, given.w_k, given.w_v))
-    head = Head(given.x, query, key, value, mask=np.tri(len(given.tokens)))  # the causal mask, (T, T)
-    steps = lay_out(head, given.tokens, shifted=False)
-    return Sheet(steps, given.tokens, given.tokens, text=" ".join(given.tokens), place="", layer=0, head=0)
+    steps = lay_out(given.head(np.tri(len(given.tokens))), given.tokens, shifted=False)  # the causal mask, (T, T)
+    return Sheet(steps, given.tokens, given.tokens, text=" ".join(map(str, given.tokens)))
 
 
 def workshop_view(

@@ -1,20 +1,26 @@
 """What a training curve shows, in plain words, and what to try: a pure function of what a run has logged.
 
-The signs are in ``signs.py`` and the words, in English and Bangla, in ``advice.py``. A healthy run has no findings. The
-workshop asks the same of a student: question 7b (training 2.61, validation 4.08: what does that tell you?) and 12b
-(validation has stalled while training still falls: what could be done?).
+The signs are in ``signs.py``, and for each kind of finding what was seen and what to try in ``advice.json`` (its Bangla
+with all other Bangla, in ``i18n/bn``). A healthy run has no findings. The workshop asks the same
+of a student: question 7b (training 2.61, validation 4.08: what does that tell you?) and 12b (validation has stalled
+while training still falls: what could be done?).
 """
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
 from kotha.evaluation.doctor import signs
-from kotha.evaluation.doctor.advice import Symptoms, advise
 from kotha.evaluation.doctor.curve import Curve, read_curve
-from kotha.evaluation.doctor.signs import Thresholds
+from kotha.evaluation.doctor.signs import Symptoms, Thresholds
+from kotha.i18n.catalogue import translate
+from kotha.i18n.message import Message
+from kotha.i18n.numbers import LANGUAGES
 from kotha.text.held_out import tokens_of
 from kotha.text.shards import Dataset
 
@@ -54,8 +60,44 @@ class Finding:
     kind: str
     severity: Severity
     evidence: Symptoms
-    words: dict[str, str]  # what was seen, by language: "en", "bn"
-    advice: dict[str, list[str]]  # what to try, by language
+    words: Message  # what was seen
+    advice: tuple[Message, ...]  # what to try
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON: words and advice by language."""
+        advice = {each: [translate(message, each) for message in self.advice] for each in LANGUAGES}
+        told = {"kind": self.kind, "severity": self.severity, "evidence": self.evidence}
+        return {**told, "words": _by_language(self.words), "advice": advice}
+
+
+@dataclass(frozen=True)
+class Examination:
+    """What the doctor says of a run, gravest first."""
+
+    findings: list[Finding]
+    healthy: Message | None  # where there are no findings
+    looked_at_data: bool  # without the data, copies and unknown tokens were not looked for
+    curve: Curve
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON, but for the curve."""
+        healthy = None if self.healthy is None else _by_language(self.healthy)
+        told = [each.to_dict() for each in self.findings]
+        return {"findings": told, "healthy": healthy, "looked_at_data": self.looked_at_data}
+
+
+def examine(
+    config: dict[str, Any],
+    metrics: Sequence[dict[str, Any]],
+    dataset: Dataset | None = None,
+    references: dict[str, float] | None = None,
+) -> Examination:
+    """Read a run's curve, and its data where they are given; ``references`` are further losses to compare with."""
+    facts = None if dataset is None else look_at(dataset)
+    findings = diagnose(config, metrics, references=references, data=facts)
+    curve = read_curve(config, metrics, references)
+    healthy = reassure(None if curve.best is None else curve.best.loss, curve.references)
+    return Examination(findings, None if findings else healthy, facts is not None, curve)
 
 
 def diagnose(
@@ -118,4 +160,36 @@ def _first(curve: Curve, limits: Thresholds, group: dict[str, Sign]) -> list[Fin
 
 def _finding(kind: str, evidence: Symptoms) -> Finding:
     severity: Severity = "notice" if kind in _NOTICES else "alarm"
-    return Finding(kind, severity, evidence, *advise(kind, evidence))
+    said = advice()[kind]
+    tries = tuple(Message(each, **evidence) for each in said["try"])
+    return Finding(kind, severity, evidence, Message(said["seen"], **evidence), tries)
+
+
+@cache
+def advice() -> dict[str, Any]:
+    """What is said of each kind of finding: what was ``seen``, and what to ``try``, as templates of the evidence."""
+    found: dict[str, Any] = json.loads(Path(__file__).with_name("advice.json").read_text(encoding="utf-8"))
+    return found
+
+
+def reassure(loss: float | None, references: Mapping[str, float]) -> Message:
+    """What is said where nothing was found: only what was looked at; ``loss`` is the best on unseen text.
+
+    >>> print(reassure(3.0, {"ln V": 9.0, "5-gram": 2.5}))
+    Nothing alarming: the loss falls, on unseen text too. It is below what it was compared with: ln V.
+    """
+    if loss is None:
+        return Message(
+            "Nothing alarming in the training loss; but nothing was measured on unseen text, so its worth is not known."
+        )
+    names = [name for name, nats in references.items() if loss < nats]
+    if not names:
+        return Message("Nothing alarming: the loss falls, on unseen text too.")
+    return Message(
+        "Nothing alarming: the loss falls, on unseen text too. It is below what it was compared with: {names}.",
+        names=names,
+    )
+
+
+def _by_language(message: Message) -> dict[str, str]:
+    return {each: translate(message, each) for each in LANGUAGES}

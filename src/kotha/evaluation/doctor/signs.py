@@ -6,8 +6,9 @@ Where a sign begins is in one table, with the reason.
 import math
 from dataclasses import dataclass
 
-from kotha.evaluation.doctor.advice import Symptoms
 from kotha.evaluation.doctor.curve import Curve, Evaluation
+
+Symptoms = dict[str, float | int | str]  # evidence, by the names that the advice fills in
 
 
 @dataclass(frozen=True)

@@ -1,17 +1,18 @@
 """What a judging comes to: who won how often, how strong each is, and how far judges agree."""
 
 from collections import Counter, defaultdict
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from kotha.errors import DataError
-from kotha.evaluation.judge.agreement import Agreement, agreement
 from kotha.evaluation.judge.bradley_terry import fit_strengths
 from kotha.evaluation.judge.session import BlindPair, Choice, Judging
-from kotha.i18n.wording import counted
+from kotha.evaluation.measurement import Measurement
+from kotha.i18n.message import Message, Plural, Text
 from kotha.report.table import Table
 
 
@@ -43,7 +44,16 @@ class Meeting:
 
 
 @dataclass(frozen=True)
-class JudgingResult:
+class Agreement:
+    """How far judges agree on what more than one of them has judged."""
+
+    things: int  # judged by two or more
+    share: float | None  # of pairs of judgements on one thing that are the same
+    alpha: float | None  # Krippendorff's; None where there is nothing to compare, or only one answer ever
+
+
+@dataclass(frozen=True)
+class JudgingResult(Measurement):
     """All of it; the strongest first."""
 
     standings: tuple[Standing, ...]
@@ -54,10 +64,6 @@ class JudgingResult:
     same: int  # pairs where both wrote the same; nobody was asked
     first_chosen: float | None  # share of decided judgements for the text shown first: near a half, unless order sways
 
-    def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
-        return asdict(self)
-
 
 def judging_result(judging: Judging) -> JudgingResult:
     """What has been said so far."""
@@ -65,7 +71,7 @@ def judging_result(judging: Judging) -> JudgingResult:
     by_id = {pair.id: pair for pair in judging.pairs}
     judged = [(by_id[pair], choice) for choices in said.values() for pair, choice in choices.items()]
     if not judged:
-        raise DataError(f"nobody has judged anything in {judging.path} yet")
+        raise DataError("nobody has judged anything in {path} yet", path=judging.path)
     number = {name: place for place, name in enumerate(judging.models)}
     outcomes = np.zeros((len(number), len(number), 3), dtype=np.int64)  # row's wins, ties, losses against column
     for pair, choice in judged:
@@ -97,30 +103,61 @@ def judging_result(judging: Judging) -> JudgingResult:
     )
 
 
+def agreement(judged: Iterable[Sequence[str]]) -> Agreement:
+    """How far judges agree, from what was said of each thing: Krippendorff's alpha for names.
+
+    It is 1 for judges who always agree, 0 for those who agree no more than by chance. Any number of judges will do, and
+    not each must have seen everything (https://en.wikipedia.org/wiki/Krippendorff's_alpha).
+
+    >>> found = agreement([["left", "left"], ["right", "right"], ["left", "right"]])
+    >>> found.things, round(found.share or 0, 3), round(found.alpha or 0, 3)
+    (3, 0.667, 0.444)
+    """
+    shared = [Counter(said) for said in judged if len(said) > 1]
+    total = sum(each.total() for each in shared)
+    if not total:
+        return Agreement(0, None, None)
+    # Each thing counts as many times as it was judged, however many pairs that makes.
+    same = sum(n * (n - 1) / (each.total() - 1) for each in shared for n in each.values()) / total
+    answers = sum(shared, Counter[str]())
+    by_chance = sum(n * (n - 1) for n in answers.values()) / (total * (total - 1))
+    return Agreement(len(shared), same, None if by_chance == 1 else 1 - (1 - same) / (1 - by_chance))
+
+
 def judging_tables(result: JudgingResult) -> list[Table]:
     """Standings, and who won against whom, with what must be said below."""
-    rows = [
-        [each.model, f"{each.strength:+.2f}", f"{each.low:+.2f} to {each.high:+.2f}", *_shown(each)]
-        for each in result.standings
+    rows: list[list[Text]] = []
+    for each in result.standings:
+        interval = Message("{low:+.2f} to {high:+.2f}", low=each.low, high=each.high)
+        rows.append([each.model, f"{each.strength:+.2f}", interval, *_shown(each)])
+    judged = [
+        Message("{judge} judged {n:,} of {pairs:,}", judge=judge, n=n, pairs=result.pairs)
+        for judge, n in result.judges.items()
     ]
-    remarks = [f"strength: nats of odds around the mean (Bradley–Terry), 95 % interval; {_judges(result)}"]
+    remarks = [
+        Message("strength: nats of odds around the mean (Bradley–Terry), 95 % interval; {judged}", judged=judged)
+    ]
     found = result.agreement
     if found.share is not None:
-        alpha = "" if found.alpha is None else f", Krippendorff's alpha {found.alpha:.2f}"
-        remarks.append(f"judges agree on {found.share:.0%} of {counted(found.things, 'shared pair')}{alpha}")
+        agree = Plural(
+            "judges agree on {share:.0%} of {n} shared pair",
+            "judges agree on {share:.0%} of {n:,} shared pairs",
+            n=found.things,
+            share=found.share,
+        )
+        alpha = None if found.alpha is None else Message("Krippendorff's alpha {alpha:.2f}", alpha=found.alpha)
+        remarks.append(agree if alpha is None else Message("{agree}, {alpha}", agree=agree, alpha=alpha))
     if result.first_chosen is not None:
-        remarks.append(f"the text shown first was chosen in {result.first_chosen:.0%} of the decided judgements")
-    header = ["model", "strength", "interval", "wins", "ties", "losses"]
-    met = [
-        [each.one, each.other, *_shown(each), f"{each.chance:.0%} ({each.low:.0%} to {each.high:.0%})"]
-        for each in result.meetings
-    ]
-    against = ["model", "against", "wins", "ties", "losses", "chance to win"]
-    return [Table("", header, rows, remarks, labels=[2]), Table("", against, met, labels=[5])]
-
-
-def _judges(result: JudgingResult) -> str:
-    return ", ".join(f"{judge} judged {count:,} of {result.pairs:,}" for judge, count in result.judges.items())
+        said = "the text shown first was chosen in {share:.0%} of the decided judgements"
+        remarks.append(Message(said, share=result.first_chosen))
+    outcomes = [Message("wins"), Message("ties"), Message("losses")]
+    met: list[list[Text]] = []
+    for pair in result.meetings:
+        chance = Message("{share:.0%} ({low:.0%} to {high:.0%})", share=pair.chance, low=pair.low, high=pair.high)
+        met.append([pair.one, pair.other, *_shown(pair), chance])
+    header = [Message("model"), Message("strength"), Message("interval"), *outcomes]
+    against = [Message("model"), Message("against"), *outcomes, Message("chance to win")]
+    return [Table("", header, rows, remarks), Table("", against, met)]
 
 
 def _shown(each: Standing | Meeting) -> list[str]:

@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from kotha.errors import DataError, KothaError, UsageError
-from kotha.i18n.wording import counted
 from kotha.storage.atomic import whole_folder, write_page, write_whole
 from kotha.storage.destinations import checked_path
 from kotha.storage.json_files import as_json, read_table
@@ -105,7 +104,9 @@ class Judging:
         """A judging that was begun before."""
         file = path / PAIRS
         if not is_file(file):
-            raise KothaError(f"{path} holds no judging: it has no {PAIRS}; begin one with models and prompts")
+            raise KothaError(
+                "{path} holds no judging: it has no {pairs}; begin one with models and prompts", path=path, pairs=PAIRS
+            )
         values = read_table(file, most_bytes=_MOST_BYTES)
         try:
             if (values["format"], values["format_version"]) != (_FORMAT, _VERSION):
@@ -118,7 +119,7 @@ class Judging:
                 raise ValueError("a pair is by a model that is not among its models")
             return cls(path, models, pairs, int(values["same"]), dict(values["about"]))
         except (KeyError, TypeError, ValueError, OverflowError) as error:
-            raise KothaError(f"{file} is no judging that this Kotha reads: {error}") from error
+            raise KothaError("{file} is no judging that this Kotha reads: {error}", file=file, error=error) from error
 
     @cached_property
     def fingerprint(self) -> str:
@@ -185,13 +186,23 @@ class Judging:
         values = read_table(file, most_bytes=_MOST_BYTES)
         judge, said = values.get("judge"), values.get("judgements")
         if values.get("format") != SAID or not isinstance(judge, str) or not isinstance(said, dict):
-            raise KothaError(f"{file} holds no judgements; give a file that the page of this judging has returned")
+            raise KothaError(
+                "{file} holds no judgements; give a file that the page of this judging has returned", file=file
+            )
         if values.get("pairs") != self.fingerprint:
-            raise KothaError(f"{file} is about other pairs than {self.path}; it belongs to another judging")
+            raise KothaError(
+                "{file} is about other pairs than {path}; it belongs to another judging", file=file, path=self.path
+            )
         known = {pair.id for pair in self.pairs}
         for pair, choice in said.items():
             if pair not in known or choice not in CHOICES:
-                raise KothaError(f"{file}: {pair}={choice!r} is no judgement; a pair has {', '.join(CHOICES)}")
+                raise KothaError(
+                    "{file}: {pair}={choice!r} is no judgement; a pair has {choices}",
+                    file=file,
+                    pair=pair,
+                    choice=choice,
+                    choices=list(CHOICES),
+                )
         return judge, said
 
     def _to_dict(self) -> dict[str, Any]:
@@ -200,8 +211,8 @@ class Judging:
         return {"format": _FORMAT, "format_version": _VERSION, **about, "pairs": pairs}
 
     def __repr__(self) -> str:
-        judges = counted(len(self.judgements()), "judge")
-        return f"Judging({str(self.path)!r}: {len(self.models)} models, {counted(len(self.pairs), 'pair')}, {judges})"
+        counts = f"{len(self.models)} models, {len(self.pairs)} pairs, {len(self.judgements())} judges"
+        return f"Judging({str(self.path)!r}: {counts})"
 
 
 def _name(number: int, *texts: str) -> str:

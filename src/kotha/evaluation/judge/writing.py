@@ -10,6 +10,7 @@ from kotha.generation.answers import Request, Result
 from kotha.generation.conversation import was_taught
 from kotha.generation.engine import Engine
 from kotha.generation.settings import SamplingSettings
+from kotha.i18n.message import Message
 from kotha.i18n.wording import OnProgress
 from kotha.text.tokenizer.chat import ChatTemplate, Turn
 
@@ -32,9 +33,11 @@ def read_prompts(path: Path) -> list[str]:
         lines = [line.strip() for line in text.decode().splitlines() if line.strip()]
         prompts = [_of_row(line) for line in lines] if path.suffix == ".jsonl" else lines
     except (UnicodeDecodeError, ValueError, KeyError, TypeError) as error:
-        raise DataError(f"{path} holds no prompts: {error}; give a line for each, or .jsonl with a prompt") from error
+        raise DataError(
+            "{path} holds no prompts: {error}; give a line for each, or .jsonl with a prompt", path=path, error=error
+        ) from error
     if not prompts or len(text) > _MOST_BYTES:
-        raise DataError(f"{path} holds no prompts, or far too many to judge; give a line for each")
+        raise DataError("{path} holds no prompts, or far too many to judge; give a line for each", path=path)
     return list(dict.fromkeys(prompts))
 
 
@@ -72,6 +75,6 @@ def write_continuations(
         while engine.busy:
             results |= {event.number: event.result for event in engine.step() if event.result is not None}
             if on_progress is not None:
-                on_progress("writing", before + len(results), len(names) * len(prompts))
+                on_progress(Message("writing"), before + len(results), len(names) * len(prompts))
         written[name] = [results[number].text.strip() for number in numbers]
     return written

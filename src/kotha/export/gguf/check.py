@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from kotha.errors import KothaError
+from kotha.errors import KothaError, reason
 from kotha.export.gguf import llamacpp
 from kotha.export.gguf.vocabulary import Vocabulary
 from kotha.export.parity import (
@@ -33,6 +33,7 @@ from kotha.export.parity import (
     with_logits,
     with_remarks,
 )
+from kotha.i18n.message import Message, Text
 from kotha.model.gpt import GPT
 from kotha.storage.status import is_there
 from kotha.text.tokenizer.tokenizer import Tokenizer
@@ -69,7 +70,11 @@ def ask_llamacpp(model: Path, **asked: Any) -> Reply:
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
         if done.returncode:
             said = [line for line in done.stderr.splitlines() if "rror" in line or "unsupported" in line]
-            raise KothaError(f"llama.cpp gave up on {model}: {'; '.join(said[-3:]) or f'exit {done.returncode}'}")
+            raise KothaError(
+                "llama.cpp gave up on {path}: {why}",
+                path=model,
+                why="; ".join(said[-3:]) or f"exit {done.returncode}",
+            )
         found = json.loads((folder / llamacpp.ANSWER).read_text(encoding="utf-8"))
         file = folder / llamacpp.LOGITS
         logits = torch.from_numpy(np.load(file)) if is_there(file) else None
@@ -82,7 +87,7 @@ def check_file(
     """Compare a file in llama.cpp with the model that it was written from."""
     report = ParityReport("gguf", tolerance=None, least_best_equal=_LEAST_EQUAL.get(kind), greedy_judged=False)
     if importlib.util.find_spec("xllamacpp") is None:
-        return replace(report, remark="not checked: real llama.cpp is missing (pip install xllamacpp)")
+        return replace(report, remark=Message("not checked: real llama.cpp is missing (pip install xllamacpp)"))
     raw = list(built_in_lines() if lines is None else lines)
     plain = raw if vocabulary.normalizes else [tokenizer.normalize(line) for line in raw]
     windows = windows_of(model, tokenizer, raw)
@@ -91,11 +96,11 @@ def check_file(
     try:
         found = ask_llamacpp(path, lines=[*plain, *raw], windows=windows, prompt=prompt, greedy_tokens=n_greedy)
     except KothaError as error:
-        return replace(report, refused=str(error))
+        return replace(report, refused=reason(error))
     report = replace(report, peer=found.peer)
     theirs = dict(zip(plain, found.ids, strict=False))
     report = with_lines(report, prompt_reader(tokenizer), lambda line: theirs[line], plain)
-    remarks = ["llama.cpp keeps keys and values in float16"]
+    remarks: list[Text] = [Message("llama.cpp keeps keys and values in float16")]
     if found.logits is not None:
         with torch.inference_mode():
             ours = logits_of(model, windows)
@@ -106,8 +111,12 @@ def check_file(
         read = prompt_reader(tokenizer)
         as_written = sum(read(line) != ids for line, ids in zip(raw, found.ids[len(raw) :], strict=True))
         remarks.append(
-            f"llama.cpp does not normalize: {as_written:,} of {len(raw):,} lines read otherwise there as they stand, "
-            "so give it normalized text"
+            Message(
+                "llama.cpp does not normalize: {n:,} of {total:,} lines read otherwise there as they stand, so give it "
+                "normalized text",
+                n=as_written,
+                total=len(raw),
+            )
         )
     return with_remarks(report, *remarks, vocabulary.remark)
 
@@ -133,7 +142,7 @@ def greedy(model: GPT, prompt: Sequence[int], n_tokens: int) -> list[int]:
     return tokens[len(prompt) :]
 
 
-def gelu_remark(model: GPT, windows: Sequence[Sequence[int]], exact: Tensor) -> list[str]:
+def gelu_remark(model: GPT, windows: Sequence[Sequence[int]], exact: Tensor) -> list[Text]:
     """What llama.cpp's approximation of GELU alone changes, measured; nothing where the model has that one itself."""
     if model.config.activation != "gelu":
         return []
@@ -145,6 +154,10 @@ def gelu_remark(model: GPT, windows: Sequence[Sequence[int]], exact: Tensor) -> 
     largest = float((approximate - exact).abs().max())
     same = float((approximate.argmax(-1) == exact.argmax(-1)).float().mean())
     return [
-        "its GELU is tanh's approximation, this model's the exact one: "
-        f"that alone moves logits by {largest:.2g} at most and keeps {same:.1%} of best tokens"
+        Message(
+            "its GELU is tanh's approximation, this model's the exact one: that alone moves logits by {largest:.2g} at "
+            "most and keeps {same:.1%} of best tokens",
+            largest=largest,
+            same=same,
+        )
     ]

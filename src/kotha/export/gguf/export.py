@@ -25,6 +25,7 @@ from kotha.export.gguf.layouts import architecture_of, tensors_of
 from kotha.export.gguf.vocabulary import Vocabulary, vocabulary_of
 from kotha.export.parity import ParityReport, our_side, with_remarks
 from kotha.export.targets import USUAL, ExportSettings
+from kotha.i18n.message import Message, Option
 from kotha.model.config import GPTConfig
 from kotha.model.gpt import GPT
 from kotha.storage.atomic import whole_path
@@ -42,28 +43,38 @@ def export_gguf(bundle: Bundle, out: Path, settings: ExportSettings = USUAL) -> 
     """Write a GGUF file (at ``out``, or into a folder ``out`` as model-KIND.gguf), and compare it in llama.cpp."""
     kind = settings.weights or "f16"
     if kind not in KINDS:
-        raise UsageError(f"weights={kind!r} is not a type of GGUF files{nearest(kind, KINDS)}")
+        raise UsageError(
+            "weights={weights!r} is not a type of GGUF files{nearest}", weights=kind, nearest=nearest(kind, KINDS)
+        )
     architecture = architecture_of(bundle.config)
     if bundle.tokenizer is None:
         raise KothaError("this model folder has no tokenizer, and a GGUF file needs one; train or save it with one")
     path = out if out.suffix == ".gguf" else out / f"model-{kind}.gguf"
     if is_there(check_file_place(path)) and not settings.overwrite:
-        raise KothaError(f"{path} exists; choose another place, or replace it with overwrite=True")
+        raise KothaError(
+            "{path} exists; choose another place, or replace it with {overwrite}",
+            path=path,
+            overwrite=Option("overwrite", True),
+        )
     model = cast("GPT", our_side(bundle).model)  # what has an architecture there is one
     about = About() if settings.run is None else About.of(settings.run)
     license = settings.license or (None if about.license == UNKNOWN else about.license)
     vocabulary, wider = write_file(model, bundle.tokenizer, path, kind, license, about.language)
     report = check_file(model, bundle.tokenizer, path, kind, vocabulary, settings.lines)
     report = replace(report, architecture=architecture, weights=kind)
-    said = f"{len(wider)} matrices have rows that are no multiple of 32 and stay in float16: {', '.join(wider[:4])}"
-    return with_remarks(report, said if wider else None)
+    stay = Message(
+        "{n} matrices have rows that are no multiple of 32 and stay in float16: {names}", n=len(wider), names=wider[:4]
+    )
+    return with_remarks(report, stay if wider else None)
 
 
 def write_file(
     model: GPT, tokenizer: Tokenizer, path: Path, kind: str, license: str | None = None, language: str | None = None
 ) -> tuple[Vocabulary, list[str]]:
     """Write a model as one file, whole or not at all; the vocabulary as written, and the weights kept in float16."""
-    gguf = library("gguf", "writing GGUF needs the gguf library: pip install 'kotha[gguf]', or pip install gguf")
+    gguf = library(
+        "gguf", Message("writing GGUF needs the gguf library: pip install 'kotha[gguf]', or pip install gguf")
+    )
     vocabulary = vocabulary_of(tokenizer, model.config.vocab_size)
     with whole_path(path) as partial:
         writer = gguf.GGUFWriter(partial, architecture_of(model.config))
@@ -151,7 +162,9 @@ def _add_tensor(gguf: Any, writer: Any, name: str, tensor: Tensor, kind: str) ->
     if kind == "f16":
         largest = float(tensor.abs().max())
         if largest > 65504:
-            raise KothaError(f"{name} holds {largest:g}, more than float16 can write (65504); f32 can")
+            raise KothaError(
+                "{name} holds {largest:g}, more than float16 can write (65504); f32 can", name=name, largest=largest
+            )
         writer.add_tensor(name, values.astype("float16").view(_Written))
     elif kind == "f32":
         writer.add_tensor(name, values.view(_Written))

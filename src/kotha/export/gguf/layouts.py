@@ -10,8 +10,9 @@ anew (``qwen3`` is not: it turns halves).
 from torch import Tensor
 
 from kotha.artifacts.model_folder import unique_weights
-from kotha.errors import ConfigError
+from kotha.export.obstacles import UnsupportedError, in_a_row
 from kotha.export.weight_map import THREE_IN_ONE, Renamed, WeightMap, with_zeros
+from kotha.i18n.message import Message, Text
 from kotha.model.config import ClassifierConfig, GPTConfig, ModelConfig
 from kotha.model.gpt import GPT
 
@@ -47,16 +48,22 @@ _MODERN = WeightMap(
 )
 
 
-def obstacles(config: ModelConfig) -> list[str]:
+def obstacles(config: ModelConfig) -> list[Text]:
     """The settings that keep a config out of GGUF, each with what would open the door; none where it is open.
 
     >>> from kotha.model.presets import preset
-    >>> obstacles(preset("bangla-58m")), obstacles(preset("vit-digits"))
-    ([], ["family='vit': GGUF takes GPT models; export this one to hf or onnx"])
+    >>> obstacles(preset("bangla-58m")), str(obstacles(preset("vit-digits"))[0])
+    ([], "family='vit': GGUF takes GPT models; export this one to hf or onnx")
     """
     if not isinstance(config, GPTConfig) or isinstance(config, ClassifierConfig):
-        doors = "hf" if isinstance(config, ClassifierConfig) else "hf or onnx"
-        return [f"family={config.family!r}: GGUF takes GPT models; export this one to {doors}"]
+        targets = "hf" if isinstance(config, ClassifierConfig) else Message("hf or onnx")
+        return [
+            Message(
+                "family={family!r}: GGUF takes GPT models; export this one to {targets}",
+                family=config.family,
+                targets=targets,
+            )
+        ]
     wanted: dict[str, tuple[object, ...]] = {"norm_order": ("pre",), "final_norm": (True,), "head_bias": (False,)}
     if config.norm == "layer":
         wanted |= {"positions": ("learned",), "activation": ("gelu", "gelu-tanh"), "qk_norm": (False,)}
@@ -64,14 +71,23 @@ def obstacles(config: ModelConfig) -> list[str]:
     else:
         wanted |= {"positions": ("rotary",), "activation": ("swiglu",)}
         wanted |= {"attention_bias": (False,), "feedforward_bias": (False,)}
-    named = "LayerNorm is llama.cpp's gpt2" if config.norm == "layer" else "RMSNorm is llama.cpp's qwen3 or llama"
-    found = [
-        f"{name}={getattr(config, name)!r}: {named}, which has {' or '.join(f'{name}={value!r}' for value in values)}"
+    has_it = (
+        Message("LayerNorm is llama.cpp's gpt2")
+        if config.norm == "layer"
+        else Message("RMSNorm is llama.cpp's qwen3 or llama")
+    )
+    found: list[Text] = [
+        Message(
+            "{setting}: {has_it}, which has {wanted}",
+            setting=f"{name}={getattr(config, name)!r}",
+            has_it=has_it,
+            wanted=" or ".join(f"{name}={value!r}" for value in values),
+        )
         for name, values in wanted.items()
         if getattr(config, name) not in values
     ]
     if config.removed_heads:
-        found.append("removed_heads: llama.cpp has all heads; export the model before pruning")
+        found.append(Message("removed_heads: llama.cpp has all heads; export the model before pruning"))
     return found
 
 
@@ -84,7 +100,7 @@ def architecture_of(config: ModelConfig) -> str:
     """
     found = obstacles(config)
     if found:
-        raise ConfigError(f"llama.cpp has no architecture for this model: {'; '.join(found)}")
+        raise UnsupportedError("llama.cpp has no architecture for this model: {because}", because=in_a_row(found))
     if config.norm == "layer":
         return "gpt2"
     return "qwen3" if config.qk_norm else "llama"

@@ -20,8 +20,9 @@ from typing import Any
 
 from kotha.errors import TokenizerError
 from kotha.export.gguf.charsmap import byte_piece, make_charsmap
+from kotha.i18n.message import Message, Text
 from kotha.text.tokenizer import spiece
-from kotha.text.tokenizer.ending import start_of_document
+from kotha.text.tokenizer.prompt import start_of_document
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 # What our splits and GPT-2's own pre-tokenizer are called there.
@@ -49,7 +50,7 @@ class Vocabulary:
     charsmap: bytes | None = None
     normalizes: bool = False
     """Whether llama.cpp normalizes as the tokenizer does; if not, it must be given normalized text."""
-    remark: str | None = None  # what is not as here
+    remark: Text | None = None  # what is not as here
 
 
 def vocabulary_of(tokenizer: Tokenizer, vocab_size: int) -> Vocabulary:
@@ -63,8 +64,9 @@ def vocabulary_of(tokenizer: Tokenizer, vocab_size: int) -> Vocabulary:
         vocabulary = _sentencepiece(tokenizer, state)
     else:
         raise TokenizerError(
-            f"llama.cpp cannot cut text as a {tokenizer.kind} tokenizer does; "
-            "train the model with a bpe or unigram one, or export to hf"
+            "llama.cpp cannot cut text as a {kind} tokenizer does; train the model with a bpe or unigram one, "
+            "or export to hf",
+            kind=tokenizer.kind,
         )
     vocabulary.special = {_ROLES[role]: token for role, token in tokenizer.special.items() if role in _ROLES}
     start = start_of_document(tokenizer)
@@ -82,8 +84,8 @@ def _bpe(tokenizer: Tokenizer, state: dict[str, Any]) -> Vocabulary:
     name = tokenizer.split_name or ("gpt2" if by_bytes and by_bytes["use_regex"] else None)
     if by_bytes is None or name not in _PRE_TOKENIZERS:
         raise TokenizerError(
-            f"llama.cpp does not know the split {name or 'of this BPE'!r}; "
-            "train the tokenizer with split='qwen35', or export to hf"
+            "llama.cpp does not know the split {name!r}; train the tokenizer with split='qwen35', or export to hf",
+            name=name or "of this BPE",
         )
     foreign_rules = state["normalizer"] is not None and tokenizer.normalizer is None
     if by_bytes["add_prefix_space"] or model["ignore_merges"] or foreign_rules:
@@ -115,7 +117,7 @@ def _unigram_with_map(tokenizer: Tokenizer, state: dict[str, Any]) -> Vocabulary
         flags={"add_space_prefix": False, "remove_extra_whitespaces": False},
         charsmap=make_charsmap(tokenizer.normalize, [piece for piece, kind in named if kind == spiece.NORMAL]),
         normalizes=True,
-        remark="letters that have no piece are read there by their bytes, but written as nothing",
+        remark=Message("letters that have no piece are read there by their bytes, but written as nothing"),
     )
 
 
@@ -125,7 +127,7 @@ def _sentencepiece(tokenizer: Tokenizer, state: dict[str, Any]) -> Vocabulary:
     kinds = [step["type"] for step in steps]
     ours = tokenizer.normalizer is not None
     if not ours and not set(kinds) <= {"Replace", "Precompiled", "Prepend", "Strip"}:
-        raise TokenizerError(f"llama.cpp cannot normalize as this tokenizer does ({', '.join(kinds)}); export to hf")
+        raise TokenizerError("llama.cpp cannot normalize as this tokenizer does ({names}); export to hf", names=kinds)
     charsmap = next(
         (base64.b64decode(step["precompiled_charsmap"]) for step in steps if "Precompiled" in step["type"]), None
     )

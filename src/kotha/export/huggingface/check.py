@@ -19,6 +19,7 @@ from kotha.errors import KothaError
 from kotha.export import parity
 from kotha.export.huggingface.layouts import CLASSIFIERS, Layout
 from kotha.export.parity import GREEDY_TOKENS, ParityReport
+from kotha.i18n.message import Message
 from kotha.model.bert import BERT
 from kotha.model.classifier import TextClassifier
 from kotha.model.config import TextConfig
@@ -48,14 +49,14 @@ def check_hf(
     try:
         import transformers
     except ImportError:
-        return replace(report, remark="not checked: transformers is not installed (pip install transformers)")
+        return replace(report, remark=Message("not checked: transformers is not installed (pip install transformers)"))
     report = replace(report, peer=f"transformers {transformers.__version__}")
     lines = parity.built_in_lines() if lines is None else lines
     with _quiet(transformers):
         theirs = _open(transformers, folder, layout)
         ours = parity.our_side(bundle).model
         ids = _ids(bundle, lines)
-        with _their_errors(folder, "run"):
+        with _their_errors(folder, "transformers cannot run {path}: {why}"):
             pairs = _of_classes(ours, theirs, ids) if isinstance(ours, TextClassifier) else _logits(ours, theirs, ids)
             texts = _greedy(ours, theirs, ids[-1], greedy_tokens) if isinstance(ours, GPT | Seq2Seq) else ([], [])
         report = parity.with_greedy(parity.with_logits(report, pairs), *texts)
@@ -108,7 +109,7 @@ def _with_lines(
 
         with _their_errors(folder):
             processor = sentencepiece.SentencePieceProcessor(str(model))
-        remark = f"tokens were compared with sentencepiece {sentencepiece.__version__} itself"
+        remark = Message("tokens were compared with sentencepiece {version} itself", version=sentencepiece.__version__)
         return parity.with_lines(replace(report, remark=remark), tokenizer.encode, processor.encode, lines)
     with _their_errors(folder):
         theirs = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
@@ -122,12 +123,12 @@ def _with_lines(
 
 
 @contextmanager
-def _their_errors(folder: Path, doing: str = "open") -> Iterator[None]:
+def _their_errors(folder: Path, template: str = "transformers cannot open {path}: {why}") -> Iterator[None]:
     try:
         yield
     except Exception as error:  # whatever another library finds in a folder
         said = " ".join(line.strip() for line in str(error).strip().splitlines()[:2])[:300]
-        raise KothaError(f"transformers cannot {doing} {folder}: {said or type(error).__name__}") from error
+        raise KothaError(template, path=folder, why=said or type(error).__name__) from error
 
 
 # -- what both are asked ----------------------------------------------------------------------------------------------

@@ -12,8 +12,9 @@ from dataclasses import fields
 from typing import Any
 
 from kotha.artifacts.model_folder import FORMAT
-from kotha.errors import ConfigError, KothaError, nearest
+from kotha.errors import ConfigError, KothaError, nearest, reason
 from kotha.export.huggingface.layouts import ACTIVATIONS, CLASSIFIERS, LAYOUTS, MARIAN, VIT, Layout
+from kotha.i18n.message import Message
 from kotha.model.config import (
     BERTClassifierConfig,
     ClassifierConfig,
@@ -23,7 +24,7 @@ from kotha.model.config import (
     ViTConfig,
     config_from_dict,
 )
-from kotha.text.tokenizer.ending import start_of_document
+from kotha.text.tokenizer.prompt import start_of_document
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 CONFIG_FILE = "config.json"
@@ -113,9 +114,9 @@ def read_config(values: dict[str, Any]) -> tuple[Layout, ModelConfig]:
     try:
         return layout, layout.family(**{**usual, **ours, **dict.fromkeys(layout.fills, True)})
     except ConfigError as error:
-        raise KothaError(_in_their_words(layout, str(error))) from error
+        raise KothaError(error.template, **_in_their_words(layout, error.values)) from error
     except OverflowError as error:
-        raise KothaError(f"a number in it is beyond any machine: {error}") from error
+        raise KothaError("a number in it is beyond any machine: {why}", why=reason(error)) from error
 
 
 def recorded(values: dict[str, Any], layout: Layout, config: ModelConfig) -> ModelConfig | None:
@@ -136,10 +137,15 @@ def _layout(values: dict[str, Any]) -> Layout:
     known = {layout.model_type: layout for layout in LAYOUTS}
     kind = values.get("model_type")
     if kind is None:
-        what = "a model of Kotha already" if values.get("format") == FORMAT else "no Hugging Face folder"
-        raise KothaError(f"it names no model_type; this is {what}")
+        ours = values.get("format") == FORMAT
+        what = Message("a model of Kotha already") if ours else Message("no Hugging Face folder")
+        raise KothaError("it names no model_type; this is {what}", what=what)
     if not isinstance(kind, str) or kind not in known:
-        raise KothaError(f"model_type={str(kind)[:100]!r} cannot be read{nearest(str(kind)[:100], known)}")
+        raise KothaError(
+            "model_type={value!r} cannot be read{nearest}",
+            value=str(kind)[:100],
+            nearest=nearest(str(kind)[:100], known),
+        )
     layout = known[kind]
     named = values.get("architectures")
     classifiers = {each.architecture: each for each in CLASSIFIERS if each.model_type == kind}
@@ -151,7 +157,12 @@ def _layout(values: dict[str, Any]) -> Layout:
         raise KothaError("quantization_config: these weights were made smaller; find the folder with the full ones")
     accepted = (layout.architecture, *_ALSO.get(kind, ()), *classifiers)
     if named and not (isinstance(named, list) and any(each in accepted for each in named)):
-        raise KothaError(f"architectures={str(named)[:200]} cannot be read; of {layout.title}, {' or '.join(accepted)}")
+        raise KothaError(
+            "architectures={value} cannot be read; of {title}, {names}",
+            value=str(named)[:200],
+            title=layout.title,
+            names=" or ".join(accepted),
+        )
     return layout
 
 
@@ -159,24 +170,42 @@ def _refuse_fixed(layout: Layout, values: dict[str, Any]) -> None:
     for name, fixed in layout.fixed.items():
         value = values.get(name, _LEFT_OUT.get(name, fixed))
         if value != fixed:
-            ours = f"what our {layout.title} has: {json.dumps(fixed)}"
-            raise KothaError(f"{name}={json.dumps(value)[:200]} is not {ours}")
+            raise KothaError(
+                "{name}={value} is not what our {title} has: {wanted}",
+                name=name,
+                value=json.dumps(value)[:200],
+                title=layout.title,
+                wanted=json.dumps(fixed),
+            )
     left_out = dict(layout.settings.values())
     for name, other in layout.twins.items():
         expected = values.get(other, left_out[other])
         value = values.get(name, left_out[other])
         if value != expected and value is not None:
-            raise KothaError(f"{name}={value!r} differs from {other}={expected!r}, and ours are the same")
+            raise KothaError(
+                "{name}={value} differs from {other}={expected}, and ours are the same",
+                name=name,
+                value=repr(value),
+                other=other,
+                expected=repr(expected),
+            )
     kinds = values.get("layer_types")
     if kinds is not None and not (isinstance(kinds, list) and all(kind == "full_attention" for kind in kinds)):
-        raise KothaError(f"layer_types={str(kinds)[:200]}: every layer of ours looks at all that came before")
+        raise KothaError(
+            "layer_types={value}: every layer of ours looks at all that came before", value=str(kinds)[:200]
+        )
 
 
 def _activation(layout: Layout, value: Any) -> str:
     known = {theirs: ours for theirs, ours in ACTIVATIONS.items() if ours in layout.always["activation"][0]}
     if not isinstance(value, str) or value not in known:
         name = layout.settings["activation"][0]
-        raise KothaError(f"{name}={str(value)[:100]!r} is not an activation of ours; {', '.join(known)} can be read")
+        raise KothaError(
+            "{name}={value!r} is not an activation of ours; {names} can be read",
+            name=name,
+            value=str(value)[:100],
+            names=list(known),
+        )
     return known[value]
 
 
@@ -187,9 +216,12 @@ def _read_labels(values: dict[str, Any]) -> tuple[str, ...]:
         count = values.get("num_labels", 2)
         names = {str(index): f"LABEL_{index}" for index in range(count if isinstance(count, int) else 2)}
     if not isinstance(names, dict) or sorted(names) != sorted(str(index) for index in range(len(names))):
-        raise KothaError(f"id2label={str(names)[:200]} does not name the classes from 0 on")
+        raise KothaError("id2label={value} does not name the classes from 0 on", value=str(names)[:200])
     if values.get("problem_type") not in (None, "single_label_classification"):
-        raise KothaError(f"problem_type={values['problem_type']!r}: ours give each text one class of several")
+        raise KothaError(
+            "problem_type={value}: ours give each text one class of several",
+            value=repr(values["problem_type"]),
+        )
     return tuple(str(names[str(index)]) for index in range(len(names)))
 
 
@@ -212,17 +244,20 @@ def _rotary_base(values: dict[str, Any]) -> Any:
             continue
         plain = isinstance(rope, dict) and rope.get("rope_type", rope.get("type", "default")) == "default"
         if not plain or any(key not in _ROPE for key in rope):
-            raise KothaError(f"{name}={json.dumps(rope)[:200]}: ours turn by the position alone (rope_type 'default')")
+            raise KothaError(
+                "{name}={value}: ours turn by the position alone (rope_type 'default')",
+                name=name,
+                value=json.dumps(rope)[:200],
+            )
         base = rope.get("rope_theta", base)
     share = values.get("partial_rotary_factor")
     if share is not None and share != 1:
-        raise KothaError(f"partial_rotary_factor={share!r}: ours turn the whole of a head")
+        raise KothaError("partial_rotary_factor={value}: ours turn the whole of a head", value=repr(share))
     return base
 
 
-def _in_their_words(layout: Layout, message: str) -> str:
-    """An error of our config that speaks of their setting."""
+def _in_their_words(layout: Layout, values: dict[str, Any]) -> dict[str, Any]:
+    """The values of an error of our config, its settings called as theirs are."""
     theirs = {"rotary_base": "rope_theta", "n_classes": "num_labels"}
     theirs |= {ours: name for ours, (name, _) in layout.settings.items()}
-    ours, mark, rest = message.partition("=")
-    return theirs.get(ours, ours) + mark + rest
+    return {**values, **{key: theirs.get(values[key], values[key]) for key in ("name", "other") if key in values}}

@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 
 from kotha.artifacts.model_folder import WEIGHTS_FILE, Bundle, unique_weights
-from kotha.errors import KothaError, UsageError, is_short_of_memory, nearest
+from kotha.errors import KothaError, UsageError, is_short_of_memory, nearest, reason
 from kotha.export.card import About, model_card
 from kotha.export.huggingface.check import check_hf
 from kotha.export.huggingface.config import CONFIG_FILE, RECORD, special_ids, special_texts, write_config
@@ -35,6 +35,7 @@ from kotha.export.targets import USUAL, ExportSettings
 from kotha.export.weight_map import with_zeros
 from kotha.generation.conversation import was_taught
 from kotha.generation.engine import Engine
+from kotha.i18n.message import Message
 from kotha.model.config import BERTConfig, ClassifierConfig, ModelConfig, TextConfig, ViTConfig
 from kotha.model.gpt import GPT
 from kotha.storage.atomic import whole_folder, write_whole
@@ -62,8 +63,8 @@ def export_hf(bundle: Bundle, out: Path, settings: ExportSettings = USUAL) -> Pa
     try:
         report = check_hf(out, our_side(bundle, dtype), layout, settings.lines)
     except KothaError as error:
-        short = "there is not enough memory to open it with transformers" if is_short_of_memory(error) else ""
-        report = ParityReport(door="hf", refused=short or str(error))
+        short = Message("there is not enough memory to open it with transformers")
+        report = ParityReport(door="hf", refused=short if is_short_of_memory(error) else reason(error))
     report = replace(report, architecture=layout.architecture, weights=name)
     return with_remarks(report, rounding(bundle, dtype))
 
@@ -72,7 +73,9 @@ def write_hf(bundle: Bundle, out: Path, settings: ExportSettings = USUAL, chat: 
     """Write the folder, whole or not at all, with a chat template if asked; answers with the layout that it has."""
     dtype = settings.weights or DTYPES[0]
     if dtype not in DTYPES:
-        raise UsageError(f"weights={dtype!r} is no type of weights there{nearest(dtype, DTYPES)}")
+        raise UsageError(
+            "weights={weights!r} is no type of weights there{nearest}", weights=dtype, nearest=nearest(dtype, DTYPES)
+        )
     layout = choose_layout(bundle.config)
     weights = foreign_weights(bundle, layout, dtype)
     config = write_config(layout, bundle.config, bundle.tokenizer, dtype)
@@ -105,7 +108,12 @@ def _narrow(name: str, tensor: Tensor, dtype: str) -> Tensor:
     narrow = tensor.to(getattr(torch, dtype))
     if not torch.isfinite(narrow).all() and torch.isfinite(tensor).all():
         largest = float(tensor.abs().max())
-        raise KothaError(f"{name} reaches {largest:,.0f}, more than {dtype} holds; float32 and bfloat16 do")
+        raise KothaError(
+            "{name} reaches {largest:,.0f}, more than {dtype} holds; float32 and bfloat16 do",
+            name=name,
+            largest=largest,
+            dtype=dtype,
+        )
     return narrow
 
 

@@ -15,20 +15,21 @@ import torch
 from torch import Tensor
 
 from kotha.artifacts.model_folder import DTYPES, Bundle, assemble, check_place, first_names, save, shape_alone
-from kotha.errors import KothaError, UsageError
+from kotha.errors import KothaError, UsageError, reason
 from kotha.export.huggingface.check import check_hf
 from kotha.export.huggingface.config import CONFIG_FILE, RECORD, read_config, recorded, vocabulary_mark
 from kotha.export.huggingface.layouts import Layout
 from kotha.export.huggingface.weight_files import FoundWeight, find_weights, inside
 from kotha.export.parity import ParityReport, with_remarks
 from kotha.export.weight_map import Shape
+from kotha.i18n.message import Message, Text
 from kotha.model.config import GPTConfig, ModelConfig, TextConfig
 from kotha.storage.bundled import CARD_FILE
 from kotha.storage.json_files import read_table
 from kotha.storage.status import is_file, is_folder, is_there
 from kotha.text.tokenizer.chat import ChatTemplate
-from kotha.text.tokenizer.framing import framed
 from kotha.text.tokenizer.importers import KNOWN_FILES, import_tokenizer
+from kotha.text.tokenizer.prompt import framed
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 _MARIAN_PAIR = "source.spm"
@@ -48,7 +49,7 @@ class Imported:
 
     bundle: Bundle
     layout: Layout
-    remarks: tuple[str, ...]
+    remarks: tuple[Text, ...]
 
 
 def import_model(
@@ -56,7 +57,7 @@ def import_model(
 ) -> tuple[Imported, ParityReport]:
     """Bring a Hugging Face folder in as a model folder of ours, compared with what transformers makes of it."""
     if out.resolve() == folder.resolve():
-        raise UsageError(f"{out} is the folder that is read; choose another for what is written")
+        raise UsageError("{path} is the folder that is read; choose another for what is written", path=out)
     check_place(out, overwrite)
     found = import_hf(folder, with_tokenizer)
     # First, so that a folder that it cannot open leaves nothing behind.
@@ -68,14 +69,18 @@ def import_model(
 def import_hf(folder: Path, with_tokenizer: bool = True) -> Imported:
     """Open a Hugging Face folder as a model of ours; nothing is written and nothing of it is executed."""
     if not is_folder(folder):
-        raise KothaError(f"there is no folder {folder}; name one that holds {CONFIG_FILE} and weights")
+        raise KothaError(
+            "there is no folder {path}; name one that holds {name} and weights",
+            path=folder,
+            name=CONFIG_FILE,
+        )
     if not is_there(folder / CONFIG_FILE):
-        raise KothaError(f"{folder} is no Hugging Face folder: it has no {CONFIG_FILE}")
+        raise KothaError("{path} is no Hugging Face folder: it has no {name}", path=folder, name=CONFIG_FILE)
     values = read_table(inside(folder, CONFIG_FILE))
     try:
         layout, full = read_config(values)
     except KothaError as error:
-        raise KothaError(f"{folder / CONFIG_FILE}: {error}") from error
+        raise KothaError("{path}: {why}", path=folder / CONFIG_FILE, why=reason(error)) from error
     tokenizer = _tokenizer(folder) if with_tokenizer and isinstance(full, TextConfig) else None
     if tokenizer is not None and isinstance(full, TextConfig):
         _check_tokenizer(folder, values, tokenizer, full)
@@ -88,16 +93,18 @@ def import_hf(folder: Path, with_tokenizer: bool = True) -> Imported:
     theirs |= {name: torch.zeros(shape) for name, shape in absent.items()}
     ours = layout.weights.to_ours({name: tensor.to(dtype) for name, tensor in theirs.items()})
     config = _without_fills(ours, full, recorded(values, layout, full))
-    remarks = []
+    remarks: list[Text] = []
     if isinstance(full, TextConfig) and tokenizer is None:
-        remarks.append("no tokenizer came along; the model reads token ids alone")
+        remarks.append(Message("no tokenizer came along; the model reads token ids alone"))
     if absent:
-        remarks.append(f"the folder lacks {', '.join(absent)}; zeros stand there and have no opinion")
+        remarks.append(Message("the folder lacks {names}; zeros stand there and have no opinion", names=list(absent)))
     if len(dtypes) > 1:
-        remarks.append("weights of several types were widened to one, which changes no number")
+        remarks.append(Message("weights of several types were widened to one, which changes no number"))
     jinja, chat = _jinja(folder), None if tokenizer is None else ChatTemplate.of(tokenizer)
     if jinja is not None and (chat is None or chat.jinja() != jinja):
-        remarks.append("its chat template is a program that is not run here; a talk goes on with what is written")
+        remarks.append(
+            Message("its chat template is a program that is not run here; a talk goes on with what is written")
+        )
     chat = chat if chat is not None and chat.jinja() == jinja else None
     model = assemble(shape_alone(config, len(ours)), ours)
     return Imported(Bundle(model, tokenizer, chat), layout, tuple(remarks))
@@ -122,13 +129,16 @@ def _read_weights(folder: Path, layout: Layout, config: ModelConfig) -> tuple[di
     absent = {name: shape for name, shape in shapes.items() if name not in placed and name not in shared}
     for name in absent:
         if not name.startswith(_MAY_LACK.get(layout.model_type, ())):
-            raise KothaError(f"{folder} lacks {name}, which its config asks for")
+            raise KothaError("{path} lacks {name}, which its config asks for", path=folder, name=name)
     theirs = {name: weights[0].read() for name, weights in placed.items()}
     for name, (first, *copies) in placed.items():
         for copy in copies:
             if not torch.equal(theirs[name], copy.read()):
                 raise KothaError(
-                    f"{copy.file}: {copy.name} differs from {first.name}, and the config says that they are one"
+                    "{path}: {name} differs from {other}, and the config says that they are one",
+                    path=copy.file,
+                    name=copy.name,
+                    other=first.name,
                 )
     return theirs, absent
 
@@ -140,7 +150,7 @@ def _expected(
     try:
         model = shape_alone(config, n_found)
     except KothaError as error:
-        raise KothaError(f"{folder}: {error} in its files") from error
+        raise KothaError("{path}: {why} in its files", path=folder, why=reason(error)) from error
     ours = {name: tuple(each.shape) for name, each in model.named_parameters(remove_duplicate=False)}
     stored = {name: first for name, first in first_names(model).items() if name != first}
     shared = {layout.weights.name_of(name): layout.weights.name_of(first) for name, first in stored.items()}
@@ -149,12 +159,26 @@ def _expected(
 
 def _check(weight: FoundWeight, name: str, shapes: dict[str, Shape]) -> None:
     if name not in shapes:
-        raise KothaError(f"{weight.file} has {weight.name[:200]}, which its config has no place for")
+        raise KothaError(
+            "{path} has {name}, which its config has no place for", path=weight.file, name=weight.name[:200]
+        )
     if weight.shape != shapes[name]:
         asked = list(shapes[name])
-        raise KothaError(f"{weight.file}: {weight.name} has shape {list(weight.shape)}, its config asks for {asked}")
+        raise KothaError(
+            "{path}: {name} has shape {shape}, its config asks for {asked}",
+            path=weight.file,
+            name=weight.name,
+            shape=str(list(weight.shape)),
+            asked=str(asked),
+        )
     if weight.dtype not in DTYPES:
-        raise KothaError(f"{weight.file}: {weight.name} is {weight.dtype}; weights of {', '.join(DTYPES)} can be read")
+        raise KothaError(
+            "{path}: {name} is {dtype}; weights of {names} can be read",
+            path=weight.file,
+            name=weight.name,
+            dtype=weight.dtype,
+            names=list(DTYPES),
+        )
 
 
 def _without_fills(ours: dict[str, Tensor], full: ModelConfig, exact: ModelConfig | None) -> ModelConfig:
@@ -180,8 +204,9 @@ def _tokenizer(folder: Path) -> Tokenizer | None:
         inside(folder, name)
     if _MARIAN_PAIR in there and "tokenizer.json" not in there:
         raise KothaError(
-            f"{folder} has Marian's pair of SentencePiece models, one for each language, and a model of ours has one "
-            "tokenizer; take the weights alone, without a tokenizer"
+            "{path} has Marian's pair of SentencePiece models, one for each language, and a model of ours "
+            "has one tokenizer; take the weights alone, without a tokenizer",
+            path=folder,
         )
     return import_tokenizer(folder) if set(there) & set(_TOKENIZER_FILES) else None
 
@@ -192,7 +217,9 @@ def _card(folder: Path) -> str | None:
         return None
     file = inside(folder, CARD_FILE)
     if file.stat().st_size > _MOST_CARD_BYTES:
-        raise KothaError(f"{file} has {file.stat().st_size:,} bytes, far more than any card; move it away")
+        raise KothaError(
+            "{path} has {n:,} bytes, far more than any card; move it away", path=file, n=file.stat().st_size
+        )
     return file.read_text(encoding="utf-8", errors="replace")
 
 
@@ -218,17 +245,41 @@ def _jinja(folder: Path) -> str | None:
 
 def _check_tokenizer(folder: Path, values: dict[str, Any], tokenizer: Tokenizer, config: TextConfig) -> None:
     """Refuse a tokenizer that was not made for the model."""
-    advice = "put the model's own tokenizer there, or take the weights alone, without a tokenizer"
+    advice = Message("put the model's own tokenizer there, or take the weights alone, without a tokenizer")
     n_tokens, n_rows = tokenizer.vocab_size, config.vocab_size
     if n_tokens > n_rows:
-        raise KothaError(f"{folder}: its tokenizer has {n_tokens:,} tokens, its model {n_rows:,}; {advice}")
+        raise KothaError(
+            "{path}: its tokenizer has {n:,} tokens, its model {rows:,}; {advice}",
+            path=folder,
+            n=n_tokens,
+            rows=n_rows,
+            advice=advice,
+        )
     if n_rows - n_tokens > max(_SPARE_ROWS, _SPARE_SHARE * n_rows):
-        raise KothaError(f"{folder}: its tokenizer has only {n_tokens:,} tokens, its model {n_rows:,}; {advice}")
+        raise KothaError(
+            "{path}: its tokenizer has only {n:,} tokens, its model {rows:,}; {advice}",
+            path=folder,
+            n=n_tokens,
+            rows=n_rows,
+            advice=advice,
+        )
     for name in ("bos_token_id", "eos_token_id", "pad_token_id"):
         token = values.get(name)
         if isinstance(token, int) and not 0 <= token < n_tokens:
-            raise KothaError(f"{folder}: {name}={token} in {CONFIG_FILE}, and {n_tokens:,} tokens; {advice}")
+            raise KothaError(
+                "{path}: {name}={token} in {file}, and {n:,} tokens; {advice}",
+                path=folder,
+                name=name,
+                token=token,
+                file=CONFIG_FILE,
+                n=n_tokens,
+                advice=advice,
+            )
     record = values.get(RECORD)
     known = record.get("vocabulary") if isinstance(record, dict) else None
     if known is not None and known != vocabulary_mark(tokenizer):
-        raise KothaError(f"{folder}: its tokenizer is not the one that the model went out with; {advice}")
+        raise KothaError(
+            "{path}: its tokenizer is not the one that the model went out with; {advice}",
+            path=folder,
+            advice=advice,
+        )

@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from kotha.errors import ConfigError
 from kotha.export.huggingface import weight_names
+from kotha.export.obstacles import UnsupportedError, in_a_row
 from kotha.export.weight_map import WeightMap
+from kotha.i18n.message import Message, Text
 from kotha.model.config import (
     BERTClassifierConfig,
     BERTConfig,
@@ -24,7 +25,7 @@ from kotha.model.config import (
 )
 
 # What a setting of ours may be, the usual first; and why, as the end of "GPT-2 …".
-Rule = tuple[tuple[Any, ...], str]
+Rule = tuple[tuple[Any, ...], Text]
 
 
 @dataclass(frozen=True)
@@ -44,19 +45,39 @@ class Layout:
     twins: Mapping[str, str] = field(default_factory=dict)  # theirs that must have the value of another of theirs
     whole_heads: bool = True  # heads share the model's width evenly, and each has its own key
 
-    def obstacles(self, config: ModelConfig) -> list[str]:
+    def obstacles(self, config: ModelConfig) -> list[Text]:
         """What a config has that this layout does not, each in words; empty where it fits."""
-        found = [
-            f"{name}={_shown(getattr(config, name))}: {self.title} {because}"
+        title = self.title
+        found: list[Text] = [
+            Message(
+                "{name}={value}: {title} {because}",
+                name=name,
+                value=_shown(getattr(config, name)),
+                title=title,
+                because=because,
+            )
             for name, (allowed, because) in self.always.items()
             if getattr(config, name) not in allowed
         ]
         if self.whole_heads and config.n_kv_heads != config.n_heads:
-            found.append(f"n_kv_heads={config.n_kv_heads}: {self.title} has a key head for each of its heads")
+            found.append(
+                Message(
+                    "n_kv_heads={n}: {title} has a key head for each of its heads", n=config.n_kv_heads, title=title
+                )
+            )
         if self.whole_heads and config.d_head * config.n_heads != config.d_model:
-            found.append(f"d_head={config.d_head}: {self.title} divides d_model={config.d_model} among its heads")
+            found.append(
+                Message(
+                    "d_head={n}: {title} divides d_model={d_model} among its heads",
+                    n=config.d_head,
+                    title=title,
+                    d_model=config.d_model,
+                )
+            )
         if getattr(config, "removed_heads", ()):
-            found.append(f"removed_heads: {self.title} has all of its heads; export the model before pruning")
+            found.append(
+                Message("removed_heads: {title} has all of its heads; export the model before pruning", title=title)
+            )
         return found
 
     def full(self, config: ModelConfig) -> ModelConfig:
@@ -73,20 +94,21 @@ ACTIVATIONS = {
     "silu": "swiglu",
 }
 
-_NORM_FIRST = "normalises before each part and once after the last"
-_NORM_LAST = "normalises after each sum and not once more"
+_NORM_FIRST = Message("normalises before each part and once after the last")
+_NORM_LAST = Message("normalises after each sum and not once more")
 _BEFORE: dict[str, Rule] = {"norm_order": (("pre",), _NORM_FIRST), "final_norm": ((True,), _NORM_FIRST)}
 _AFTER: dict[str, Rule] = {"norm_order": (("post",), _NORM_LAST), "final_norm": ((False,), _NORM_LAST)}
-_LAYER_NORM: dict[str, Rule] = {"norm": (("layer",), "has LayerNorm")}
-_NO_QK_NORM: dict[str, Rule] = {"qk_norm": ((False,), "has no norm on queries and keys")}
-_NO_HEAD_BIAS: dict[str, Rule] = {"head_bias": ((False,), "has no bias in its head")}
-_LEARNED: dict[str, Rule] = {"positions": (("learned",), "learns its positions")}
+_LAYER_NORM: dict[str, Rule] = {"norm": (("layer",), Message("has LayerNorm"))}
+_NO_QK_NORM: dict[str, Rule] = {"qk_norm": ((False,), Message("has no norm on queries and keys"))}
+_NO_HEAD_BIAS: dict[str, Rule] = {"head_bias": ((False,), Message("has no bias in its head"))}
+_LEARNED: dict[str, Rule] = {"positions": (("learned",), Message("learns its positions"))}
 _BIASES = ("attention_bias", "feedforward_bias")
 
 
 def _ungated(*activations: str) -> dict[str, Rule]:
     *most, last = activations
-    return {"activation": (activations, f"has no gate in its feed-forward; {', '.join(most)} and {last} fit")}
+    because = Message("has no gate in its feed-forward; {names} and {last} fit", names=most, last=last)
+    return {"activation": (activations, because)}
 
 
 GPT2 = Layout(
@@ -130,9 +152,9 @@ _LLAMA_SETTINGS: dict[str, tuple[str, Any]] = {
 }
 _LLAMA_ALWAYS: dict[str, Rule] = {
     **_BEFORE,
-    "norm": (("rms",), "has RMSNorm"),
-    "positions": (("rotary",), "turns queries and keys by their positions"),
-    "activation": (("swiglu",), "has a gate in its feed-forward"),
+    "norm": (("rms",), Message("has RMSNorm")),
+    "positions": (("rotary",), Message("turns queries and keys by their positions")),
+    "activation": (("swiglu",), Message("has a gate in its feed-forward")),
     **_NO_HEAD_BIAS,
 }
 LLAMA = Layout(
@@ -161,8 +183,8 @@ QWEN3 = Layout(
     },
     always={
         **_LLAMA_ALWAYS,
-        "qk_norm": ((True,), "has a norm on queries and keys"),
-        "feedforward_bias": ((False,), "has no biases in its feed-forward"),
+        "qk_norm": ((True,), Message("has a norm on queries and keys")),
+        "feedforward_bias": ((False,), Message("has no biases in its feed-forward")),
     },
     fixed={"use_sliding_window": False},
     whole_heads=False,
@@ -193,7 +215,7 @@ BERT = Layout(
     always=_AFTER
     | _LAYER_NORM
     | _LEARNED
-    | {"activation": (("gelu",), "shares its activation with the word head, which is gelu here")}
+    | {"activation": (("gelu",), Message("shares its activation with the word head, which is gelu here"))}
     | _NO_QK_NORM,
     fills=_BIASES,
     fixed=dict.fromkeys(("is_decoder", "add_cross_attention"), False)
@@ -238,8 +260,8 @@ MARIAN = Layout(
     always={
         **_AFTER,
         **_LAYER_NORM,
-        "norm_eps": ((1e-5,), "adds 1e-05 before the root"),
-        "positions": (("sinusoidal-halves",), "has sines before cosines (sinusoidal-halves)"),
+        "norm_eps": ((1e-5,), Message("adds 1e-05 before the root")),
+        "positions": (("sinusoidal-halves",), Message("has sines before cosines (sinusoidal-halves)")),
         **_ungated("relu", "gelu", "gelu-tanh"),
         **_NO_QK_NORM,
     },
@@ -276,8 +298,8 @@ def choose_layout(config: ModelConfig) -> Layout:
     family = [layout for layout in (*LAYOUTS, *CLASSIFIERS) if type(config) is layout.family]
     fitting = next((layout for layout in family if not layout.obstacles(config)), None)
     if fitting is None:
-        nearest = min((layout.obstacles(config) for layout in family), key=len, default=["its family"])
-        raise ConfigError(f"no Hugging Face layout fits this model: {'; '.join(nearest)}")
+        nearest = min((layout.obstacles(config) for layout in family), key=len, default=[Message("its family")])
+        raise UnsupportedError("no Hugging Face layout fits this model: {because}", because=in_a_row(nearest))
     return fitting
 
 

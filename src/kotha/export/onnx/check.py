@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from kotha.export.onnx.graphs import empty_past, past_names
 from kotha.export.parity import ParityReport, built_in_lines, first_difference, with_greedy, with_logits
+from kotha.i18n.message import Message
 from kotha.model.bert import BERT
 from kotha.model.config import TextConfig
 from kotha.model.family import Model
@@ -47,7 +48,7 @@ def check_graphs(model: Model, tokenizer: Tokenizer | None, folder: Path, lines:
     """Compare a folder's graphs in onnxruntime with the model that they were made from."""
     report = ParityReport("onnx")
     if importlib.util.find_spec("onnxruntime") is None:
-        return replace(report, remark="not checked: onnxruntime is missing (pip install onnxruntime)")
+        return replace(report, remark=Message("not checked: onnxruntime is missing (pip install onnxruntime)"))
     report = replace(report, peer=f"onnxruntime {version('onnxruntime')}")
     with torch.inference_mode():
         if isinstance(model, Seq2Seq):

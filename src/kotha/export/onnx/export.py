@@ -43,7 +43,9 @@ def export_onnx(bundle: Bundle, out: Path, settings: ExportSettings = USUAL) -> 
     """Write a folder of graphs, whole or not at all, and compare it in onnxruntime before it is handed over."""
     for name in ("onnx", "onnxscript"):
         if importlib.util.find_spec(name) is None:
-            raise KothaError(f"writing ONNX needs {name}: pip install 'kotha[onnx]', or pip install onnx onnxscript")
+            raise KothaError(
+                "writing ONNX needs {name}: pip install 'kotha[onnx]', or pip install onnx onnxscript", name=name
+            )
     ours, spelled = our_side(bundle), our_side(bundle).model
     set_reading(spelled, "explicit")  # line by line: plain operations, which every runtime knows, grouped heads too
     with whole_folder(out, lambda old: settings.overwrite and _is_ours(old)) as folder:

@@ -123,7 +123,7 @@ def graphs_of(model: Model) -> list[Graph]:
             size = model.config.image_size
             images = torch.zeros(_BATCH, model.config.n_channels, size, size)
             return [Graph("model", model, (images,), {"images": {0: "batch"}}, {"logits": {0: "batch"}})]
-    raise ConfigError(f"a {model.config.family} has no graph here; take it to Hugging Face (hf)")
+    raise ConfigError("a {family} has no graph here; take it to Hugging Face (hf)", family=model.config.family)
 
 
 def past_names(n_layers: int, prefix: str = "past") -> list[str]:

@@ -20,6 +20,7 @@ from kotha.export.parity import (
 )
 from kotha.generation.plain import continue_plainly
 from kotha.generation.settings import SamplingSettings
+from kotha.i18n.message import Message
 from kotha.model.gpt import GPT
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
@@ -59,7 +60,7 @@ def check_page(model: GPT, tokenizer: Tokenizer, path: Path, lines: Sequence[str
     """Compare a page with the model that it was made from, its weights rounded as the page has them."""
     report = ParityReport("web")
     if importlib.util.find_spec("playwright") is None:
-        return replace(report, remark="not checked: playwright is missing (pip install playwright)")
+        return replace(report, remark=Message("not checked: playwright is missing (pip install playwright)"))
     from playwright.sync_api import Error
 
     try:
@@ -68,8 +69,8 @@ def check_page(model: GPT, tokenizer: Tokenizer, path: Path, lines: Sequence[str
             return compared(report, model, tokenizer, page, built_in_lines() if lines is None else lines)
     except Error as error:
         if report.peer is None and "Executable doesn't exist" in str(error):
-            return replace(report, remark="not checked: no chromium on this machine")
-        return replace(report, refused=f"the browser could not run it: {str(error).splitlines()[0]}")
+            return replace(report, remark=Message("not checked: no chromium on this machine"))
+        return replace(report, refused=Message("the browser could not run it: {why}", why=str(error).splitlines()[0]))
 
 
 def compared(report: ParityReport, model: GPT, tokenizer: Tokenizer, page: Any, lines: Sequence[str]) -> ParityReport:

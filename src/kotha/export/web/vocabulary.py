@@ -8,8 +8,9 @@ import json
 from typing import Any
 
 from kotha.errors import ConfigError
+from kotha.i18n.message import Message, Text
 from kotha.text.normalize import NFC, ROUNDS, RULES
-from kotha.text.tokenizer.ending import start_of_document
+from kotha.text.tokenizer.prompt import start_of_document
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 _KINDS = {"Unigram": "unigram", "BPE": "bpe", "WordLevel": "words"}
@@ -34,7 +35,8 @@ def describe_vocabulary(tokenizer: Tokenizer) -> dict[str, Any]:
     state = json.loads(tokenizer.backend.to_str())
     model, kind = state["model"], _KINDS.get(state["model"]["type"])
     if kind is None or tokenizer.normalizer is None:
-        what = f"a {tokenizer.kind} vocabulary" if kind is None else "a normalization that is not Kotha's"
+        foreign = Message("a normalization that is not Kotha's")
+        what = Message("a {kind} vocabulary", kind=tokenizer.kind) if kind is None else foreign
         raise _refusal(what)
     rules = [
         (pattern.replace("\\z", "$"), replacement)
@@ -68,11 +70,11 @@ def _split(tokenizer: Tokenizer, pre_tokenizer: dict[str, Any] | None, kind: str
     plain = all(step["behavior"] == "Isolated" for step in steps if step["type"] == "Split")
     plain = plain and not any(step.get("use_regex") or step.get("add_prefix_space") for step in steps)
     if [step["type"] for step in steps] != wanted or not plain:
-        raise _refusal("a split before it that is not Kotha's")
+        raise _refusal(Message("a split before it that is not Kotha's"))
     if steps[0]["pattern"] == {"Regex": _CHARACTERS}:
         return "characters"
     if tokenizer.split_name is None:
-        raise _refusal("a split before it that is not Kotha's")
+        raise _refusal(Message("a split before it that is not Kotha's"))
     return tokenizer.split_name
 
 
@@ -80,15 +82,15 @@ def _spelling(decoder: dict[str, Any] | None) -> str:
     steps = [] if decoder is None else decoder["decoders"] if decoder["type"] == "Sequence" else [decoder]
     found = _SPELLINGS.get(tuple(step["type"] for step in steps))
     if found is None:
-        raise _refusal("a decoder that is not Kotha's")
+        raise _refusal(Message("a decoder that is not Kotha's"))
     return found
 
 
 def _merges(model: dict[str, Any]) -> list[list[str]]:
     if any((model.get(name) or usual) != usual for name, usual in _PLAIN_BPE.items()):
-        raise _refusal("a BPE with more than merges")
+        raise _refusal(Message("a BPE with more than merges"))
     return [pair.split(" ") if isinstance(pair, str) else pair for pair in model["merges"]]
 
 
-def _refusal(what: str) -> ConfigError:
-    return ConfigError(f"no page: its tokenizer has {what}; the page knows Kotha's unigram, bpe and char")
+def _refusal(what: Text) -> ConfigError:
+    return ConfigError("no page: its tokenizer has {what}; the page knows Kotha's unigram, bpe and char", what=what)

@@ -14,7 +14,7 @@ from torch import Tensor
 from kotha.artifacts.model_folder import Bundle
 from kotha.errors import UsageError
 from kotha.generation.beam import BeamSettings, beam_search
-from kotha.i18n.wording import counted
+from kotha.i18n.message import Option, Plural, Text
 from kotha.inside.attention.maps import attention_maps
 from kotha.inside.inputs import Piece, Write, read
 from kotha.inside.view import View
@@ -55,11 +55,17 @@ def alignment_view(
     """Where a translation comes from; without a ``target`` it is the model's own, by beam search."""
     model = bundle.model
     if not isinstance(model, Seq2Seq):
-        raise UsageError(f"this is a {bundle.config.family} model; only a Seq2Seq has a source to look at")
+        raise UsageError(
+            "this is a {family} model; only a Seq2Seq has a source to look at", family=bundle.config.family
+        )
     n_layers = model.config.n_decoder_layers
     chosen = max(0, n_layers - 2) if layer is None else layer
     if not 0 <= chosen < n_layers:
-        raise UsageError(f"layer={chosen}: the decoder has {counted(n_layers, 'layer')}, counted from 0")
+        raise UsageError(
+            "{layer}: the decoder has {layers}, counted from 0",
+            layer=Option("layer", chosen),
+            layers=Plural("{n} layer", "{n:,} layers", n=n_layers),
+        )
     write = _writer(model, bundle.tokenizer, beams) if target is None else None
     given = read(model, bundle.tokenizer, text, target=target, write=write)
     maps = attention_maps(model, given, [f"decoder.{chosen}"])
@@ -83,7 +89,7 @@ def _writer(model: Seq2Seq, tokenizer: Tokenizer | None, beams: int) -> Write | 
     return write
 
 
-def alignment_page(found: Alignment, title: str, remarks: Sequence[str] = ()) -> str:
+def alignment_page(found: Alignment, title: str, remarks: Sequence[Text] = ()) -> str:
     """One offline page: the alignment as a shaded matrix (``web/src/parts/Alignment.svelte``)."""
     pieces = {name: [piece.to_dict() for piece in getattr(found, name)] for name in ("source", "written")}
     return view_page("alignment", title, {**found.to_dict(), **pieces}, remarks, made_by="kotha translate")

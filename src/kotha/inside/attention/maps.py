@@ -8,7 +8,7 @@ A text that the model goes on with needs one pass too: no position sees what com
 token was written is the same row when more follows. ``WrittenToken`` says which row that is, and what else could have
 stood there.
 
-What it does not do: draw (``page.py``) or write text (``asked.py``).
+What it does not do: draw (``page.py``) or write text (``request.py``).
 """
 
 import math
@@ -20,8 +20,8 @@ import torch
 from torch import Tensor
 
 from kotha.errors import UsageError
+from kotha.inside.hook_points import attentions
 from kotha.inside.inputs import ModelInput, Piece
-from kotha.inside.sites import attentions
 from kotha.inside.trace import Trace, trace
 from kotha.model.attention import Attention
 from kotha.model.family import Model
@@ -180,6 +180,8 @@ def _refuse_large(model: Model, given: ModelInput, wanted: list[str] | None) -> 
             total += len(attention.heads) * queries * keys * (2 if given.grid is None else 1)
     if total > MOST_WEIGHTS:
         raise UsageError(
-            f"{total:,} weights are more than a page can hold ({MOST_WEIGHTS:,}); "
-            "use a shorter text, or name fewer layers, such as 0 and 1"
+            "{n:,} weights are more than a page can hold ({most:,}); "
+            "use a shorter text, or name fewer layers, such as 0 and 1",
+            n=total,
+            most=MOST_WEIGHTS,
         )

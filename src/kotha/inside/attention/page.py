@@ -10,10 +10,11 @@ from typing import Any
 from torch import Tensor
 
 from kotha.artifacts.model_folder import Bundle
-from kotha.inside.asked import Asked, as_asked, as_bytes, read_asked
+from kotha.i18n.message import Text
 from kotha.inside.attention.maps import AttentionMap, AttentionMaps, WrittenToken, attention_maps
+from kotha.inside.hook_points import choose_layers
 from kotha.inside.inputs import Piece, name_piece
-from kotha.inside.sites import choose_layers
+from kotha.inside.request import Asked, as_asked, as_bytes, read_asked
 from kotha.inside.view import View
 from kotha.report.single_file import view_page
 
@@ -31,7 +32,7 @@ def attention_view(bundle: Bundle, asked: Asked | str, layers: Sequence[str | in
     return View(title, maps, lambda: attention_page(maps, title, names), maps.to_dict, maps.given.remarks)
 
 
-def attention_page(maps: AttentionMaps, title: str, names: dict[int, Piece]) -> str:
+def attention_page(maps: AttentionMaps, title: Text, names: dict[int, Piece]) -> str:
     """One offline page; ``names`` says how the tokens read that could have been written."""
     data = page_data(maps, names)
     return view_page("attention", title, data, maps.given.remarks, made_by="kotha inside attention")

@@ -23,6 +23,7 @@ import torch
 from torch import Tensor
 
 from kotha.errors import UsageError
+from kotha.i18n.message import Message
 from kotha.inside.embeddings.words import Embeddings, Word
 from kotha.report.table import Table
 
@@ -114,11 +115,13 @@ def pair_table(words: tuple[str, str], found: dict[str, PairDistance]) -> Table:
         [run, f"{each.width:,}", *(f"{getattr(each, name):.3f}" for name in names), f"{each.rank:,}"]
         for run, each in found.items()
     ]
-    header = ["run", "width", "cosine", "random", "distance", "random", "share of random", "neighbour no."]
+    header = [
+        *(Message("run"), Message("width"), Message("cosine"), Message("random"), Message("distance")),
+        *(Message("random"), Message("share of random"), Message("neighbour no.")),
+    ]
     in_pieces = any(max(each.pieces) > 1 for each in found.values())
-    return Table(
-        " and ".join(words), header, rows, ["a word that is not one token is the mean of its pieces"] * in_pieces
-    )
+    remarks = [Message("a word that is not one token is the mean of its pieces")] if in_pieces else []
+    return Table(Message("{first} and {second}", first=words[0], second=words[1]), header, rows, remarks)
 
 
 @dataclass(frozen=True)
@@ -144,7 +147,8 @@ def word_map(table: Embeddings, chosen: list[Word], count: int = 300) -> WordMap
     named = {word.text for word in chosen}
     tokens = [token for token in table.frequent_words(count) if table.texts[token].strip() not in named]
     if len(tokens) + len(chosen) < 3:
-        raise UsageError(f"a map of {len(tokens) + len(chosen)} words shows nothing; it needs at least three")
+        n_words = len(tokens) + len(chosen)
+        raise UsageError("a map of {n} words shows nothing; it needs at least three", n=n_words)
     vectors = torch.cat([table.vectors[tokens], *(word.vector[None] for word in chosen)])  # (N, C)
     places, shares = principal_plane(vectors)
     texts = [table.texts[token].strip() for token in tokens] + [word.text for word in chosen]

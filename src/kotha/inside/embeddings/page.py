@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from kotha.errors import UsageError
+from kotha.i18n.message import Message, Text
 from kotha.inside.embeddings.near import Neighbour, WordMap, nearest_words, word_map
 from kotha.inside.embeddings.words import Embeddings, Word
 from kotha.inside.view import View
@@ -42,15 +43,15 @@ class NearWords:
         ]
         return {"model": {"vocab_size": vocab_size, "width": width, "centred": self.centred}, "words": words}
 
-    def tables(self) -> list[Table | str]:
+    def tables(self) -> list[Table | Text]:
         """The neighbours of each word, to read."""
-        shown: list[Table | str] = []
+        shown: list[Table | Text] = []
         for word, near in self.near:
-            mean = (
-                [] if word.whole else [f"{word.text} is not one token: this is the mean of {' + '.join(word.pieces)}"]
-            )
+            pieces = " + ".join(word.pieces)
+            mean = Message("{word} is not one token: this is the mean of {pieces}", word=word.text, pieces=pieces)
             rows = [[each.text, f"{each.cosine:.3f}"] for each in near]
-            shown.append(Table(word.text, ["nearest", "cosine"], rows, mean))
+            header = [Message("nearest"), Message("cosine")]
+            shown.append(Table(word.text, header, rows, [] if word.whole else [mean]))
         return shown
 
 
@@ -68,16 +69,16 @@ def embeddings_view(
         raise UsageError("count and map_words are whole numbers from 1")
     known = [table.find(each) for each in words]
     near = tuple((word, nearest_words(table, word, count, centred)) for word in known)
-    found, title = NearWords(table, near, centred, map_words), f"Words of {name}"
+    found, title = NearWords(table, near, centred, map_words), Message("Words of {name}", name=name)
     remarks = tuple(
-        f"{word.text}: training met its rarest piece {word.seen} times, too seldom to place it"
+        Message("{word}: training met its rarest piece {n} times, too seldom to place it", word=word.text, n=word.seen)
         for word in known
         if not word.learned
     )
     return View(title, found, lambda: embeddings_page(found, name, remarks), found.to_dict, remarks)
 
 
-def embeddings_page(found: NearWords, name: str, remarks: Sequence[str] = ()) -> str:
+def embeddings_page(found: NearWords, name: str, remarks: Sequence[Text] = ()) -> str:
     """The whole page as HTML: the map, and the neighbours of each word; ``name`` is the model's."""
     seen = found.map
     words = [
@@ -92,4 +93,4 @@ def embeddings_page(found: NearWords, name: str, remarks: Sequence[str] = ()) ->
         "centred": found.centred,
         "words": words,
     }
-    return report_page("words", f"Words of {name}", data, remarks, made_by="kotha inside embeddings")
+    return report_page("words", Message("Words of {name}", name=name), data, remarks, made_by="kotha inside embeddings")

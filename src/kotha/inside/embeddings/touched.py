@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from kotha.errors import UsageError
+from kotha.i18n.message import Message, Text
 from kotha.model.evaluating import evaluating
 from kotha.model.family import Model
 from kotha.model.gpt import GPT
@@ -37,25 +38,33 @@ class TouchedRows:
     def table(self) -> Table:
         """Which rows move, and why, to read."""
         ways = {
-            "by being read (lookup)": self.looked_up,
-            "by being scored (softmax in the head)": self.scored,
-            "rows of the token table in all": self.token_table,
+            Message("by being read (lookup)"): self.looked_up,
+            Message("by being scored (softmax in the head)"): self.scored,
+            Message("rows of the token table in all"): self.token_table,
         }
-        rows = [[way, f"{count:,}", f"{count / self.vocab_size:.2%}"] for way, count in ways.items()]
-        title = f"rows with a gradient: {self.tokens:,} tokens read, {self.distinct:,} different ones"
-        why = "the head has a table of its own: rows of tokens that were not read stay as they are"
+        rows: list[list[Text]] = [[way, f"{count:,}", f"{count / self.vocab_size:.2%}"] for way, count in ways.items()]
+        title = Message(
+            "rows with a gradient: {n:,} tokens read, {distinct:,} different ones",
+            n=self.tokens,
+            distinct=self.distinct,
+        )
+        why = Message("the head has a table of its own: rows of tokens that were not read stay as they are")
         if self.tied:
-            share = f"{self.looked_up_share:.1%} of the squared gradient came by reading"
-            why = f"the head uses the same table, so every row moves; {share}"
-        return Table(title, ["", "rows", f"of {self.vocab_size:,}"], rows, [why])
+            why = Message(
+                "the head uses the same table, so every row moves; {share:.1%} of the squared gradient came by reading",
+                share=self.looked_up_share,
+            )
+        return Table(title, ["", Message("rows"), Message("of {n:,}", n=self.vocab_size)], rows, [why])
 
 
 def touched_rows(model: Model, tokens: list[int]) -> TouchedRows:
     """One next-token step's gradient on a text, without a step: rows of the table that it reaches."""
     if not isinstance(model, GPT):
-        raise UsageError(f"rows are counted for one next-token step, which a {model.config.family} does not make")
+        raise UsageError(
+            "rows are counted for one next-token step, which a {family} does not make", family=model.config.family
+        )
     if len(tokens) < 2:
-        raise UsageError(f"a text of {len(tokens)} token(s) has nothing to foretell; give at least two words")
+        raise UsageError("a text of {n} token(s) has nothing to foretell; give at least two words", n=len(tokens))
     read = tokens[: model.config.context_length + 1]
     by_reading, by_scoring = _gradients(model, torch.tensor([read]))
     tied = model.head.weight is model.tokens.weight

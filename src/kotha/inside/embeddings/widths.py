@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kotha.errors import UsageError
+from kotha.i18n.message import Message
 from kotha.report.table import Table
 
 # The course's own.
@@ -35,16 +36,19 @@ def width_costs(vocab_size: int, widths: Sequence[int] = WIDTHS) -> list[WidthCo
     """
     wrong = next((each for each in (vocab_size, *widths) if each < 1), None)
     if wrong is not None:
-        raise UsageError(f"{wrong} is no size of a table; vocabulary and widths are whole numbers from 1")
+        raise UsageError("{n} is no size of a table; vocabulary and widths are whole numbers from 1", n=wrong)
     sizes = [(width, vocab_size * width) for width in widths]
     return [WidthCost(width, n, 4 * n / _MIB, 2 * n / _MIB, 4 * 4 * n / _MIB) for width, n in sizes]
 
 
 def width_table(vocab_size: int, costs: Sequence[WidthCost]) -> Table:
     """What each width costs, to read."""
-    header = ["width", "parameters", "MiB in float32", "MiB in bfloat16", "MiB to train with AdamW"]
+    header = [
+        *(Message("width"), Message("parameters")),
+        *(Message("MiB in float32"), Message("MiB in bfloat16"), Message("MiB to train with AdamW")),
+    ]
     rows = []
     for each in costs:
         sizes = (each.float32_mib, each.bfloat16_mib, each.training_mib)
         rows.append([f"{each.width:,}", f"{each.parameters:,}", *(f"{size:,.2f}" for size in sizes)])
-    return Table(f"a table of {vocab_size:,} tokens", header, rows)
+    return Table(Message("a table of {n:,} tokens", n=vocab_size), header, rows)

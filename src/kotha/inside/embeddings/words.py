@@ -17,6 +17,7 @@ from torch import Tensor
 from kotha.artifacts.model_folder import Bundle
 from kotha.artifacts.run_folder import find_data, run_config
 from kotha.errors import KothaError, UsageError
+from kotha.i18n.message import Message
 from kotha.model.family import Model
 from kotha.text.shards import Dataset
 from kotha.text.tokenizer.tokenizer import Tokenizer
@@ -91,8 +92,10 @@ class Embeddings:
         tokens = [token for token in chosen if self.texts[token] != " "]
         if not all(self.texts[token] for token in tokens):
             close = difflib.get_close_matches(bare, sorted({each.strip() for each in self.texts if len(each) > 2}))
-            hint = f"words that look like it: {', '.join(close)}" if close else "try a word of the model's language"
-            raise UsageError(f"the vocabulary has no letters for “{text}”; {hint}")
+            hint = Message("try a word of the model's language")
+            if close:
+                hint = Message("words that look like it: {words}", words=close)
+            raise UsageError("the vocabulary has no letters for “{text}”; {hint}", text=text, hint=hint)
         pieces = tuple(view_token(self.tokenizer, token).text for token in tokens)
         seen = None if self.counts is None else min(self.counts[token] for token in tokens)
         return Word(bare, tuple(tokens), pieces, self.vectors[tokens].mean(0), seen)

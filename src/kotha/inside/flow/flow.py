@@ -16,8 +16,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from kotha.inside.hook_points import layers, stacks
 from kotha.inside.inputs import ModelInput
-from kotha.inside.sites import layers, stacks
 from kotha.inside.trace import Trace, trace
 from kotha.model.bert import BERT
 from kotha.model.block import Block

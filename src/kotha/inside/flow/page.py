@@ -8,9 +8,10 @@ import torch
 
 from kotha.artifacts.model_folder import Bundle
 from kotha.errors import UsageError
-from kotha.inside.asked import Asked, as_asked, load_picture, read_asked
+from kotha.i18n.message import Text
 from kotha.inside.flow.flow import Flow, flow
 from kotha.inside.inputs import ModelInput, read_image, read_without_tokenizer, speller
+from kotha.inside.request import Asked, as_asked, load_picture, read_asked
 from kotha.inside.view import View
 from kotha.model.config import ViTConfig
 from kotha.model.family import build
@@ -50,12 +51,12 @@ def preset_flow_view(name: str, asked: Asked | str | None = None) -> View[Flow]:
     return _view(Bundle(model, None), given, f"{name}: {title}")
 
 
-def _view(bundle: Bundle, given: ModelInput, title: str) -> View[Flow]:
+def _view(bundle: Bundle, given: ModelInput, title: Text) -> View[Flow]:
     found, spell = flow(bundle.model, given), speller(bundle.tokenizer)
     return View(title, found, lambda: flow_page(found, title, spell), lambda: found.to_dict(spell), found.given.remarks)
 
 
-def flow_page(found: Flow, title: str, spell: Callable[[int], str]) -> str:
+def flow_page(found: Flow, title: Text, spell: Callable[[int], str]) -> str:
     """One offline page; ``spell`` says how an answer's id reads."""
     return view_page("flow", title, page_data(found, spell), found.given.remarks, made_by="kotha inside flow")
 

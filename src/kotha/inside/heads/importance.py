@@ -27,8 +27,9 @@ import torch
 from torch import Tensor, nn
 
 from kotha.errors import UsageError, nearest
+from kotha.i18n.message import Message
 from kotha.i18n.wording import OnProgress
-from kotha.inside.sites import attentions
+from kotha.inside.hook_points import attentions
 from kotha.model.evaluating import evaluating
 
 # What an attention's heads are multiplied by, from its name and its heads' outputs (B, H, T, D).
@@ -54,7 +55,8 @@ def places_of(model: nn.Module, heads: Iterable[str]) -> dict[str, list[int]]:
     found: dict[str, list[int]] = {}
     for head in heads:
         if head not in known:
-            raise UsageError(f"there is no head {head!r} in this model{nearest(head, known)}")
+            close = nearest(head, known)
+            raise UsageError("there is no head {name!r} in this model{nearest}", name=head, nearest=close)
         name, _, number = head.rpartition(".")
         found.setdefault(name, []).append(attentions(model)[name].heads.index(int(number)))
     return found
@@ -113,7 +115,7 @@ def by_ablation(
         with silence(model, [head]):
             found[head] = mean_loss(model, batches, loss) - whole
         if on_progress is not None:
-            on_progress("silencing", done + 1, len(heads))
+            on_progress(Message("silencing"), done + 1, len(heads))
     return found
 
 
@@ -159,7 +161,9 @@ def least_important(importance: dict[str, float], count: int) -> list[str]:
     free = sorted(importance.keys() - set(kept.values()), key=lambda head: (importance[head], head))
     if not 1 <= count <= len(free):
         raise UsageError(
-            f"{count} heads cannot be removed; of {len(importance)} heads 1 to {len(free)} can go, as every attention "
-            "keeps one"
+            "{n} heads cannot be removed; of {all} heads 1 to {free} can go, as every attention keeps one",
+            n=count,
+            all=len(importance),
+            free=len(free),
         )
     return free[:count]

@@ -32,8 +32,17 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
-from kotha.inside.heads.sight import FEWEST_CHOICES, FEWEST_TOKENS, Evidence, Passage, Sight, Tally, add_offsets, look
-from kotha.inside.sites import attentions
+from kotha.inside.heads.attention_patterns import (
+    FEWEST_CHOICES,
+    FEWEST_TOKENS,
+    Evidence,
+    Passage,
+    Sight,
+    Tally,
+    add_offsets,
+    look,
+)
+from kotha.inside.hook_points import attentions
 
 _FARTHEST = 16  # places away, for a positional head
 ON_REPEATS = ("induction", "duplicate-token")

@@ -21,16 +21,17 @@ from torch.nn.functional import cross_entropy
 from kotha.artifacts.model_folder import Bundle
 from kotha.artifacts.run_folder import find_data, run_config
 from kotha.errors import UsageError
+from kotha.i18n.message import Message, Option, Text
+from kotha.inside.heads.attention_patterns import Passage
 from kotha.inside.heads.importance import mean_loss
 from kotha.inside.heads.kinds import rarest
-from kotha.inside.heads.sight import Passage
 from kotha.model.config import TextConfig
 from kotha.storage import bundled
 from kotha.storage.status import is_a_name
 from kotha.text.akshara import aksharas
 from kotha.text.corpus.documents import read_pairs
 from kotha.text.held_out import HeldOut, Line, from_texts, read_held_out
-from kotha.text.tokenizer.ending import start_of_document
+from kotha.text.tokenizer.prompt import start_of_document
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.training.objectives import masked_words, teacher_forcing
 from kotha.training.tasks.masking import Masking
@@ -60,10 +61,11 @@ class TextSource:
         if self.path is not None and self.text is not None:
             raise UsageError("a path and a text are two texts; give one of them")
         if self.tokens < _FEWEST:
-            raise UsageError(f"tokens={self.tokens} shows nothing; use {_FEWEST} or more")
+            given = Option("tokens", self.tokens)
+            raise UsageError("{tokens} shows nothing; use {fewest} or more", tokens=given, fewest=_FEWEST)
         if not is_a_name(Path(self.path or "")):  # most likely a text that went astray
             start = "".join(aksharas(self.path or "")[:20])
-            raise UsageError(f"“{start} …” is no file name; give a text as the text, not as the path")
+            raise UsageError("“{start} …” is no file name; give a text as the text, not as the path", start=start)
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ class Examined:
 
     bundle: Bundle
     tokenizer: Tokenizer
-    text: str  # where the text comes from
+    text: Text  # where the text comes from
     counts: list[int]  # how often each token occurs in all of it, also in what is not measured on
     passages: list[Passage]
     batches: list[Batch]
@@ -111,26 +113,33 @@ def gather(bundle: Bundle, source: TextSource) -> Examined:
     """Passages and batches of a text, for a model that reads text."""
     family, tokenizer = bundle.config.family, bundle.tokenizer
     if tokenizer is None:
-        raise UsageError(f"a {family} model reads no text, and heads are measured on text")
+        raise UsageError("a {family} model reads no text, and heads are measured on text", family=family)
     if family == "seq2seq":
         return _pairs(bundle, tokenizer, source)
     if source.pair is not None:
-        raise UsageError(f"pair is for a model that translates, and this one is a {family}")
+        raise UsageError(
+            "{pair} is for a model that translates, and this one is a {family}", pair=Option("pair"), family=family
+        )
     name, whole = _read(source, family, tokenizer)
     line = whole[: source.tokens]
     if len(line) < _FEWEST:
-        raise UsageError(f"{name} has {len(line)} tokens; {_FEWEST} are the least that shows something")
+        raise UsageError(
+            "{name} has {n} tokens; {fewest} are the least that shows something",
+            name=name,
+            n=len(line),
+            fewest=_FEWEST,
+        )
     counts = np.bincount(whole).tolist()
     return (_masked if family == "bert" else _next_tokens)(bundle, tokenizer, name, counts, line)
 
 
-def _read(source: TextSource, family: str, tokenizer: Tokenizer) -> tuple[str, Line]:
+def _read(source: TextSource, family: str, tokenizer: Tokenizer) -> tuple[Text, Line]:
     """The text's name and its tokens."""
     if source.text is not None:
         # Nothing says that it ends where it does, so the mark at the end is not to be foretold.
         start = None if family == "bert" else start_of_document(tokenizer)
         line = from_texts([source.text], tokenizer, "the text").line[:-1]
-        return "the text", line if start is None else np.concatenate([[start], line])
+        return Message("the text"), line if start is None else np.concatenate([[start], line])
     found = _documents(source, tokenizer)
     return str(found.name), found.line
 
@@ -141,8 +150,11 @@ def _documents(source: TextSource, tokenizer: Tokenizer) -> HeldOut:
         return read_held_out(source.path, tokenizer, field=source.field, most_bytes=most)
     data = None if source.run is None else find_data(run_config(source.run), source.run)
     if data is None:
-        name = "the model" if source.run is None else bundled.title(source.run)
-        raise UsageError(f"{name} knows no data that is still there; give text='…', or the path of one")
+        name: Text = Message("the model") if source.run is None else bundled.title(source.run)
+        given = Option("text", ...)
+        raise UsageError(
+            "{name} knows no data that is still there; give {text}, or the path of one", name=name, text=given
+        )
     return read_held_out(data, tokenizer)
 
 
@@ -161,7 +173,7 @@ def _batch_of_one(values: Tensor, bundle: Bundle) -> Tensor:
     return values[None].to(next(bundle.model.parameters()).device)
 
 
-def _next_tokens(bundle: Bundle, tokenizer: Tokenizer, text: str, counts: list[int], line: Line) -> Examined:
+def _next_tokens(bundle: Bundle, tokenizer: Tokenizer, text: Text, counts: list[int], line: Line) -> Examined:
     windows = list(_windows(line, bundle, 1))
     passages = [Passage(window[:-1]) for window in windows]
     device = next(bundle.model.parameters()).device
@@ -177,7 +189,7 @@ def _next_tokens(bundle: Bundle, tokenizer: Tokenizer, text: str, counts: list[i
     return Examined(bundle, tokenizer, text, counts, passages, batches, loss)
 
 
-def _masked(bundle: Bundle, tokenizer: Tokenizer, text: str, counts: list[int], line: Line) -> Examined:
+def _masked(bundle: Bundle, tokenizer: Tokenizer, text: Text, counts: list[int], line: Line) -> Examined:
     masking, chance = Masking(tokenizer), np.random.default_rng(0)
     ends = torch.tensor([masking.cls]), torch.tensor([masking.sep])
     passages, batches = [], []
@@ -211,7 +223,7 @@ def _pairs(bundle: Bundle, tokenizer: Tokenizer, source: TextSource) -> Examined
         passages.append(Passage(target[:-1], asked))
         batches.append({"source": _batch_of_one(asked, bundle), "target": _batch_of_one(target, bundle)})
     if not batches:
-        raise UsageError(f"{source.path} has no pair that fits the model's context of {context_length}")
+        raise UsageError("{path} has no pair that fits the model's context of {n}", path=source.path, n=context_length)
     counts = np.bincount(torch.cat([batch["source"][0] for batch in batches]).cpu().numpy()).tolist()
 
     def loss(model: Any, batch: Batch) -> Tensor:

@@ -23,8 +23,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from kotha.inside.heads.sight import FEWEST_CHOICES, Sight
-from kotha.inside.sites import attentions
+from kotha.inside.heads.attention_patterns import FEWEST_CHOICES, Sight
+from kotha.inside.hook_points import attentions
 from kotha.model.attention import Attention
 
 Array = NDArray[np.float64]

@@ -5,11 +5,12 @@ from dataclasses import asdict
 from typing import Any
 
 from kotha.artifacts.model_folder import Bundle
+from kotha.i18n.message import Message, Text
 from kotha.i18n.wording import OnProgress
+from kotha.inside.heads.attention_patterns import BROAD_THRESHOLD, FEWEST_PROBED, LEANING, THRESHOLD, Evidence, probes
 from kotha.inside.heads.kinds import ON_REPEATS, HeadKind
 from kotha.inside.heads.measuring import TextSource, gather
 from kotha.inside.heads.overlap import HeadWeights
-from kotha.inside.heads.sight import BROAD_THRESHOLD, FEWEST_PROBED, LEANING, THRESHOLD, Evidence, probes
 from kotha.inside.heads.study import HeadReport, Study, study
 from kotha.inside.inputs import speller
 from kotha.inside.view import View
@@ -57,18 +58,18 @@ def heads_view(
         on_progress=on_progress,
     )
     return View(
-        f"Heads on {examined.text}",
+        Message("Heads on {text}", text=examined.text),
         found,
         lambda: heads_page(found, name, examined.text, show),
         lambda: study_dict(found, examined.text, show),
     )
 
 
-def study_dict(found: Study, text: str, show: Show) -> dict[str, Any]:
+def study_dict(found: Study, text: Text, show: Show) -> dict[str, Any]:
     """A study as JSON has it."""
     figures = {"loss_nats": found.loss_nats, "passages": found.passages, "tokens": found.tokens}
     sharing = [asdict(each) for each in found.sharing]
-    return {"text": text, **figures, "heads": [_report(each, show) for each in found.heads], "sharing": sharing}
+    return {"text": str(text), **figures, "heads": [_report(each, show) for each in found.heads], "sharing": sharing}
 
 
 def _report(report: HeadReport, show: Show) -> dict[str, Any]:
@@ -109,12 +110,12 @@ def case_text(found: Evidence | None, show: Show) -> str:
     return f"{where}{show(case.asking)} → {show(case.asked)} ({case.distance:+d}, {case.weight:.2f})"
 
 
-def heads_page(found: Study, name: str, text: str, show: Show) -> str:
+def heads_page(found: Study, name: str, text: Text, show: Show) -> str:
     """The page (``web/src/pages/views/Heads.svelte``); ``name`` is the model's, ``text`` says what was read."""
     return view_page("heads", name, page_data(found, text, show), made_by="kotha inside heads")
 
 
-def page_data(found: Study, text: str, show: Show) -> dict[str, Any]:
+def page_data(found: Study, text: Text, show: Show) -> dict[str, Any]:
     """What the page shows, as the server says it (``/api/inside/heads``), with the evidence in figures."""
     told = study_dict(found, text, show)
     for head, report in zip(told["heads"], found.heads, strict=True):

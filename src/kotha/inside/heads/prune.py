@@ -20,10 +20,11 @@ from kotha.errors import UsageError
 from kotha.generation.answers import Request
 from kotha.generation.engine import Engine
 from kotha.generation.settings import SamplingSettings
+from kotha.i18n.message import Option, Text
 from kotha.i18n.wording import OnProgress
+from kotha.inside.heads.attention_patterns import Passage
 from kotha.inside.heads.importance import by_ablation, every_head, least_important, mean_loss, places_of
 from kotha.inside.heads.measuring import Examined, TextSource, gather
-from kotha.inside.heads.sight import Passage
 from kotha.model.pruning import remove_heads
 from kotha.storage.status import is_there
 
@@ -45,7 +46,8 @@ class Removal:
         if self.heads is not None and not self.heads:
             raise UsageError("heads names none; write them as blocks.0.attention.1 and blocks.1.attention.0")
         if self.keep is not None and not 0 < self.keep < 1:
-            raise UsageError(f"keep={self.keep} is no share of heads; use a number between 0 and 1, such as 0.75")
+            given = Option("keep", self.keep)
+            raise UsageError("{keep} is no share of heads; use a number between 0 and 1, such as 0.75", keep=given)
 
 
 @dataclass(frozen=True)
@@ -65,14 +67,14 @@ class Pruned:
     """A smaller model folder, beside the one that it was made from."""
 
     out: Path
-    text: str  # what both were measured on
+    text: Text  # what both were measured on
     removed: list[str]
     before: Figures
     after: Figures
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
-        return {**asdict(self), "out": str(self.out)}
+        return {**asdict(self), "out": str(self.out), "text": str(self.text)}
 
 
 def prune(
@@ -87,7 +89,7 @@ def prune(
 ) -> Pruned:
     """Write a model folder without some heads, and measure both; ``rounds`` of the speeds, the median counts."""
     if rounds < 1:
-        raise UsageError(f"rounds={rounds} measures nothing; use 1 or more")
+        raise UsageError("{rounds} measures nothing; use 1 or more", rounds=Option("rounds", rounds))
     _refuse_out(run, out, overwrite)
     examined = gather(load(run).widened(), source)
     removed = _chosen(examined, removal, on_progress)
@@ -101,7 +103,7 @@ def prune(
 def _refuse_out(run: Path, out: Path, overwrite: bool) -> None:
     """Say before the long wait what would stop the writing after it."""
     if is_there(out) and out.resolve() in (run.resolve(), find_model(run).resolve()):
-        raise UsageError(f"{out} is the model itself, and it is measured beside the smaller one; name another")
+        raise UsageError("{out} is the model itself, and it is measured beside the smaller one; name another", out=out)
     check_place(out, overwrite)
 
 

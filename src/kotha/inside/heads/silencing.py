@@ -12,10 +12,10 @@ from torch import Tensor
 
 from kotha.artifacts.model_folder import Bundle
 from kotha.errors import UsageError
-from kotha.inside.asked import Asked, as_asked, read_asked
 from kotha.inside.flow.flow import FinalAnswer, final_answers
 from kotha.inside.heads.importance import places_of, silence
 from kotha.inside.inputs import ModelInput
+from kotha.inside.request import Asked, as_asked, read_asked
 from kotha.model.gpt import GPT
 from kotha.model.seq2seq import Seq2Seq
 
@@ -49,7 +49,8 @@ def without_heads(bundle: Bundle, asked: Asked | str, heads: Sequence[str]) -> S
     wanted = as_asked(asked)
     model = bundle.model
     if wanted.generate is not None and not isinstance(model, GPT):
-        raise UsageError(f"only a GPT goes on with a text, and this model is a {bundle.config.family}")
+        family = bundle.config.family
+        raise UsageError("only a GPT goes on with a text, and this model is a {family}", family=family)
     places_of(model, heads)  # refuses those that are not there before anything is read
     given = read_asked(bundle, replace(wanted, generate=None, temperature=0.0, seed=0))
     whole = _speak(bundle, given, wanted)

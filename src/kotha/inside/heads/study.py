@@ -9,12 +9,13 @@ from dataclasses import dataclass
 
 from torch import nn
 
+from kotha.i18n.message import Message
 from kotha.i18n.wording import OnProgress
+from kotha.inside.heads.attention_patterns import Passage, look
 from kotha.inside.heads.importance import Batch, Loss, by_ablation, by_gradient, mean_loss
 from kotha.inside.heads.kinds import HeadKind, Witness
 from kotha.inside.heads.overlap import HeadWeights, Likeness, Resemblance, SharedRank, head_weights, nearest_heads
-from kotha.inside.heads.sight import Passage, look
-from kotha.inside.sites import attentions
+from kotha.inside.hook_points import attentions
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ def study(
         witness.read(sights)
         resemblance.read(sights)
         if on_progress is not None:
-            on_progress("looking", done + 1, len(passages))
+            on_progress(Message("looking"), done + 1, len(passages))
     witness.probe(repeats)
     whole = mean_loss(model, batches, loss)
     ablation, gradient = by_ablation(model, batches, loss, on_progress, whole), by_gradient(model, batches, loss)
@@ -81,7 +82,7 @@ def study(
     reports, sharing = [], []
     for done, (name, attention) in enumerate(attentions(model).items()):
         if on_progress is not None:
-            on_progress("comparing", done, len(weights))
+            on_progress(Message("comparing"), done, len(weights))
         likenesses = nearest_heads(resemblance, name, weights[name])
         for place, number in enumerate(attention.heads):
             head = f"{name}.{number}"

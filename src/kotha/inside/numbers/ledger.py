@@ -1,6 +1,6 @@
 """The ledger: every matrix of one pass by its site, with the operation that made it and the matrices it read.
 
-Sites are those of ``sites.py``, and between them the steps that a forward hook can see but a trace does not name:
+Sites are those of ``hook_points.py``, and between them the steps that a forward hook can see but a trace does not name:
 ``L.attention.query`` (before its norm and its turn), ``L.attention.joined`` (all heads side by side),
 ``L.feedforward.up``, ``gate`` and ``inner``, sums before a norm that comes last. Weights stand in it as matrices too,
 turned so that a row times a column makes a number: ``L.attention.query.weight`` is (C, D) for each head.
@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from kotha.inside.heads.importance import places_of, silence
+from kotha.inside.hook_points import layers, stacks
 from kotha.inside.inputs import ModelInput
 from kotha.inside.numbers.arithmetic import (
     Added,
@@ -36,7 +37,6 @@ from kotha.inside.numbers.arithmetic import (
     looked_up,
     same,
 )
-from kotha.inside.sites import layers, stacks
 from kotha.inside.trace import trace
 from kotha.model.attention import Attention
 from kotha.model.bert import BERT

@@ -5,7 +5,7 @@ import asyncio
 from fastapi import APIRouter, Request
 from pydantic import Field
 
-from kotha.inside.sites import attentions
+from kotha.inside.hook_points import attentions
 from kotha.model.config import TextConfig, ViTConfig
 from kotha.server.api.requests import WireAnswer
 from kotha.server.state import state_of

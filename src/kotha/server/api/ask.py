@@ -129,11 +129,11 @@ def _answer(
         said = opened.ask(body.question, body.limit, body.by, tokens=tokens)
     return AskAnswer(
         question=said.question,
-        answer=said.answer,
+        answer=str(said.answer),
         found=said.found,
         cited=said.cited,
         passages=[_passage(hit, called(hit.passage.source)) for hit in said.hits],
-        remark=said.remark,
+        remark=None if said.remark is None else str(said.remark),
     )
 
 

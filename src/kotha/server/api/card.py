@@ -10,8 +10,7 @@ from kotha.server.model_registry import Served
 from kotha.server.state import state_of
 from kotha.text.akshara import aksharas
 from kotha.text.tokenizer.card import measure
-from kotha.text.tokenizer.cuts import ends_inside
-from kotha.text.tokenizer.view import view_token
+from kotha.text.tokenizer.view import ends_inside, view_token
 
 router = APIRouter(prefix="/api", tags=["Text"])
 

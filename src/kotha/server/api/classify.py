@@ -5,8 +5,7 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 from pydantic import Field
 
-from kotha.generation.classes import Classifier
-from kotha.generation.images import classify_pixels
+from kotha.generation.classes import Classifier, classify_pixels
 from kotha.i18n.message import Message
 from kotha.i18n.wording import OnProgress
 from kotha.model.classifier import TextClassifier

@@ -187,12 +187,12 @@ def _of_model(served: Served, body: ExerciseRequest) -> Sheet:
 
 def _told(sheet: Sheet) -> ExerciseSheet:
     return ExerciseSheet(
-        text=sheet.text,
+        text=str(sheet.text),
         place=sheet.place,
         layer=sheet.layer,
         head=sheet.head,
-        tokens=list(sheet.tokens),
-        key_tokens=list(sheet.key_tokens),
+        tokens=list(map(str, sheet.tokens)),
+        key_tokens=list(map(str, sheet.key_tokens)),
         steps=[ExerciseStep(**step) for step in steps_of(sheet)],
         remarks=[ToldMessage.of(each) for each in sheet.remarks],
     )

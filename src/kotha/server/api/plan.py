@@ -7,7 +7,7 @@ from fastapi import APIRouter, Request, Response
 from pydantic import Field, model_validator
 
 from kotha.errors import ConfigError, CorpusError, DataError
-from kotha.export.targets import doors
+from kotha.export.targets import supported_targets
 from kotha.server.api.requests import WireAnswer, in_turn
 from kotha.server.errors import RefusedError, refusing
 from kotha.server.jobs.kinds import Id, job_output
@@ -134,7 +134,9 @@ def _plan(state: State, body: PlanRequest) -> PlanAnswer:
         memory = None if body.memory_gb is None else int(body.memory_gb * 1e9)
         wanted = TrainRequest(body.preset, body.recipe, body.minutes, memory, None, gpu, changes)
         # The server's own threads stay as they are, whatever would be fastest for a training.
-        found, text = tell_plan(wanted, data, doors, timed=body.minutes is not None, before_timing=lambda: None)
+        found, text = tell_plan(
+            wanted, data, supported_targets, timed=body.minutes is not None, before_timing=lambda: None
+        )
     design = found.pop("design", None)
     if design is not None:
         shown = {name: value for name, value in design.items() if name not in ("data", "commands")}  # they name folders

@@ -42,7 +42,7 @@ from kotha.server.model_registry import Served
 from kotha.server.openai.writing import events, in_time
 from kotha.server.state import client_of, state_of
 from kotha.server.wire import Ids
-from kotha.text.tokenizer.ending import encode_prompt
+from kotha.text.tokenizer.prompt import encode_prompt
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.text.tokenizer.view import view_token
 

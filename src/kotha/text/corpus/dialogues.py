@@ -14,7 +14,7 @@ from typing import Any
 
 from kotha.errors import CorpusError, DataError
 from kotha.i18n.message import Message, Option
-from kotha.text.corpus.documents import MAX_DOCUMENT_BYTES, OnProblem, field_names, read_records
+from kotha.text.corpus.documents import MAX_DOCUMENT_BYTES, OnProblem, field_names, open_source, read_records
 from kotha.text.corpus.problems import Complaints, Errors, Unreadable, empty_field
 from kotha.text.corpus.records import json_lines
 from kotha.text.corpus.sources import Source, list_sources
@@ -66,7 +66,7 @@ def read_dialogues(
     >>> found.fields, found.turns[0]
     (('question', 'answer'), (Turn(role='user', text='How many?'), Turn(role='assistant', text='Two.')))
     """
-    [source] = list_sources([path], format=None, errors="stop", on_problem=None, hub=None)
+    [source] = list_sources([path])
     complaints = Complaints(source.name, errors, on_problem)
     if instruction is None and answer is None and _has_messages(source):
         rows = list(_read_messages(source, complaints, group))
@@ -90,7 +90,7 @@ def read_dialogues(
 def holds_dialogues(path: str | Path) -> bool:
     """Whether a file looks like conversations, and not like documents with a text each."""
     try:
-        [source] = list_sources([path], format=None, errors="stop", on_problem=None, hub=None)
+        [source] = list_sources([path])
         if source.format not in ("jsonl", "csv", "tsv") or source.path == "-" or source.repository is not None:
             return False
         names = field_names(path)
@@ -155,8 +155,8 @@ def _read_pairs(
 
 def _json_rows(source: Source, complaints: Complaints) -> Iterator[tuple[Any, int]]:
     try:
-        with Path(source.path).open("rb") as file:
-            stream = TextBytes(decompress(file_chunks(file, None), source.compression))
+        with open_source(source) as file:
+            stream = TextBytes(decompress(file_chunks(file), source.compression))
             for value, line, _ in json_lines(stream, MAX_DOCUMENT_BYTES, complaints):
                 yield value, line
     except Unreadable as error:

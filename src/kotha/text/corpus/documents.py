@@ -131,7 +131,7 @@ def read_records(
             complaints = Complaints(source.name, errors, on_problem)
             with ExitStack() as stack:
                 try:
-                    file = stack.enter_context(_opened(source, hub))
+                    file = stack.enter_context(open_source(source, hub))
                 except OSError as error:
                     complaints.report_unopened(error)
                     continue
@@ -151,17 +151,18 @@ def field_names(path: str | Path) -> list[str]:
     ...     field_names(file)
     ['text', 'label']
     """
-    [source] = list_sources([path], format=None, errors="stop", on_problem=None, hub=None)
+    [source] = list_sources([path])
     try:
-        with _opened(source, None) as file:
-            stream = TextBytes(decompress(file_chunks(file, None), source.compression))
+        with open_source(source) as file:
+            stream = TextBytes(decompress(file_chunks(file), source.compression))
             return names_in_records(source.format, stream, MAX_DOCUMENT_BYTES, Complaints(source.name, "skip"))
     except Unreadable as error:
         problem = CorpusProblem(source.name, error.reason, byte_offset=error.byte_offset)
         raise CorpusError("{problem}; put it right", problem=problem) from error
 
 
-def _opened(source: Source, hub: Hub | None) -> AbstractContextManager[BinaryIO]:
+def open_source(source: Source, hub: Hub | None = None) -> AbstractContextManager[BinaryIO]:
+    """The bytes of a source as they are stored, wherever it lies."""
     if source.path == "-":
         return nullcontext(sys.stdin.buffer)
     if source.repository is not None:

@@ -1,8 +1,8 @@
 """Files that lie elsewhere, read there: ``https://``, ``s3://``, ``gs://``, ``hdfs://``, by address.
 
-http(s) is read by the standard library (``http_file.py``); what else there is, by fsspec and whichever package knows
-the scheme, with the credentials that package finds for itself. An address never holds a password here, and what a
-message tells of it ends before its query, where keys of signed addresses stand.
+fsspec reads them, by whichever package knows the scheme and with the credentials that package finds for itself. http(s)
+is read by the standard library (``http_file.py``): fsspec's own reader needs aiohttp. An address never holds a password
+here, and what a message tells of it ends before its query, where keys of signed addresses stand.
 """
 
 import glob
@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from kotha.errors import CorpusError, UsageError, library, nearest
+from kotha.errors import CorpusError, UsageError, nearest
 from kotha.i18n.message import Message
 from kotha.text.corpus.http_file import HttpFile
 
@@ -114,10 +114,11 @@ def open_remote(url: str) -> BinaryIO:
 def _system(url: str) -> tuple[Any, str]:
     """The file system of an address, and the path that it has there."""
     scheme = scheme_of(url)
-    core = library("fsspec.core", "this address is read by fsspec: pip install 'kotha[remote]'", CorpusError)
+    from fsspec.core import url_to_fs  # here, so that a corpus on this machine needs no file system of others
+
     try:
         with _in_our_words(url):
-            files, path = core.url_to_fs(url)
+            files, path = url_to_fs(url)
     except ImportError as error:
         raise CorpusError(
             "{scheme}:// needs {package}: pip install {package}", scheme=scheme, package=SCHEMES[scheme]

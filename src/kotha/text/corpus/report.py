@@ -16,8 +16,7 @@ from kotha.text.clean.language import count_scripts, is_language
 from kotha.text.corpus.documents import Reading, read_documents
 from kotha.text.corpus.problems import CorpusProblem
 from kotha.text.corpus.sources import Source, list_sources
-from kotha.text.normalize import Normalizer, NormalizeReport
-from kotha.text.words import count_words
+from kotha.text.normalize import Normalizer, NormalizeReport, count_words
 
 _PROBLEMS_KEPT = 20
 

@@ -16,25 +16,25 @@ from threading import Thread
 from typing import Any
 
 from kotha.errors import DataError
-from kotha.text.parallel.duty import AHEAD, MOST_DEATHS, Duty, Item, Result
+from kotha.text.parallel.task import AHEAD, MOST_DEATHS, Item, Result, WorkerTask
 
 
-class LocalCrew:
-    """So many processes here; they live as long as a duty."""
+class LocalPool:
+    """So many processes here; they live as long as a task."""
 
     def __init__(self, workers: int) -> None:
         self.workers = workers
 
-    def map(self, duty: Duty[Item, Result], items: Iterable[Item]) -> Generator[Result]:
-        """The results of a duty, in the order of the items."""
+    def map(self, task: WorkerTask[Item, Result], items: Iterable[Item]) -> Generator[Result]:
+        """The results of a task, in the order of the items."""
         if self.workers == 1:
-            yield from map(duty.begin(), items)
+            yield from map(task.begin(), items)
             return
         unread, unanswered = iter(items), deque[Item]()
         deaths = 0
         while True:
             try:
-                with _pool(self.workers, duty) as pool:
+                with _pool(self.workers, task) as pool:
                     for result in _answers(pool, unread, unanswered, AHEAD * self.workers):
                         deaths = 0
                         yield result
@@ -75,12 +75,12 @@ def _next_answer(waiting: deque[Future[Any]], unanswered: deque[Any]) -> Any:
 _at_work: Callable[[Any], Any] | None = None
 
 
-def _start_worker(duty: Duty[Any, Any]) -> None:
+def _start_worker(task: WorkerTask[Any, Any]) -> None:
     global _at_work
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # where it is not held back already
     Thread(target=_end_with_parent, daemon=True).start()
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
-    _at_work = duty.begin()
+    _at_work = task.begin()
 
 
 def _work(item: Any) -> Any:
@@ -129,10 +129,10 @@ def _script_left_alone() -> Iterator[None]:
 
 
 @contextmanager
-def _pool(workers: int, duty: Duty[Any, Any]) -> Iterator[ProcessPoolExecutor]:
+def _pool(workers: int, task: WorkerTask[Any, Any]) -> Iterator[ProcessPoolExecutor]:
     """Worker processes that end with the block: after their work, or at once where it is left early."""
     with _interrupt_held_back():
-        pool = ProcessPoolExecutor(workers, get_context("spawn"), _start_worker, (duty,))
+        pool = ProcessPoolExecutor(workers, get_context("spawn"), _start_worker, (task,))
     try:
         yield pool
     except BaseException:

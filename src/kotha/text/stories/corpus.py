@@ -1,7 +1,7 @@
 """The built-in corpus: an endless, seeded source of original Bangla stories, news items and encyclopaedia entries.
 
-A document is a *plot* (``plots/``: prose with holes and alternatives) told with words from a lexicon (`people`,
-`places`, `seasons`, `things`, `nature`) that `nouns` and `verbs` inflect, so that person, rank, tense, case and
+A document is a *plot* (``plots/``: prose with holes and alternatives) told with words from a lexicon (``words/``)
+that `nouns` and `verbs` inflect, so that person, rank, tense, case and
 classifier agree. `scene` keeps what the document has said, so that the trade named at the start decides the tool
 used later, the season the fruit, and five mangoes less two are three.
 
@@ -51,8 +51,7 @@ def story(seed: int, index: int, kinds: Sequence[str] | None = None) -> Story:
     >>> story(0, 7) == story(0, 7)
     True
     """
-    from kotha.text.stories.plot import compile_plot  # loaded with the first document
-    from kotha.text.stories.plots.all import PLOTS
+    from kotha.text.stories.plot import compile_plot, plots  # loaded with the first document
 
     names = tuple(KINDS) if kinds is None else tuple(kinds)
     for name in names:
@@ -68,7 +67,7 @@ def story(seed: int, index: int, kinds: Sequence[str] | None = None) -> Story:
         )
     chooser = Chooser(f"{seed}:{index}")
     kind = names[chooser.weighted([KINDS[name] for name in names])]
-    plot = PLOTS[kind][chooser.below(len(PLOTS[kind]))]
+    plot = plots()[kind][chooser.below(len(plots()[kind]))]
     text = compile_plot(plot)(chooser).text
     return Story(text, kind, chooser.log_probability)
 

@@ -3,17 +3,21 @@
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 from kotha.text.stories.chooser import Chooser
-from kotha.text.stories.nature import NATURE
-from kotha.text.stories.people import PEOPLE
-from kotha.text.stories.phrases import PHRASES
-from kotha.text.stories.places import PLACES
-from kotha.text.stories.scene import Fill, Scene, Tables, parse_fill
-from kotha.text.stories.seasons import SEASONS
+from kotha.text.stories.lexicon import lexicon, phrases
+from kotha.text.stories.scene import Fill, Scene, parse_fill
 from kotha.text.stories.template import compile_template, tidy
-from kotha.text.stories.things import THINGS
+
+_FOLDER = Path(__file__).with_name("plots")
+# The files of plots, by kind of document. To add a plot, write it in the file whose subject it shares.
+_SUBJECTS = {
+    "story": ("childhood", "kindness", "work"),
+    "news": ("gatherings", "fields"),
+    "entry": ("nature", "lives"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +53,18 @@ def cast_roles(cast: str) -> dict[str, Fill]:
     return {name.strip(): parse_fill(spec.strip()) for name, spec in pairs}
 
 
-LEXICON: Tables = {**PEOPLE, **PLACES, **SEASONS, **THINGS, **NATURE}
+@functools.cache
+def plots() -> dict[str, tuple[Plot, ...]]:
+    """All plots, by kind of document."""
+    return {
+        kind: tuple(plot for subject in subjects for plot in parse_plots(read_plots(subject)))
+        for kind, subjects in _SUBJECTS.items()
+    }
+
+
+def read_plots(subject: str) -> str:
+    """The text of a file of plots."""
+    return (_FOLDER / f"{subject}.txt").read_text(encoding="utf-8")
 
 
 class ToldStory(NamedTuple):
@@ -62,11 +77,11 @@ class ToldStory(NamedTuple):
 @functools.cache
 def compile_plot(plot: Plot) -> Callable[[Chooser], ToldStory]:
     """Turn a plot into a function from a chooser to a document."""
-    write = compile_template(plot.text, PHRASES)
+    write = compile_template(plot.text, phrases())
     cast = cast_roles(plot.cast)
 
     def tell(chooser: Chooser) -> ToldStory:
-        scene = Scene(chooser, LEXICON, cast)
+        scene = Scene(chooser, lexicon(), cast)
         return ToldStory(tidy(write(scene)), scene)
 
     return tell

@@ -10,12 +10,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 from kotha.text.stories.chooser import Chooser
-from kotha.text.stories.phrases import PHRASES
-from kotha.text.stories.plot import Plot, compile_plot
-from kotha.text.stories.plots.all import PLOTS
+from kotha.text.stories.lexicon import phrases
+from kotha.text.stories.plot import Plot, compile_plot, plots, read_plots
 from kotha.text.stories.scene import Scene
 from kotha.text.stories.template import Write, compile_template
 
@@ -77,9 +75,9 @@ def story_questions(seed: int = 0, *, per_story: int = 3, whole: bool = False) -
 def questions_about(seed: int, story: int, *, per_story: int = 3, whole: bool = False) -> list[StoryQuestion]:
     """The questions about one story: a pure function, on every platform."""
     asked = _questions()
-    plots = [plot for plots in PLOTS.values() for plot in plots if plot.name in asked]
+    known = [plot for some in plots().values() for plot in some if plot.name in asked]
     chooser = Chooser(f"questions:{seed}:{story}")
-    plot = plots[chooser.below(len(plots))]
+    plot = known[chooser.below(len(known))]
     told = compile_plot(plot)(chooser)
     order = chooser.several(len(asked[plot.name]), len(asked[plot.name]))
     told.scene.chooser = _Settled("")
@@ -109,13 +107,12 @@ def _body_length(plot: Plot) -> int:
 @cache
 def _questions() -> dict[str, list[_Asking]]:
     """What is asked about each plot, by its name."""
-    text = Path(__file__).with_name("plots").joinpath("questions.txt").read_text(encoding="utf-8")
     found: dict[str, list[_Asking]] = {}
-    for written in text.split("# ")[1:]:
+    for written in read_plots("questions").split("# ")[1:]:
         name, *lines = written.strip().split("\n")
         for line in lines:
             parts = _LINE.fullmatch(line)
             assert parts is not None and parts[2] in KINDS_OF_QUESTIONS, f"no question: {line}"
-            question, answer = (compile_template(part, PHRASES) for part in (parts[3], parts[4]))
+            question, answer = (compile_template(part, phrases()) for part in (parts[3], parts[4]))
             found.setdefault(name, []).append(_Asking(int(parts[1]), parts[2], question, answer))
     return found

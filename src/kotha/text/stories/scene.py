@@ -9,56 +9,10 @@ that is written in digits fills its role as a number: ``crop.price``. Two roles 
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 
 from kotha.text.stories.chooser import Chooser
+from kotha.text.stories.lexicon import Noun, Tables
 
-
-@dataclass(frozen=True, slots=True)
-class Noun:
-    """A word of the lexicon with what belongs to it; a person's ``rank`` is their pronoun."""
-
-    text: str
-    rank: str | None = None
-    parts: Mapping[str, tuple["Noun", ...]] = field(default_factory=dict)
-    key: str = ""  # what makes two words the same for "a different one"; the text itself when empty
-
-
-def listed(text: str) -> list[str]:
-    """Words from a comma-separated line.
-
-    >>> listed("আম, পাকা পেঁপে")
-    ['আম', 'পাকা পেঁপে']
-    """
-    return [" ".join(word.split()) for word in text.split(",") if word.strip()]
-
-
-def nouns(text: str, rank: str | None = None) -> tuple[Noun, ...]:
-    """Nouns from a comma-separated line."""
-    return tuple(Noun(word, rank) for word in listed(text))
-
-
-def records(text: str) -> tuple[Noun, ...]:
-    """Nouns with their parts, one a line: ``name; part: a, b; part: c``; an indented line goes on with the last.
-
-    >>> (duck,) = records("হাঁস; eats: ধান, শামুক")
-    >>> duck.text, [food.text for food in duck.parts["eats"]]
-    ('হাঁস', ['ধান', 'শামুক'])
-    """
-    found = []
-    for line in text.strip().replace("\n    ", " ").splitlines():
-        name, *parts = line.split(";")
-        pairs = (part.split(":") for part in parts)
-        found.append(Noun(name.strip(), parts={key.strip(): nouns(words) for key, words in pairs}))
-    return tuple(found)
-
-
-def entries(text: str) -> dict[str, str]:
-    """Texts by name, one a line: ``name: text``; an indented line goes on with the last, another line is a remark."""
-    return dict(re.findall(r"^(\w+): (.*(?:\n    .*)*)", text, re.MULTILINE))
-
-
-Tables = Mapping[str, tuple[Noun, ...]]
 Fill = Callable[["Scene"], Noun | int]
 # Owners that a part of theirs gives away, so that the part may come first: a month or a fair tells its season.
 TELLING = frozenset({"month", "fair"})

@@ -21,8 +21,9 @@ starts a new paragraph. Templates are compiled once into functions of the scene.
 import re
 from collections.abc import Callable, Mapping
 
+from kotha.text.stories.lexicon import Noun
 from kotha.text.stories.nouns import CASES, PRONOUNS, counted, digits, inflect, number
-from kotha.text.stories.scene import Noun, Scene
+from kotha.text.stories.scene import Scene
 from kotha.text.stories.verbs import FORMS, PERSONS, TENSES, conjugate, nonfinite
 
 Write = Callable[[Scene], str]

@@ -6,12 +6,15 @@ and one row of endings. The rows go by person and rank: আমি, তুই, �
 """
 
 import functools
+import json
 from typing import NamedTuple
+
+from kotha.text.stories.lexicon import file_of
 
 PERSONS = ("আমি", "তুই", "তুমি", "সে", "তিনি")
 RISEN = {"ে": "ি", "ো": "ু", "ও": "উ"}
-KEEPS_E = {"দেখা", "খেলা", "ফেলা", "ঠেলা", "মেলা", "বেচা", "সেঁকা", "দেখানো", "বেড়ানো"}
-TAKES_I = {"চাওয়া", "গাওয়া", "বাওয়া", "বওয়া"}
+_GRAMMAR = json.loads(file_of("grammar.json"))
+KEEPS_E, TAKES_I = _GRAMMAR["keeps_e"], _GRAMMAR["takes_i"]
 
 
 class Stems(NamedTuple):
@@ -26,49 +29,13 @@ class Stems(NamedTuple):
     future: str  # করব, লিখব, খাব
 
 
-IRREGULAR = {
-    "যাওয়া": Stems("যা", "যা", "গে", "গিয়ে", "যাচ্", "যে", "যা"),
-    "দেওয়া": Stems("দি", "দে", "দি", "দিয়ে", "দিচ্", "দি", "দে"),
-    "নেওয়া": Stems("নি", "নে", "নি", "নিয়ে", "নিচ্", "নি", "নে"),
-    "হওয়া": Stems("হ", "হ", "হ", "হয়ে", "হচ্", "হ", "হ"),
-    "আসা": Stems("আস", "আস", "এ", "এসে", "আস", "আস", "আস"),
-    "পৌঁছানো": Stems("পৌঁছা", "পৌঁছা", "পৌঁছা", "পৌঁছে", "পৌঁছাচ্", "পৌঁছা", "পৌঁছা"),
-    "দৌড়ানো": Stems("দৌড়া", "দৌড়া", "দৌড়া", "দৌড়ে", "দৌড়াচ্", "দৌড়া", "দৌড়া"),
-}
-ENDINGS = {
-    "past": ("past", "লাম লি লে ল লেন"),
-    "habit": ("habit", "তাম তিস তে ত তেন"),
-    "future": ("future", "ব বি বে বে বেন"),
-    "continuous": ("going", "ছি ছিস ছ ছে ছেন"),
-    "was": ("going", "ছিলাম ছিলি ছিলে ছিল ছিলেন"),
-    "perfect": ("joined", "ছি ছিস ছ ছে ছেন"),
-    "pluperfect": ("joined", "ছিলাম ছিলি ছিলে ছিল ছিলেন"),
-}
+IRREGULAR = {verb: Stems(*stems) for verb, stems in _GRAMMAR["irregular"].items()}
+ENDINGS: dict[str, tuple[str, list[str]]] = _GRAMMAR["endings"]  # of a tense: its stem, and an ending for each person
 TENSES = frozenset({"present", "order", "request", *ENDINGS})
 FORMS = frozenset({"joined", "to", "if", "noun", "of"})
-# Forms that no rule gives: the ends of words that would be misread, and commands of everyday verbs.
-EXCEPTIONS = {
-    ("হওয়া", "past", "সে"): "হলো",
-    ("হওয়া", "habit", "সে"): "হতো",
-    ("হওয়া", "order", "সে"): "হোক",
-    ("হওয়া", "order", "তিনি"): "হোন",
-    ("হওয়া", "present", "তুই"): "হোস",
-    ("আসা", "order", "তুই"): "আয়",
-    ("আসা", "order", "তুমি"): "এসো",
-    ("দেওয়া", "present", "তুমি"): "দাও",
-    ("নেওয়া", "present", "তুমি"): "নাও",
-    ("দেওয়া", "order", "তিনি"): "দিন",
-    ("নেওয়া", "order", "তিনি"): "নিন",
-    ("দেওয়া", "order", "সে"): "দিক",
-    ("নেওয়া", "order", "সে"): "নিক",
-    ("দেওয়া", "future", "তুই"): "দিবি",
-    ("নেওয়া", "future", "তুই"): "নিবি",
-    ("যাওয়া", "request", "তুমি"): "যেয়ো",
-    **{
-        ("যাওয়া", "perfect", person): "গে" + ending
-        for person, ending in zip(PERSONS, ENDINGS["perfect"][1].split(), strict=True)
-    },
-}
+# Forms that no rule gives, by verb, tense and person: the ends of words that would be misread, and commands of everyday
+# verbs.
+EXCEPTIONS: dict[str, dict[str, dict[str, str]]] = _GRAMMAR["exceptions"]
 
 
 @functools.cache
@@ -148,11 +115,11 @@ def conjugate(phrase: str, tense: str, person: str) -> str:
     """
     before, space, verb = phrase.rpartition(" ")
     person = "তিনি" if person == "আপনি" else person
-    if (verb, tense, person) in EXCEPTIONS:
-        form = EXCEPTIONS[verb, tense, person]
+    if exception := EXCEPTIONS.get(verb, {}).get(tense, {}).get(person):
+        form = exception
     elif tense in ENDINGS:
         stem, endings = ENDINGS[tense]
-        form = getattr(stems(verb), stem) + endings.split()[PERSONS.index(person)]
+        form = getattr(stems(verb), stem) + endings[PERSONS.index(person)]
     else:
         form = {"present": _present, "order": _order, "request": _request}[tense](verb, person)
     return before + space + form

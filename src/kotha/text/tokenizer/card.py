@@ -14,12 +14,11 @@ from typing import Any
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
 from kotha.i18n.message import Message
-from kotha.text.tokenizer.cuts import ends_inside
-from kotha.text.tokenizer.pipeline import assembled, splitter_of
+from kotha.text.normalize import count_words
+from kotha.text.tokenizer.pipeline import GPT2, assembled, splitter_of
 from kotha.text.tokenizer.special import GENERATIVE
-from kotha.text.tokenizer.split import GPT2
 from kotha.text.tokenizer.tokenizer import Tokenizer
-from kotha.text.words import count_words
+from kotha.text.tokenizer.view import ends_inside
 
 
 @dataclass(frozen=True)

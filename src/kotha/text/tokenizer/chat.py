@@ -14,7 +14,7 @@ from typing import NamedTuple
 import tokenizers
 
 from kotha.errors import TokenizerError
-from kotha.text.tokenizer.ending import start_of_document
+from kotha.text.tokenizer.prompt import start_of_document
 from kotha.text.tokenizer.special import GENERATIVE
 from kotha.text.tokenizer.tokenizer import Tokenizer
 

@@ -13,8 +13,8 @@ import regex
 from kotha.text.akshara import is_whole, units
 from kotha.text.clean.leakage import batches
 from kotha.text.normalize import Normalizer
-from kotha.text.parallel.duty import Crew, Duty
-from kotha.text.parallel.local import LocalCrew
+from kotha.text.parallel.local import LocalPool
+from kotha.text.parallel.task import WorkerPool, WorkerTask
 from kotha.text.tokenizer.common_letters import common_letters
 
 # Private code points of plane 15, one for each letter.
@@ -33,14 +33,16 @@ _MAX_DIGITS = 4
 _BANGLA = regex.compile(r"\p{Bengali}")
 
 
-def count_chunks(texts: Iterable[str], split: str, normalizer: Normalizer, crew: Crew | None = None) -> Counter[str]:
+def count_chunks(
+    texts: Iterable[str], split: str, normalizer: Normalizer, pool: WorkerPool | None = None
+) -> Counter[str]:
     """How often each chunk of the split occurs in the normalized texts, in the order of first occurrence.
 
-    Batches are counted by a crew, by default right here, and added up in their order: the result is always the same.
+    Batches are counted by a pool, by default right here, and added up in their order: the result is always the same.
     """
     counts: Counter[str] = Counter()
-    duty = Duty(ChunkCounter, (split, normalizer))
-    for found in (crew or LocalCrew(1)).map(duty, batches(texts, len)):
+    task = WorkerTask(ChunkCounter, (split, normalizer))
+    for found in (pool or LocalPool(1)).map(task, batches(texts, len)):
         counts.update(found)
         if len(counts) > _MAX_CHUNKS:
             counts = Counter(dict(counts.most_common(_MAX_CHUNKS // 2)))

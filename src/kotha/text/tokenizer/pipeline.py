@@ -3,11 +3,21 @@
 The file must mean the same to anyone who opens it, so the normalization rules go into it as ordinary ``Replace``
 steps. They run several times slower there than in ``normalize.py``; recognising them lets us run our own, and the
 tests hold both equal.
+
+A split is where a text is cut before any vocabulary is looked at; no piece ever crosses such a cut. A pattern decides
+more than it seems. The well-known ones take ``\\p{L}+`` for a word; Bangla writes its vowels as marks (``\\p{M}``), so
+they cut a word at each vowel sign, and a larger vocabulary cannot mend it. Patterns here are strings that ``regex`` and
+Oniguruma (inside ``tokenizers``) read alike.
+
+What a stranger's file may say that the library below takes without a word, and then falls over, is refused here.
 """
 
 import itertools
 import json
-from collections.abc import Iterable
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import tokenizers
@@ -15,9 +25,26 @@ from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers
 
 from kotha.errors import TokenizerError
 from kotha.text.normalize import NFC, ROUNDS, RULES
-from kotha.text.tokenizer.split import SPLITS
+
+# Ours: a word keeps its marks and joiners, digits stay together, and at most one white-space character leads a chunk.
+# So every white-space character starts a chunk, and a unigram over the whole text finds what it finds chunk by chunk.
+WORDS = "\\s?[\\p{L}\\p{M}\u200c\u200d]+|\\s?\\p{N}+|\\s?[^\\s\\p{L}\\p{M}\\p{N}]+|\\s"
+
+# Qwen3.5's, the one pattern with marks that llama.cpp knows by name, so a BPE that uses it runs there unchanged.
+# A joiner is neither letter nor mark to it: র‍্যাব is cut before the ZWJ (see trainers.py for what is done about it).
+QWEN35 = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*"
+    r"|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+
+# GPT-2's, for the cautionary column of the report card: it cuts Bangla at each vowel sign.
+GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+
+SPLITS = {"words": WORDS, "qwen35": QWEN35, "gpt2": GPT2}
+
 
 _TEMPLATE = "TemplateProcessing"
+_MOST_DOUBLINGS = 6  # our own normalization has a few such steps twice
 
 
 def assembled(
@@ -103,3 +130,72 @@ def _steps(post_processor: dict[str, Any] | None) -> list[dict[str, Any]]:
     if post_processor is None:
         return []
     return post_processor["processors"] if post_processor["type"] == "Sequence" else [post_processor]
+
+
+def refuse_fatal(text: str) -> None:
+    """Refuse what would end the process, or fill its memory."""
+    try:
+        state = json.loads(text)
+    except RecursionError as error:
+        raise TokenizerError("not a tokenizer.json that can be read: nested too deeply") from error
+    except ValueError:
+        return  # the library says so in its own words
+    if isinstance(state, dict):
+        with suppress(LookupError, TypeError, AttributeError):  # not of this shape, which the library says too
+            _refuse_short_merges(state["model"])
+        for part in ("normalizer", "pre_tokenizer", "decoder"):
+            _refuse_doubling(part, state.get(part))
+
+
+def _refuse_short_merges(model: dict[str, Any]) -> None:
+    """`tokenizers` cuts a merge's right side after its prefix, there or not."""
+    prefix = model.get("continuing_subword_prefix") or ""
+    rights = (merge.split(" ")[-1] if isinstance(merge, str) else merge[-1] for merge in model.get("merges", []))
+    bad = next((right for right in rights if prefix and not right.startswith(prefix)), None)
+    if bad is not None:
+        raise TokenizerError(
+            "a merge's right side {bad!r} does not begin with {prefix!r}, the prefix inside words",
+            bad=bad,
+            prefix=prefix,
+        )
+
+
+def _refuse_doubling(part: str, state: object) -> None:
+    """A step that makes a text longer, and stands there again and again: thirty of them make a letter into gigabytes.
+
+    >>> _refuse_doubling("pre_tokenizer", {"type": "Sequence", "pretokenizers": [{"type": "ByteLevel"}] * 9})
+    Traceback (most recent call last):
+    kotha.errors.TokenizerError: its pre_tokenizer has ByteLevel 9 times; each can make a text 2 times as long
+    """
+    for (name, longer), times in Counter(map(_growth, _flat(state))).items():
+        if times > 1 and times * math.log2(longer) > _MOST_DOUBLINGS:
+            raise TokenizerError(
+                "its {part} has {name} {times} times; each can make a text {longer} times as long",
+                part=part,
+                name=name,
+                times=times,
+                longer=longer,
+            )
+
+
+def _flat(state: object) -> Iterator[dict[str, Any]]:
+    """The steps of a pipeline, those of sequences within it too."""
+    left = [state]
+    while left:
+        step = left.pop()
+        if isinstance(step, dict):
+            inside = [value for value in step.values() if isinstance(value, list)]
+            left += [each for values in inside for each in values]
+            yield step
+
+
+def _growth(step: dict[str, Any]) -> tuple[str, int]:
+    """What to call a step, and how many times as long it can make a text on which it has been before."""
+    kind, content, pattern = step.get("type"), step.get("content"), step.get("pattern")
+    if kind == "ByteLevel":
+        return "ByteLevel", 2
+    if kind == "Replace" and isinstance(content, str) and isinstance(pattern, dict):
+        plain = pattern.get("String")
+        again = content.count(plain) if isinstance(plain, str) else len(content)  # a regex may match any letter
+        return f"Replace {json.dumps(pattern, ensure_ascii=False)} by {content!r}", max(again, 1)
+    return str(kind), 1

@@ -26,8 +26,7 @@ from kotha.storage.destinations import check_file_place
 from kotha.storage.status import is_file, is_folder, is_there, reading
 from kotha.text.normalize import Normalizer
 from kotha.text.tokenizer import decoding
-from kotha.text.tokenizer.pipeline import marks_before, rules_of, split_name_of, without_marks
-from kotha.text.tokenizer.refused import refuse_fatal
+from kotha.text.tokenizer.pipeline import marks_before, refuse_fatal, rules_of, split_name_of, without_marks
 from kotha.text.tokenizer.special import find_roles
 
 FILE_NAME = "tokenizer.json"

@@ -20,13 +20,12 @@ from kotha.errors import TokenizerError, nearest
 from kotha.i18n.message import Message, Option
 from kotha.i18n.wording import OnProgress
 from kotha.text.normalize import DEFAULT_RULES, Normalizer
-from kotha.text.parallel.duty import Crew
+from kotha.text.parallel.task import WorkerPool
 from kotha.text.tokenizer import pieces, special
 from kotha.text.tokenizer.common_letters import common_letters
 from kotha.text.tokenizer.decoding import byte_alphabet, byte_level
 from kotha.text.tokenizer.letters import Letters, count_chunks, most_frequent
-from kotha.text.tokenizer.pipeline import assembled, normalizer_of, splitter_of
-from kotha.text.tokenizer.split import QWEN35, SPLITS, WORDS
+from kotha.text.tokenizer.pipeline import QWEN35, SPLITS, WORDS, assembled, normalizer_of, splitter_of
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 Kind = Literal["unigram", "bpe", "wordpiece", "char"]
@@ -60,13 +59,13 @@ def train(
     level: str = "codepoint",
     rules: tuple[str, ...] = DEFAULT_RULES,
     on_progress: OnProgress | None = None,
-    crew: Crew | None = None,
+    pool: WorkerPool | None = None,
 ) -> Tokenizer:
     """Train a tokenizer of a kind; the vocabulary may stay smaller where the corpus has too little to fill it.
 
     ``split`` is for bpe (``qwen35``, the default, opens in llama.cpp; ``words`` keeps numbers and joiners together),
     ``level`` for char (``codepoint`` or ``akshara``). ``on_progress`` hears (stage, done, total) as each stage begins;
-    how far the reading is, the reader of the texts knows. A ``crew`` counts what the texts hold; the pieces are then
+    how far the reading is, the reader of the texts knows. A ``pool`` counts what the texts hold; the pieces are then
     learned here, and are the same whoever counted.
     """
     tell = on_progress or (lambda stage, done, total: None)
@@ -90,7 +89,7 @@ def train(
         raise TokenizerError("split {split!r} does not exist{nearest}", split=split, nearest=nearest(split, SPLITS))
     cut = SPLITS[split] if split else (QWEN35 if kind == "bpe" else WORDS)
     tell(Message("reading"), 0, 0)
-    chunks = count_chunks(texts, cut, Normalizer(rules), crew)
+    chunks = count_chunks(texts, cut, Normalizer(rules), pool)
     tell(Message("counting"), 0, len(chunks))
     letters = Letters(chunks)
     if not letters.counts:

@@ -1,8 +1,13 @@
-"""Tokens as a reader would write them: letters as letters, bytes only where a token is part of a character."""
+"""Tokens as a reader sees them: how each one reads, and where one cuts through a letter.
 
+Letters are shown as letters, and bytes only where a token is part of a character. ``ক্ষ`` in two tokens is cut.
+"""
+
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
-from kotha.text.akshara import starts_dependent
+from kotha.text.akshara import aksharas, starts_dependent
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 _DOTTED_CIRCLE = "\u25cc"
@@ -41,3 +46,28 @@ def view_token(tokenizer: Tokenizer, token: int) -> ViewedToken:
     # A joiner inside a letter does its work unseen; alone, or at an edge, it is worth showing.
     at_edge = text.strip("\u200c\u200d") != text
     return ViewedToken(token, text.translate(_SPACES | _JOINERS if at_edge else _SPACES), False)
+
+
+def ends_inside(tokenizer: Tokenizer, text: str, ids: Sequence[int]) -> list[bool]:
+    """Whether each token of a text, as it was encoded, ends inside a letter.
+
+    Counted in bytes, so that half a character counts too; by the tokenizer's own word for one that loses some of it.
+    """
+    normalized = tokenizer.normalize(text)
+    if tokenizer.decode(ids) == normalized:
+        return _by_bytes(tokenizer, ids, normalized)
+    return _by_spans(tokenizer, text)
+
+
+def _by_bytes(tokenizer: Tokenizer, ids: Sequence[int], normalized: str) -> list[bool]:
+    letter_ends = set(accumulate(len(letter.encode()) for letter in aksharas(normalized)))
+    ends = list(accumulate(len(tokenizer.token_bytes(token)) for token in ids))
+    # A tokenizer that puts a space before the first word counts one byte more than the text has.
+    extra = ends[-1] - len(normalized.encode()) if ends else 0
+    return [end > extra and end - extra not in letter_ends for end in ends]
+
+
+def _by_spans(tokenizer: Tokenizer, text: str) -> list[bool]:
+    prepared = tokenizer.normalizer(text) if tokenizer.normalizer else text
+    letter_ends = {0, *accumulate(len(letter) for letter in aksharas(prepared))}
+    return [end not in letter_ends for _, _, end in tokenizer.spans(text)]

@@ -13,7 +13,7 @@ from typing import Any
 
 from kotha.artifacts.run_folder import figure, mapping
 from kotha.errors import KothaError
-from kotha.i18n.wording import count, counted, duration
+from kotha.i18n.message import Count, Duration, Message, Plural, Text
 from kotha.model.config import config_from_dict
 from kotha.model.parameters import count_parameters
 from kotha.report.chart import Point
@@ -82,64 +82,87 @@ def smooth(points: Sequence[Point], share: float = 0.01) -> list[Point]:
     return smoothed
 
 
-def title(config: dict[str, Any]) -> str:
+def title(config: dict[str, Any]) -> Text:
     """The model in a few words."""
     model = mapping(config, "model")
-    words = [str(model["family"]).upper()] if model.get("family") else ["A training run"]
+    if not model.get("family"):
+        parts: list[Text] = [Message("A training run")]
+    else:
+        parts = [str(model["family"]).upper()]
     layers, width = figure(model, "n_layers"), figure(model, "d_model")
-    words += [counted(int(layers), "layer")] if layers else []
-    words += [f"width {width:g}"] if width else []
+    parts += [Plural("{n} layer", "{n:,} layers", n=int(layers))] if layers else []
+    parts += [Message("width {width:g}", width=width)] if width else []
     with suppress(KothaError, KeyError, TypeError, ValueError):  # a config of another version has a shorter title
-        words.append(f"{count(count_parameters(config_from_dict(model)).total)} parameters")
-    return ", ".join(words)
+        parts.append(Message("{n} parameters", n=Count(count_parameters(config_from_dict(model)).total)))
+    return Message("{parts}", parts=parts)
 
 
-def lead(record: Record) -> str:
+def lead(record: Record) -> list[Text]:
     """What came out, in plain words."""
     last = record.steps[-1] if record.steps else {}
     reached = {**last, "steps": last.get("step"), **record.summary}  # an unfinished run has no summary
     steps, tokens, seconds = (figure(reached, key) for key in ("steps", "tokens", "seconds"))
     planned, corpus = figure(record.config, "training", "steps"), figure(record.config, "data", "train_tokens")
-    done = [counted(int(steps), "step")] if steps else []
-    done += [f"{count(tokens)} tokens"] if tokens else []
-    done += [f"{tokens / corpus:.2g} times through its text"] if tokens and corpus else []
-    done += [duration(seconds)] if seconds else []
-    words = [f"Trained for {', '.join(done)}."] if done else ["Nothing is learned yet."]
+    done: list[Text] = [Plural("{n} step", "{n:,} steps", n=int(steps))] if steps else []
+    done += [Message("{n} tokens", n=Count(tokens))] if tokens else []
+    done += [Message("{n:.2g} times through its text", n=tokens / corpus)] if tokens and corpus else []
+    done += [Message("{time}", time=Duration(seconds))] if seconds else []
+    words: list[Text] = [Message("Trained for {done}.", done=done) if done else Message("Nothing is learned yet.")]
     if steps and planned and steps < planned:
-        state = "It was stopped early" if record.summary else "It is not finished"
-        words.append(f"{state}: {planned:,.0f} steps were planned.")
+        stopped = Message("It was stopped early: {n:,.0f} steps were planned.", n=planned)
+        words.append(
+            stopped if record.summary else Message("It is not finished: {n:,.0f} steps were planned.", n=planned)
+        )
     if record.best:
-        words.append(f"At its best, step {record.best['step']:,}, {result(record.best['validation'])}.")
-    return " ".join(words)
+        reached_then = result(record.best["validation"])
+        words.append(Message("At its best, step {step:,}, {result}.", step=record.best["step"], result=reached_then))
+    return words
 
 
-def result(validation: dict[str, Any]) -> str:
+def result(validation: dict[str, Any]) -> Message:
     """One evaluation as the end of a sentence."""
     per_byte, per_character = figure(validation, "bits_per_byte"), figure(validation, "bits_per_character")
     accuracy, majority = figure(validation, "accuracy"), figure(validation, "majority")
+    if accuracy is not None and majority is not None:
+        return Message(
+            "it answers {share:.1%} of unseen examples rightly (always giving the most frequent answer: {usual:.1%})",
+            share=accuracy,
+            usual=majority,
+        )
     if accuracy is not None:
-        usual = "" if majority is None else f" (always giving the most frequent answer: {majority:.1%})"
-        return f"it answers {accuracy:.1%} of unseen examples rightly{usual}"
+        return Message("it answers {share:.1%} of unseen examples rightly", share=accuracy)
+    if per_byte is not None and per_character is not None:
+        told = "it needs {bits:.3f} bits per byte of unseen text, {character:.3f} per character"
+        return Message(told, bits=per_byte, character=per_character)
     if per_byte is not None:
-        character = "" if per_character is None else f", {per_character:.3f} per character"
-        return f"it needs {per_byte:.3f} bits per byte of unseen text{character}"
+        return Message("it needs {bits:.3f} bits per byte of unseen text", bits=per_byte)
     loss = figure(validation, "loss_nats")
-    return "its loss was not a number" if loss is None else f"its loss on unseen text is {loss:.3f} nats per token"
+    if loss is None:
+        return Message("its loss was not a number")
+    return Message("its loss on unseen text is {loss:.3f} nats per token", loss=loss)
 
 
-def remark(record: Record) -> str:
+def remark(record: Record) -> list[Text]:
     """Says so when the model went on to learn its training text by heart."""
     validation = [(x, y) for x, y in record.line("validation", "loss_nats") if y is not None]
     if not record.best or not validation:
-        return ""
+        return []
     best, best_loss = record.best["step"], figure(record.best, "validation", "loss_nats")
     end, end_loss = validation[-1]
     training = [(x, y) for x, y in smooth(record.line("loss_nats")) if y is not None]
     before, after = [y for x, y in training if x <= best], [y for x, y in training if x > best]
     if best_loss is None or end_loss < _RISE * best_loss or not before or not after or after[-1] >= before[-1]:
-        return ""
-    return (
-        f"From step {best:,} on it learns its training text by heart: until step {end:,.0f} its loss there falls "
-        f"from {before[-1]:.2f} to {after[-1]:.2f}, and on unseen text rises from {best_loss:.2f} to {end_loss:.2f}. "
-        "More text, a smaller model, more dropout or fewer steps would help."
-    )
+        return []
+    return [
+        Message(
+            "From step {best:,} on it learns its training text by heart: until step {end:,.0f} its loss there falls "
+            "from {before:.2f} to {after:.2f}, and on unseen text rises from {best_loss:.2f} to {end_loss:.2f}.",
+            best=best,
+            end=end,
+            before=before[-1],
+            after=after[-1],
+            best_loss=best_loss,
+            end_loss=end_loss,
+        ),
+        Message("More text, a smaller model, more dropout or fewer steps would help."),
+    ]

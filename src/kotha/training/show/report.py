@@ -4,14 +4,14 @@ It is a function of the files in a run folder, so it can be made again at any ti
 stopped, or is older than some of the figures: what is not there is left out.
 """
 
-from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 from kotha.artifacts.run_folder import RunFolder, figure, mapping
 from kotha.errors import CheckpointError
-from kotha.i18n.wording import duration, page_voice, size
-from kotha.report.page import Page
+from kotha.i18n.message import Amount, Duration, Message, Size, Text
+from kotha.report.document import Block, Columns, Folded, Heading, Paragraph, Quote, Report, Settings
+from kotha.report.table import Table
 from kotha.storage.atomic import write_whole
 from kotha.training.show.curves import health_charts, loss_chart, validation_charts
 from kotha.training.show.findings import Record, lead, remark, result, title
@@ -32,106 +32,114 @@ def read_record(folder: Path) -> Record:
     run = RunFolder(folder)
     record = Record(run.about() if run.exists else {}, run.metrics(), run.summary() or {})
     if not record.config and not record.metrics:
-        raise CheckpointError("{path} holds no run to report on; give the folder that a training wrote", path=folder)
+        raise CheckpointError(
+            "{folder} holds no run to report on; give the folder that a training wrote", folder=folder
+        )
     return record
 
 
 def report_page(config: dict[str, Any], metrics: list[dict[str, Any]], summary: dict[str, Any]) -> str:
     """The report as HTML, from what the run folder's files hold."""
-    record = Record(config, metrics, summary)
-    page = Page(title(config), lead(record))
+    return report_document(Record(config, metrics, summary)).html()
+
+
+def report_document(record: Record) -> Report:
+    """The report as data."""
     samples = [row for row in record.evaluations if isinstance(row.get("sample"), str) and row["sample"].strip()]
-    with page.box("columns"):
-        with page.box("column"):
-            if found := loss_chart(record):
-                page.heading("Loss")
-                page.figure(*found)
-            if note := remark(record):
-                page.note(note)
-        if samples:
-            with page.box("column"):
-                _add_samples(page, samples)
+    chart, note = loss_chart(record), remark(record)
+    first: list[Block] = [Heading(Message("Loss")), chart] if chart else []
+    first += [Paragraph(note, note=True)] if note else []
+    blocks: list[Block] = [Columns([first, *([_samples(samples)] if samples else [])])]
     if measured := validation_charts(record):
-        page.heading("On text it has not seen" if record.line("validation", "bits_per_byte") else "On unseen examples")
-        page.figures(measured)
+        of_text = bool(record.line("validation", "bits_per_byte"))
+        blocks.append(Heading(Message("On text it has not seen") if of_text else Message("On unseen examples")))
+        blocks.append(Columns([[each] for each in measured]))
     if record.averaged:
-        count, reached = record.averaged["average_of"], result(record.averaged["validation"])
-        page.paragraph(f"With the mean of the weights of the last {count} checkpoints, {reached}.")
+        told = "With the mean of the weights of the last {n} checkpoints, {result}."
+        reached = result(record.averaged["validation"])
+        blocks.append(Paragraph(Message(told, n=record.averaged["average_of"], result=reached)))
     if charts := health_charts(record):
-        page.heading("How the training went")
-        page.figures(charts)
-    _add_predictions(page, record)
-    _add_settings(page, config, summary)
-    return page.html("Made by Kotha from the files of the run folder: config.json, metrics.jsonl, summary.json.")
+        blocks += [Heading(Message("How the training went")), Columns([[each] for each in charts])]
+    blocks += [*_predictions(record), *_settings(record.config, record.summary)]
+    made = "Made by Kotha from the files of the run folder: config.json, metrics.jsonl, summary.json."
+    return Report(title(record.config), lead(record), blocks, [Message(made)])
 
 
 # -- sections ------------------------------------------------------------------------------------------------------
 
 
-def _add_samples(page: Page, rows: list[dict[str, Any]]) -> None:
+def _samples(rows: list[dict[str, Any]]) -> list[Block]:
     """What the model wrote along the way: some to see, the rest folded."""
     count = min(_SHOWN_SAMPLES, len(rows))
     shown = {round(place * (len(rows) - 1) / max(1, count - 1)) for place in range(count)}
-    page.heading("What it wrote on the way")
-    _add_stories(page, (row for place, row in enumerate(rows) if place in shown))
-    if len(rows) > len(shown):
-        with page.folded(f"The other samples ({len(rows) - len(shown)})"):
-            _add_stories(page, (row for place, row in enumerate(rows) if place not in shown))
+    blocks: list[Block] = [Heading(Message("What it wrote on the way"))]
+    blocks += [_story(row) for place, row in enumerate(rows) if place in shown]
+    rest = [_story(row) for place, row in enumerate(rows) if place not in shown]
+    return [*blocks, Folded(Message("The other samples ({n})", n=len(rest)), rest)] if rest else blocks
 
 
-def _add_stories(page: Page, rows: Iterable[dict[str, Any]]) -> None:
-    for row in rows:
-        bits = figure(row, "validation", "bits_per_byte")
-        page.story(
-            row["sample"].strip(), f"step {row['step']:,}" + ("" if bits is None else f" · {bits:.3f} bits per byte")
-        )
+def _story(row: dict[str, Any]) -> Quote:
+    bits, step = figure(row, "validation", "bits_per_byte"), row["step"]
+    label = Message("step {step:,}", step=step)
+    if bits is not None:
+        label = Message("step {step:,} · {bits:.3f} bits per byte", step=step, bits=bits)
+    return Quote(row["sample"].strip(), label)
 
 
-def _add_predictions(page: Page, record: Record) -> None:
-    """What was promised before the run, beside what was measured."""
+def _predictions(record: Record) -> list[Block]:
+    """What was promised before the run, compared with what was measured."""
     predicted = mapping(record.config, "predicted")
     parts = mapping(predicted, "memory_bytes")
     memory = {name: amount for name in parts if (amount := figure(parts, name)) is not None}
     measured = [figure(record.summary, "peak_memory_bytes"), *(amount for _, amount in record.line("memory_bytes"))]
     used = max((amount for amount in measured if amount), default=None)
-    rows = [[name.replace("_", " "), size(amount), "", ""] for name, amount in memory.items() if name != "total"]
+    rows: list[list[Text]] = [
+        [Message(name.replace("_", " ")), _amount(Size(amount)), "", ""]
+        for name, amount in memory.items()
+        if name != "total"
+    ]
     if total := memory.get("total"):
-        rows.append(["memory in all", size(total), *_compared(used, total, size)])
+        rows.append([Message("memory in all"), *_compared(Size, total, used)])
     if seconds := figure(predicted, "seconds"):
-        rows.append(["time", duration(seconds), *_compared(figure(record.summary, "seconds"), seconds, duration)])
+        rows.append([Message("time"), *_compared(Duration, seconds, figure(record.summary, "seconds"))])
     if not rows:
-        return
-    page.heading("Predicted and measured")
-    page.table(["", "predicted", "measured", "ratio"], rows, {}, labels=[0, 1, 2])
+        return []
+    header: list[Text] = ["", Message("predicted"), Message("measured"), Message("ratio")]
+    remarks: list[Text] = []
     if used and str(record.summary.get("device", "")).startswith("cpu"):
-        page.paragraph("On a CPU the memory measured is that of the whole process, Python and torch included.")
+        remarks = [Message("On a CPU the memory measured is that of the whole process, Python and torch included.")]
+    return [Heading(Message("Predicted and measured")), Table("", header, rows, remarks)]
 
 
-def _compared(measured: float | None, predicted: float, words: Callable[[float], str]) -> list[str]:
-    return ["", ""] if measured is None else [words(measured), f"{measured / predicted:.2f}"]
+def _compared(unit: type[Amount], predicted: float, measured: float | None) -> list[Text]:
+    found: list[Text] = ["", ""] if measured is None else [_amount(unit(measured)), f"{measured / predicted:.2f}"]
+    return [_amount(unit(predicted)), *found]
 
 
-def _add_settings(page: Page, config: dict[str, Any], summary: dict[str, Any]) -> None:
+def _amount(amount: Amount) -> Message:
+    return Message("{amount}", amount=amount)
+
+
+def _settings(config: dict[str, Any], summary: dict[str, Any]) -> list[Block]:
     """Everything else that the folder says, for who wants to do it again."""
     about: dict[str, Any] = {name: summary[name] for name in ("device", "precision") if name in summary}
     about |= {**mapping(config, "machine"), **mapping(config, "versions")}
     about |= {f"data {name}": value for name, value in mapping(config, "data").items()}
+    blocks: list[Block] = []
     if about:
-        page.heading("Machine, versions and data")
-        page.settings(_pairs(about))
-    sections = {"All settings of the model": mapping(config, "model")}
-    sections |= {"All settings of the training": mapping(config, "training"), "The summary": summary}
-    if any(sections.values()):
-        page.heading("Settings")
-    for name, values in sections.items():
-        if values:
-            with page.folded(name):
-                page.settings(_pairs(values))
+        blocks += [Heading(Message("Machine, versions and data")), Settings(_pairs(about))]
+    sections = [
+        (Message("All settings of the model"), mapping(config, "model")),
+        (Message("All settings of the training"), mapping(config, "training")),
+        (Message("The summary"), summary),
+    ]
+    folded = [Folded(name, [Settings(_pairs(values))]) for name, values in sections if values]
+    return [*blocks, Heading(Message("Settings")), *folded] if folded else blocks
 
 
-def _pairs(values: dict[str, Any]) -> list[tuple[str, str]]:
+def _pairs(values: dict[str, Any]) -> list[tuple[str, Text]]:
     """Names and values as words; what has parts is spread out."""
-    pairs: list[tuple[str, str]] = []
+    pairs: list[tuple[str, Text]] = []
     for name, value in values.items():
         if isinstance(value, dict):
             pairs += _pairs({f"{name} {key}": part for key, part in value.items()})
@@ -140,11 +148,11 @@ def _pairs(values: dict[str, Any]) -> list[tuple[str, str]]:
     return pairs
 
 
-def _word(value: Any) -> str:
+def _word(value: Any) -> Text:
     if isinstance(value, bool):
-        return page_voice().cell("yes" if value else "no")
+        return Message("yes") if value else Message("no")
     if isinstance(value, int | float):
         return f"{value:,}" if isinstance(value, int) else f"{value:.6g}"
     if isinstance(value, list | tuple) and value:
-        return ", ".join(map(_word, value))
-    return page_voice().cell("none") if value is None or value in ([], ()) else str(value)
+        return Message("{values}", values=[_word(each) for each in value])
+    return Message("none") if value is None or value in ([], ()) else str(value)

@@ -26,10 +26,8 @@ class TensorBoard(AbstractContextManager["TensorBoard"]):
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError as error:
-            raise KothaError(
-                "TensorBoard's files cannot be written: {error}; install it with `pip install 'kotha[tensorboard]'`",
-                error=error,
-            ) from error
+            needed = "TensorBoard's files cannot be written: {why}; install it with `pip install 'kotha[tensorboard]'`"
+            raise KothaError(needed, why=str(error)) from error
         self._open: Any = lambda: SummaryWriter(str(folder))
 
     @cached_property

@@ -22,8 +22,8 @@ from torch.nn.functional import affine_grid, grid_sample
 from kotha.errors import ConfigError, DataError
 from kotha.i18n.message import Message
 from kotha.model.config import ClassifierConfig, ModelConfig, ViTConfig
-from kotha.text.frequencies import Counts, frequency_nats
-from kotha.text.tokenizer.marked import MarkedTexts
+from kotha.text.held_out import Counts, frequency_nats
+from kotha.text.tokenizer.prompt import MarkedTexts
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.training.config import TrainConfig
 from kotha.training.objectives import classes, judge

@@ -24,7 +24,7 @@ from kotha.errors import ConfigError, DataError
 from kotha.model.bert import BERT
 from kotha.model.config import BERTConfig, ModelConfig
 from kotha.model.loss import IGNORED
-from kotha.text.frequencies import frequency_nats
+from kotha.text.held_out import frequency_nats
 from kotha.text.shards import Dataset, Split
 from kotha.training.config import TrainConfig
 from kotha.training.objectives import guessed_rows, judge, judge_words, masked_words, sentence_pairs

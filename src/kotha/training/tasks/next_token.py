@@ -23,7 +23,7 @@ from kotha.artifacts import model_folder as bundle
 from kotha.errors import ConfigError, DataError
 from kotha.model.config import GPTConfig, ModelConfig
 from kotha.model.gpt import GPT
-from kotha.text.frequencies import Counts, frequency_nats
+from kotha.text.held_out import Counts, frequency_nats
 from kotha.text.shards import Dataset, Split
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.training.config import Sampling, TrainConfig

@@ -16,7 +16,7 @@ from kotha.i18n.message import Message
 from kotha.model.config import ModelConfig, Seq2SeqConfig
 from kotha.model.loss import IGNORED
 from kotha.model.seq2seq import Seq2Seq
-from kotha.text.frequencies import Counts, frequency_nats
+from kotha.text.held_out import Counts, frequency_nats
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.training.config import TrainConfig
 from kotha.training.objectives import forced, judge_words, teacher_forcing

@@ -10,12 +10,12 @@ from pydantic import Field
 from kotha.artifacts.model_folder import Bundle
 from kotha.i18n.message import Message
 from kotha.i18n.wording import OnProgress
-from kotha.inside.asked import Asked, read_asked
 from kotha.inside.attention.alignment import alignment_view
 from kotha.inside.attention.maps import AttentionMap, summarize
 from kotha.inside.attention.page import attention_view
 from kotha.inside.heads.importance import silence
-from kotha.inside.sites import attentions, choose_layers
+from kotha.inside.hook_points import attentions, choose_layers
+from kotha.inside.request import Asked, read_asked
 from kotha.model.gpt import GPT
 from kotha.model.seq2seq import Seq2Seq
 from kotha.server.api.inside.looking import (
@@ -170,6 +170,6 @@ async def alignment(request: Request, body: AlignmentRequest) -> Response:
         with looking_up(served.apart.model, on_progress):
             view = alignment_view(served.apart, body.text, body.target, body.layer, body.beams)
         pieces = {name: [vars(piece) for piece in getattr(view.found, name)] for name in ("source", "written")}
-        return AlignmentTable.model_validate({**view.to_dict(), **pieces, "remarks": view.remarks})
+        return AlignmentTable.model_validate({**view.to_dict(), **pieces, "remarks": list(map(str, view.remarks))})
 
     return await looked(request, body.model, work)

@@ -6,7 +6,7 @@ from pydantic import Field
 from kotha.i18n.message import Message
 from kotha.i18n.wording import OnProgress
 from kotha.inside.heads.importance import silence
-from kotha.inside.lens.lens import lens_view
+from kotha.inside.lens import lens_view
 from kotha.model.vit import ViT
 from kotha.server.api.inside.looking import LikelyAnswer, LinePiece, WatchRequest, inside_router
 from kotha.server.api.requests import WireAnswer, looked, refuse_family
@@ -57,6 +57,6 @@ async def lens(request: Request, body: WatchRequest) -> Response:
         wanted, bundle = body.to_input(served, limits), served.apart
         with silence(bundle.model, body.silenced):
             view = lens_view(bundle, wanted)
-        return LogitLens.model_validate({**view.to_dict(), "remarks": view.remarks})
+        return LogitLens.model_validate({**view.to_dict(), "remarks": list(map(str, view.remarks))})
 
     return await looked(request, body.model, work)

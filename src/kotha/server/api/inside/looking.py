@@ -9,9 +9,9 @@ from pydantic import Field
 
 from kotha.artifacts.model_folder import Bundle
 from kotha.i18n.wording import OnProgress
-from kotha.inside.asked import Asked
+from kotha.inside.hook_points import layers
 from kotha.inside.inputs import ModelInput, speller
-from kotha.inside.sites import layers
+from kotha.inside.request import Asked
 from kotha.model.config import ViTConfig
 from kotha.model.family import Model
 from kotha.model.vit import ViT
@@ -107,7 +107,7 @@ def read_as(bundle: Bundle, given: ModelInput) -> dict[str, Any]:
         "family": bundle.config.family,
         "lines": given.lines_to_dict(),
         "grid": given.grid,
-        "remarks": given.remarks,
+        "remarks": list(map(str, given.remarks)),
     }
 
 

@@ -17,13 +17,13 @@ from pydantic import Field
 from kotha.artifacts.model_folder import Bundle
 from kotha.i18n.message import Message
 from kotha.i18n.wording import OnProgress
-from kotha.inside.asked import read_asked
 from kotha.inside.flow.flow import final_answers
 from kotha.inside.heads.importance import silence
 from kotha.inside.inputs import ModelInput
 from kotha.inside.numbers.arithmetic import CellLine, Entry, Recipe
 from kotha.inside.numbers.ledger import Ledger, keep
-from kotha.inside.numbers.weave import WeaveColumn, weave
+from kotha.inside.numbers.residual_stream import WeaveColumn, weave
+from kotha.inside.request import read_asked
 from kotha.server.api.inside.looking import (
     LikelyAnswer,
     Looked,

@@ -98,10 +98,10 @@ def _told(view: SheetView) -> Worksheet:
     steps = [
         WorksheetStep(
             name=step.name,
-            title=step.title,
+            title=str(step.title),
             given=shown.is_given,
-            rows=list(step.rows),
-            columns=list(step.columns),
+            rows=list(map(str, step.rows)),
+            columns=list(map(str, step.columns)),
             values=[[None if value == -math.inf else value for value in row] for row in step.values.tolist()],
             header=shown.header,
             written=shown.rows,
@@ -111,13 +111,13 @@ def _told(view: SheetView) -> Worksheet:
         for step, shown in zip(sheet.steps.values(), view.steps, strict=True)
     ]
     return Worksheet(
-        text=sheet.text,
+        text=str(sheet.text),
         target=sheet.target,
         place=sheet.place,
         layer=sheet.layer,
         head=sheet.head,
-        tokens=list(sheet.tokens),
-        key_tokens=list(sheet.key_tokens),
+        tokens=list(map(str, sheet.tokens)),
+        key_tokens=list(map(str, sheet.key_tokens)),
         steps=steps,
-        remarks=list(sheet.remarks),
+        remarks=list(map(str, sheet.remarks)),
     )

@@ -1,0 +1,67 @@
+"""Help in the reader's language: what cyclopts would print, its sentences looked up in the catalogue.
+
+English needs none of this; a text that has no entry stays as it is.
+"""
+
+from typing import Any
+
+from cyclopts.help import DefaultFormatter, HelpEntry, HelpPanel
+from cyclopts.help.specs import ColumnSpec, get_default_command_columns, get_default_parameter_columns
+from rich.console import Console, ConsoleOptions
+from rich.text import Text
+
+from kotha.cli.spoken import said
+from kotha.i18n.message import Message
+
+# What cyclopts says of its own.
+_ITS_OWN = (
+    Message("Arguments"),
+    Message("Commands"),
+    Message("Parameters"),
+    Message("Display this message and exit."),
+    Message("Display application version."),
+)
+
+
+class TranslatedHelp(DefaultFormatter):
+    """Headings, descriptions, and what is said of a parameter."""
+
+    def __call__(self, console: Console, options: ConsoleOptions, panel: HelpPanel) -> None:
+        """A panel, its last column the descriptions."""
+        is_list = panel.format == "command"
+        columns = (get_default_command_columns if is_list else get_default_parameter_columns)(
+            console, options, panel.entries
+        )
+        described: ColumnSpec = columns[-1].copy(renderer=_describe)
+        self.column_specs = (*columns[:-1], described)
+        super().__call__(console, options, panel.copy(title=said(str(panel.title))))
+
+    def render_usage(self, console: Console, options: ConsoleOptions, usage: Any) -> None:
+        """The line that shows how the command is called."""
+        if usage:
+            console.print(Text(f"{said('Usage:')} {usage}", style="bold"))
+
+    def render_description(self, console: Console, options: ConsoleOptions, description: Any) -> None:
+        """What the command does, paragraph by paragraph."""
+        console.print(Text(_translated(description) + "\n"))
+
+
+def _describe(entry: HelpEntry) -> Text:
+    """A parameter or a command in words, then what may be given."""
+    text = Text(_translated(entry.description))
+    facts = (
+        (entry.choices, Message("[choices: {names}]", names=entry.choices), "cyclopts.choices"),
+        (entry.env_var, Message("[env var: {names}]", names=entry.env_var), "cyclopts.env_var"),
+        (entry.default, Message("[default: {value}]", value=entry.default), "cyclopts.default"),
+        (entry.required, Message("[required]"), "cyclopts.required"),
+    )
+    for told, message, style in facts:
+        if told:
+            text.append(f" {said(message)}", style)
+    return text
+
+
+def _translated(description: Any) -> str:
+    """A description of cyclopts', in the reader's language."""
+    plain = str(getattr(description, "primary_renderable", description) or "")
+    return "\n\n".join(said(" ".join(part.split())) for part in plain.split("\n\n"))

@@ -1,0 +1,32 @@
+"""What every result of a measurement shares: it becomes JSON, and comes back from a run's summary."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, fields
+from typing import Any, ClassVar, Self
+
+from kotha.i18n.message import Message
+
+
+class Measurement:
+    """The base of the frozen dataclasses that hold scores."""
+
+    left_out: ClassVar[tuple[str, ...]] = ()  # fields that are too long for JSON
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON; a message is its English."""
+        found = asdict(self)  # type: ignore[call-overload]
+        return {name: _in_english(value) for name, value in found.items() if name not in self.left_out}
+
+    @classmethod
+    def of_summary(cls, summary: Mapping[str, Any]) -> Self:
+        """The score that a run's summary holds, as ``to_dict`` gave it; what an older run lacks has its default."""
+        names = (each.name for each in fields(cls))  # type: ignore[arg-type]
+        return cls(**{name: summary[name] for name in names if name in summary})
+
+
+def _in_english(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _in_english(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(_in_english(each) for each in value)
+    return str(value) if isinstance(value, Message) else value

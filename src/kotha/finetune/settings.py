@@ -1,0 +1,103 @@
+"""How a model learns from examples: for so many passes over them, for so long, or by a recipe."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from kotha.errors import UsageError
+from kotha.finetune.examples import ExamplesRequest, OnRemark
+from kotha.i18n.message import Message, Option
+from kotha.model.config import ModelConfig
+from kotha.training.config import TrainConfig
+from kotha.training.plan.rules import pace_of, warmed_in_time
+from kotha.training.recipes import recipe
+from kotha.training.settings import check_settings, fit_to_minutes, take_sizes
+
+# Evaluations without gain that end a run (early stopping), and evaluations in each pass over the examples.
+_PATIENCE, _LOOKS = 6, 2
+USUAL: dict[str, Any] = {
+    "schedule": "cosine",
+    "floor": 0.0,
+    "patience": _PATIENCE,
+    "keep_checkpoints": 1,
+    "spike": None,
+}
+# Of texts, batches change their shape from step to step, and each new one would be compiled.
+USUAL_TEXTS: dict[str, Any] = {**USUAL, "optimizer": "adamw", "weight_decay": 0.01, "beta2": 0.98, "compile": "off"}
+# The learning rate falls with the width: what was best for a small model and for one of 512 (docs/experiments.md), and
+# what BERT's authors use at its size. Few numbers learn by LoRA, so they may go further.
+_RATE, _RATE_WIDTH, _RATE_POWER, _LARGEST_RATE, _LORA_TIMES = 3e-3, 96, 2.2, 1e-2, 3
+
+AnyConfig = TypeVar("AnyConfig", bound=ModelConfig)
+
+
+def learning_rate(d_model: int, lora: bool = False) -> float:
+    """The largest learning rate with which a model of a width is fine-tuned.
+
+    >>> [round(learning_rate(width), 6) for width in (96, 512, 768)]
+    [0.003, 7.5e-05, 3.1e-05]
+    """
+    rate: float = _RATE * (_RATE_WIDTH / d_model) ** _RATE_POWER
+    return min(_LARGEST_RATE, rate * (_LORA_TIMES if lora else 1))
+
+
+def finetune_settings(
+    model: AnyConfig, request: ExamplesRequest, usual: Mapping[str, Any], n_examples: int, longest: int, warmup: float
+) -> tuple[AnyConfig, TrainConfig]:
+    """Settings for some passes over the examples, from trained weights; ``warmup`` is a share of the steps."""
+    if not 0 < request.epochs <= 1000:
+        raise UsageError("{epochs} must be above 0, and at most 1,000", epochs=Option("epochs", request.epochs))
+    given = dict(request.wish.changes)
+    rate = learning_rate(model.d_model, lora=given.get("lora") is not None)
+    config = TrainConfig().change(**{**USUAL_TEXTS, **usual, "learning_rate": rate, **given})
+    per_pass = -(-n_examples // config.batch_size)
+    steps = config.steps if "steps" in given else max(1, round(request.epochs * per_pass))
+    pace = {"steps": steps, "warmup_steps": round(warmup * steps), "evaluate_every": max(1, per_pass // _LOOKS)}
+    return _changed(model, config, {**pace, "context_length": longest}, given)
+
+
+def training_settings(
+    model: ModelConfig,
+    request: ExamplesRequest,
+    usual: Mapping[str, Any],
+    say: OnRemark,
+    *,
+    check: Callable[[ModelConfig, TrainConfig], None],
+    steps_for: Callable[[TrainConfig], int],
+    usual_length: int,
+    context: int | None = None,
+    warmup: Callable[[int], int] | None = None,
+) -> tuple[ModelConfig, TrainConfig]:
+    """Settings by a recipe, for the minutes that were given, or for the steps that are usual with these examples.
+
+    ``warmup`` gives the steps of warm-up where they go by the number of all; ``context`` holds the longest example.
+    """
+    wish, given = request.wish, take_sizes(model, request.wish.changes)[1]
+    named = request.recipe  # by name: to the letter
+    config = TrainConfig().change(**{**usual, **given}) if named is None else recipe(named, **given)
+    model, config = _changed(model, config, {}, given)
+    check_settings(model, config)
+    check(model, config)
+    if context is not None:
+        config = config.change(context_length=context)
+    if wish.timed:
+        say(Message("measuring this machine …"))
+        choice = fit_to_minutes(wish, model, config, given, usual_length)
+        say(choice.sentence)
+        return model, choice.settings
+    if request.recipe is not None:
+        return model, warmed_in_time(config, given)
+    steps = config.steps if "steps" in given else max(1, steps_for(config))
+    pace = pace_of(steps, config.warmup_steps) if warmup is None else {**pace_of(steps), "warmup_steps": warmup(steps)}
+    return _changed(model, config, pace, given)
+
+
+def _changed(
+    model: AnyConfig, config: TrainConfig, pace: Mapping[str, Any], given: Mapping[str, Any]
+) -> tuple[AnyConfig, TrainConfig]:
+    """Settings with what was not given chosen, and the model with their dropout."""
+    config = config.change(**{name: value for name, value in pace.items() if name not in given})
+    if config.dropout is not None:
+        changed = model.replace(dropout=config.dropout)
+        assert isinstance(changed, type(model))
+        model = changed
+    return model, config

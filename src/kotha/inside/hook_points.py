@@ -1,0 +1,102 @@
+"""Hook points: names for what can be watched in a model, from the residual stream to attention weights and logits.
+
+One scheme for the whole family. A model has one stack, ``blocks``, or two, ``encoder`` and ``decoder``; a layer is
+``blocks.0``, what happens in it ``blocks.0.attention.weights`` or ``decoder.2.cross.queries``:
+
+==========================  ===============  =====================================================================
+site                        shape            what it is
+==========================  ===============  =====================================================================
+``tokens``                  (B, T, C)        embedded tokens; ``tokens`` of a Seq2Seq: source, then target
+``patches``                 (B, T, C)        embedded patches of an image
+``positions``               (B, T, C)        tokens with their places added (a ViT's: the places alone)
+``L.residual_in``           (B, T, C)        what enters a layer
+``L.attention_norm``        (B, T, C)        normalised, for the attention (or after it, where norms come last)
+``L.attention.queries``     (B, H, T, D)     what each position asks for, turned by its place where places turn
+``L.attention.keys``        (B, n_kv, S, D)  what each position offers
+``L.attention.values``      (B, n_kv, S, D)  what it gives
+``L.attention.scores``      (B, H, T, S)     queries times keys, over the root of D
+``L.attention.masked_scores``  (B, H, T, S)  with -inf where nobody may look
+``L.attention.weights``     (B, H, T, S)     each row sums to one
+``L.attention.head_outputs``  (B, H, T, D)   values, mixed by the weights
+``L.attention``             (B, T, C)        what the attention adds
+``L.residual_mid``          (B, T, C)        after the attention (of a decoder: before it looks at the source)
+``L.cross...``              as attention     a decoder's look at the source
+``L.feedforward_norm``      (B, T, C)        normalised, for the feed-forward (or after it)
+``L.feedforward``           (B, T, C)        what the feed-forward adds
+``L.residual_out``          (B, T, C)        what leaves a layer
+``norm``                    (B, T, C)        after the last norm; ``encoder.norm``, ``decoder.norm`` where there are two
+``logits``                  (B, T, V)        scores of every token; of a ViT, of every class
+==========================  ===============  =====================================================================
+"""
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import cast
+
+from torch import nn
+
+from kotha.errors import UsageError, nearest
+from kotha.model.attention import Attention
+from kotha.model.block import Block, Stack
+
+# What an attention lets be watched; the last three exist in the explicit reading alone.
+ATTENTION_SITES = ("queries", "keys", "values", "head_outputs", "scores", "masked_scores", "weights")
+
+
+def nearest_site(pattern: str, known: Sequence[str]) -> str:
+    """Say which place was probably meant, as the end of a sentence; a layer's places once, as patterns for all layers.
+
+    >>> nearest_site("weights", ["tokens", "blocks.0.attention.scores", "blocks.0.attention.weights"])
+    "; did you mean '*.weights'?"
+    >>> nearest_site("x", ["tokens", "blocks.0.residual_in", "blocks.1.residual_in"])
+    '; known: *.residual_in, tokens'
+    """
+    if get_close_matches(pattern, known):
+        return str(nearest(pattern, known))
+    endings = {f"*.{name.rpartition('.')[2]}" if "." in name else name for name in known}
+    return str(nearest(f"*.{pattern.rpartition('.')[2]}", endings))
+
+
+def stacks(model: nn.Module) -> dict[str, Stack]:
+    """The stacks of a model by name, in the order in which they work.
+
+    >>> from kotha.model.family import build
+    >>> from kotha.model.presets import preset
+    >>> list(stacks(build(preset("mini"))))
+    ['blocks']
+    """
+    found = {name.rsplit(".", 1)[-1]: module for name, module in model.named_modules() if isinstance(module, Stack)}
+    return {"blocks": next(iter(found.values()))} if len(found) == 1 else found
+
+
+def layers(model: nn.Module) -> dict[str, Block]:
+    """Every layer by its name: ``blocks.0``, ``decoder.2``."""
+    return {
+        f"{stack}.{layer}": cast("Block", block)
+        for stack, each in stacks(model).items()
+        for layer, block in enumerate(each.blocks)
+    }
+
+
+def choose_layers(model: nn.Module, words: Sequence[str | int]) -> list[str] | None:
+    """Layers as a user names them: ``blocks.0``, or ``0`` for that layer of every stack; none named: all."""
+    if not words:
+        return None
+    known = list(layers(model))
+    found: list[str] = []
+    for word in map(str, words):
+        fits = [name for name in known if name.endswith(f".{word}")] if word.isdecimal() else [word]
+        if not fits:
+            raise UsageError("there is no layer {name} in this model; known: {known}", name=word, known=known)
+        found += fits
+    return found
+
+
+def attentions(model: nn.Module) -> dict[str, Attention]:
+    """Every attention by its name: ``blocks.0.attention``, ``decoder.2.cross``."""
+    found = {}
+    for name, block in layers(model).items():
+        found[f"{name}.attention"] = block.attention
+        if block.cross is not None:
+            found[f"{name}.cross"] = block.cross
+    return found

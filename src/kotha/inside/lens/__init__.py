@@ -1,1 +1,0 @@
-"""What each layer would say next (logit lens)."""

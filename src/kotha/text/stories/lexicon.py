@@ -1,0 +1,178 @@
+"""The words of the stories, read from ``words/``: tables of nouns, each with what belongs to it.
+
+A table in a file is ``[name]`` with a noun and its parts on each line (``name; part: a, b; part: c``), or
+``name: a, b`` for nouns without parts, or ``name of table: a, b`` for some of another table. An indented line goes on
+with the one before, and # begins a remark. The code adds what follows from several tables: a season has the months
+themselves, a village is a beginning and an ending.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+_WORDS = Path(__file__).with_name("words")
+_TABLE = re.compile(r"\[([a-z]+)\]")
+_LISTED = re.compile(r"([a-z]+)(?: of ([a-z]+))?: (.*)")
+# Parts that are nouns of another table.
+_LINKS = {
+    ("month", "pick"): "basket",
+    ("month", "sold"): "basket",
+    ("month", "crop"): "harvest",
+    ("season", "month"): "month",
+    ("district", "disaster"): "disaster",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Noun:
+    """A word of the lexicon with what belongs to it; a person's ``rank`` is their pronoun."""
+
+    text: str
+    rank: str | None = None
+    parts: Mapping[str, tuple["Noun", ...]] = field(default_factory=dict)
+    key: str = ""  # what makes two words the same for "a different one"; the text itself when empty
+
+
+Nouns = tuple[Noun, ...]
+Tables = Mapping[str, Nouns]
+
+
+def listed(text: str) -> list[str]:
+    """Words from a comma-separated line.
+
+    >>> listed("আম, পাকা পেঁপে")
+    ['আম', 'পাকা পেঁপে']
+    """
+    return [" ".join(word.split()) for word in text.split(",") if word.strip()]
+
+
+def nouns(text: str, rank: str | None = None) -> Nouns:
+    """Nouns from a comma-separated line."""
+    return tuple(Noun(word, rank) for word in listed(text))
+
+
+def entries(text: str) -> dict[str, str]:
+    """Texts by name, one a line: ``name: text``; an indented line goes on with the last, another line is a remark."""
+    return dict(re.findall(r"^(\w+): (.*(?:\n    .*)*)", text, re.MULTILINE))
+
+
+def read_tables(text: str) -> dict[str, Nouns]:
+    """The tables of a file.
+
+    >>> tables = read_tables("[pet]\\nহাঁস; eats: ধান, শামুক\\nগরু; eats: ঘাস\\nbird of pet: হাঁস\\n")
+    >>> [food.text for food in tables["bird"][0].parts["eats"]]
+    ['ধান', 'শামুক']
+    """
+    found: dict[str, Nouns] = {}
+    table = ""
+    for line in re.sub(r"^#.*\n", "", text, flags=re.MULTILINE).replace("\n    ", " ").splitlines():
+        if heading := _TABLE.fullmatch(line):
+            table = heading[1]
+        elif entry := _LISTED.fullmatch(line):
+            name, of, words = entry.groups()
+            found[name] = _some(found[of], words) if of else nouns(words)
+        elif line:
+            word, *parts = line.split(";")
+            pairs = (part.split(":") for part in parts)
+            noun = Noun(word.strip(), parts={part.strip(): nouns(words) for part, words in pairs})
+            found[table] = (*found.get(table, ()), noun)
+    return found
+
+
+def _some(table: Nouns, words: str) -> Nouns:
+    by_name = {noun.text: noun for noun in table}
+    return tuple(by_name[word] for word in listed(words))
+
+
+def file_of(name: str) -> str:
+    """The text of a file of words."""
+    return (_WORDS / name).read_text(encoding="utf-8")
+
+
+@cache
+def phrases() -> dict[str, str]:
+    """Turns of phrase that plots share, by name."""
+    return entries(file_of("phrases.txt"))
+
+
+@cache
+def lexicon() -> Tables:
+    """Every table of nouns."""
+    tables: dict[str, Nouns] = {}
+    for name in ("things", "nature", "places", "seasons"):
+        tables |= read_tables(file_of(f"{name}.txt"))
+    for (table, part), other in _LINKS.items():
+        by_name = {noun.text: noun for noun in tables[other]}
+        tables[table] = tuple(
+            Noun(noun.text, parts={**noun.parts, part: tuple(by_name[each.text] for each in noun.parts[part])})
+            for noun in tables[table]
+        )
+    tables["season"] = tuple(map(_season, tables["season"]))
+    tables["autumn"] = _some(tables["season"], ", ".join(noun.text for noun in tables["autumn"]))
+    # Birds that fish are seen by the water, the others anywhere that birds are.
+    tables["bird"] = tuple(Noun(bird.text, parts={"haunt": tables["wild"], **bird.parts}) for bird in tables["bird"])
+    tables["village"] = tuple(Noun(a.text + b.text) for a in tables["beginning"] for b in tables["ending"])
+    return tables | _people()
+
+
+def _season(noun: Noun) -> Noun:
+    """A season whose mornings and afternoons have the whole day's weather too.
+
+    A smell counts as the flower it comes from, so that no text has the one in its first line and then the other.
+    """
+    flowers = [flower.text for flower in noun.parts["flower"]]
+    smells = (
+        Noun(air.text, key=next((flower for flower in flowers if air.text.startswith(flower)), ""))
+        for air in noun.parts["air"]
+    )
+    hours = {hour: noun.parts["day"] + noun.parts[hour] for hour in ("early", "late")}
+    return Noun(noun.text, parts={**noun.parts, **hours, "air": tuple(smells)})
+
+
+# -- people -----------------------------------------------------------------------------------------------------------
+
+_SAID = ("water", "dusk", "feast", "mother", "father", "forefather")
+_KIN = ("kin", "parent", "grand", "aunt")
+
+
+@cache
+def communities() -> dict[str, dict[str, str]]:
+    """What the file of people says of each community, by name."""
+    _, *parts = re.split(r"^\[(\w+)\]$", file_of("people.txt"), flags=re.MULTILINE)
+    return {name: entries(text) for name, text in zip(parts[::2], parts[1::2], strict=True)}
+
+
+def _people() -> dict[str, Nouns]:
+    children = (child for community in communities().values() for child in _children(community))
+    return {
+        "child": tuple(children),
+        "neighbour": tuple(_grown("man", "woman", after="title")),
+        "citizen": tuple(_grown("man", "woman", after="family")),
+        "grown": tuple(_grown("man", "woman")),
+        # Those who row, cast nets, steer and drive.
+        "man": tuple(_grown("man")),
+        "townsman": tuple(_grown("man", after="family")),
+        "peer": (Noun("তুই", "তুই"), Noun("তুমি", "তুমি")),
+    }
+
+
+def _said(community: Mapping[str, str], names: tuple[str, ...]) -> dict[str, Nouns]:
+    """A family's words by part; all but the first three name people."""
+    return {name: nouns(community[name], None if name in _SAID[:3] else "তিনি") for name in names}
+
+
+def _children(community: Mapping[str, str]) -> Iterator[Noun]:
+    parts = {**_said(community, _SAID + _KIN), "sibling": nouns("ছোট ভাই, ছোট বোন", "সে")}
+    return (Noun(name, "সে", parts) for name in listed(community["child"]))
+
+
+def _grown(*kinds: str, after: str = "") -> Iterator[Noun]:
+    """Grown people by name, alone or with a title or a family name after it."""
+    for community in communities().values():
+        words = _said(community, _SAID)
+        for kind in kinds:
+            for name in listed(community.get(kind, "")):
+                for more in listed(community[f"{kind}_{after}"]) if after else [""]:
+                    yield Noun(f"{name} {more}".strip(), "তিনি", words, key=name)

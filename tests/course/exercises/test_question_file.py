@@ -1,0 +1,67 @@
+"""The question file: a teacher may change it, and hears here what does not fit."""
+
+import json
+from collections.abc import Iterator
+from string import Formatter
+from typing import Any
+
+import pytest
+
+from kotha.course.exercises.formula import calculate
+from kotha.course.exercises.questions import FILE, all_questions
+from kotha.course.exercises.setting import make_setting
+
+TOLD = json.loads(FILE.read_text(encoding="utf-8"))
+QUESTIONS = [each for told in TOLD["sets"].values() for each in told["questions"]]
+VALUES = {
+    **make_setting().values,
+    "answer": 1.0,
+    "row": 1,
+    "token": "a",
+    "left": "X",
+    "right": "W",
+    "line": "",
+    "needed": 1,
+}
+KEYS = {"id", "text", "worked", "answer", "columns", "exact", "slack", "others", "bytes", "slips", "hints", "rubric"}
+KEYS |= {"order", "step", "by_row", "shows"}
+
+
+def texts(told: Any) -> Iterator[dict[str, str]]:
+    if isinstance(told, dict):
+        if "en" in told or "line" in told:
+            yield told
+        for each in told.values():
+            yield from texts(each)
+    elif isinstance(told, list):
+        for each in told:
+            yield from texts(each)
+
+
+def names(text: str) -> set[str]:
+    return {name for _, name, _, _ in Formatter().parse(text) if name}
+
+
+@pytest.mark.parametrize("told", QUESTIONS, ids=lambda told: told["id"])
+def test_a_question_says_how_it_is_answered(told: dict[str, Any]) -> None:
+    assert told.keys() <= KEYS, "no key that nobody reads"
+    assert sum(key in told for key in ("answer", "step", "rubric", "order")) == 1
+    assert "step" in told or told["worked"]
+    assert set(told.get("slips", {})) <= TOLD["slips"].keys(), "each slip has its words"
+    assert "rubric" not in told or told["rubric"].keys() == {"lead", "parts", "misbeliefs"}
+
+
+def test_texts_are_in_both_languages_and_name_what_there_is() -> None:
+    for text in texts(TOLD):
+        assert text.keys() in ({"line", "when"}, {"line"}) or {"en", "bn"} <= text.keys(), text
+        for each in (text.get(key, "") for key in ("en", "bn", "line")):
+            assert names(each) <= VALUES.keys(), text
+        assert names(text.get("en", "")) == names(text.get("bn", "")), text
+        assert isinstance(calculate(text.get("when", "1"), VALUES), int | float | None)
+
+
+def test_numbers_of_questions_are_worth_points() -> None:
+    for name, told in TOLD["sets"].items():
+        found = all_questions(make_setting(), name)
+        assert {each.number for each in found} == {int(number) for number in told["points"]}
+        assert len({each.id for each in found}) == len(found)

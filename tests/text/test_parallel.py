@@ -1,0 +1,102 @@
+"""Worker pools on this machine: results in order, whoever dies is made up for; and where a worker pool can be."""
+
+import os
+import signal
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from kotha.errors import DataError, KothaError, UsageError
+from kotha.text.parallel import check_workers, worker_pool
+from kotha.text.parallel.local import LocalPool
+from kotha.text.parallel.ray_cluster import check_address
+from kotha.text.parallel.task import WorkerTask
+
+
+class Doubler:
+    """Doubles; whoever gets ``deadly`` dies, once if there is a file to remember it by, else always."""
+
+    def __init__(self, deadly: int | None = None, once: Path | None = None) -> None:
+        self.deadly, self.once = deadly, once
+
+    def __call__(self, number: int) -> int:
+        if number == self.deadly and not (self.once and self.once.exists()):
+            if self.once:
+                self.once.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return 2 * number
+
+
+DOUBLED = [2 * number for number in range(20)]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_results_come_in_order(workers):
+    assert list(LocalPool(workers).map(WorkerTask(Doubler), range(20))) == DOUBLED
+
+
+def test_a_worker_that_dies_is_made_up_for(tmp_path):
+    once = tmp_path / "dead"
+    assert list(LocalPool(2).map(WorkerTask(Doubler, (7, once)), range(20))) == DOUBLED
+    assert once.exists(), "nobody died"
+
+
+def test_what_kills_every_worker_is_given_up(tmp_path):
+    found = []
+    with pytest.raises(DataError, match="4 worker processes ended early, one after the other"):
+        found.extend(LocalPool(2).map(WorkerTask(Doubler, (3,)), range(20)))
+
+
+def test_few_items_are_on_their_way():
+    taken = []
+    results = LocalPool(2).map(WorkerTask(Doubler), (taken.append(number) or number for number in range(100)))
+    assert next(results) == 0
+    assert len(taken) <= 5
+    results.close()
+
+
+@pytest.mark.parametrize("on", ["rai", "ray:", "ray://", "ray://head", "ray://head:x", "ray://:1", "ray://h:70000"])
+def test_a_place_that_is_none_is_refused(on):
+    with pytest.raises(UsageError, match="is no place to work; give 'ray', or 'ray://HOST:PORT'"):
+        check_workers(on, None)
+
+
+def test_places():
+    assert check_address("ray") is None
+    assert check_address("ray://[::1]:10001") == "[::1]:10001"
+    with pytest.raises(UsageError, match="workers=0: give at least 1"):
+        check_workers(None, 0)
+
+
+def test_an_address_where_nobody_is_is_told_at_once(free_port):
+    with (
+        pytest.raises(KothaError, match=f"nobody answers at ray://127.0.0.1:{free_port} "),
+        worker_pool(f"ray://127.0.0.1:{free_port}", 1),
+    ):
+        pass
+
+
+def test_without_ray_it_is_said_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(KothaError, match=r"pip install 'kotha\[ray\]'"), worker_pool("ray", 1):
+        pass
+
+
+@pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed: pip install 'kotha[ray]'")
+def test_a_ray_that_would_listen_to_the_network_is_not_begun():
+    """Who has loaded it before us has it as it is by itself."""
+    program = """
+import ray
+from kotha.text.parallel import worker_pool
+
+with worker_pool("ray", 1):
+    print("begun")
+"""
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, env=plain, capture_output=True, text=True, timeout=120, check=False)
+    assert "Ray was loaded before it could be told to listen to this machine alone" in done.stderr
+    assert done.stdout == ""

@@ -1,0 +1,181 @@
+"""A worker pool on Ray: what it makes is equal, byte for byte, to what one process makes, whoever dies on the way."""
+
+import contextlib
+import json
+import os
+import random
+import signal
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from tests.text.conftest import SENTENCES, trained
+from tests.text.test_parallel import DOUBLED, Doubler
+
+import kotha
+from kotha.errors import DataError, KothaError
+from kotha.text.parallel import ray_pool, worker_pool
+from kotha.text.parallel.ray_pool import RayPool
+from kotha.text.parallel.task import WorkerTask
+
+# Not imported here: it reads its settings as it is loaded, and they are ours to give.
+pytestmark = pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed: pip install 'kotha[ray]'")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def ray():
+    """One cluster for all tests, since to begin takes seconds; gives Ray itself."""
+    with worker_pool("ray", 2):
+        yield import_module("ray")
+
+
+@pytest.fixture
+def corpus(tmp_path, monkeypatch):
+    """Many batches of documents, with copies, near copies and a broken line among them."""
+    monkeypatch.setattr("kotha.text.clean.leakage._BATCH_CHARACTERS", 4000)
+    texts = [" ".join(random.Random(number).sample(SENTENCES, 20)) for number in range(300)]
+    lines = [json.dumps({"text": text}) for text in [*texts, *texts[:9], *(f"{text} আর।" for text in texts[20:30])]]
+    (tmp_path / "corpus.jsonl").write_text("\n".join([*lines, "{broken"]), encoding="utf-8")
+    return tmp_path / "corpus.jsonl"
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def prepared(corpus: Path, name: str, **options) -> dict[str, bytes]:
+    how = {"errors": "skip", **options}
+    kotha.prepare(corpus, trained("unigram"), corpus.parent / name, **how)
+    return contents(corpus.parent / name)
+
+
+def family() -> list[Path]:
+    """This process and all that came of it."""
+    found, left = [], [os.getpid()]
+    while left:
+        process = Path(f"/proc/{left.pop()}")
+        try:
+            left += [int(child) for thread in process.glob("task/*/children") for child in thread.read_text().split()]
+        except OSError:  # it has just ended
+            continue
+        found.append(process)
+    return found
+
+
+def hands() -> list[int]:
+    """The processes of workers on the cluster, by the name that Ray gives them."""
+    names = ((process, process.joinpath("cmdline").read_bytes()) for process in family() if process.exists())
+    return [int(process.name) for process, name in names if name.startswith(b"ray::RemoteWorker")]
+
+
+def test_shards_are_equal_for_any_number_of_workers(corpus):
+    alone = prepared(corpus, "alone", workers=1)
+    for workers in (1, 2, 3):
+        assert prepared(corpus, f"ray-{workers}", workers=workers, on="ray") == alone
+    described = json.loads(alone["dataset.json"])
+    assert described["splits"]["train"]["documents"] == 292
+    assert (described["made_by"]["duplicates"], described["made_by"]["leaked"]) == (9, 2)
+
+
+def test_near_copies_are_the_same_whoever_signs(corpus):
+    alone = prepared(corpus, "alone", workers=1, duplicates="near")
+    assert prepared(corpus, "ray", workers=2, on="ray", duplicates="near") == alone
+    assert json.loads(alone["dataset.json"])["made_by"]["duplicates"] == 19
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="finds the workers in /proc")
+@pytest.mark.parametrize("deaths", [1, pytest.param(2, marks=pytest.mark.slow)], ids=["one", "all"])
+def test_workers_killed_in_the_middle_are_made_up_for(corpus, deaths):
+    killed: list[int] = []
+
+    def kill(stage: str, done: int, total: int) -> None:
+        if str(stage) == "encoding" and done > total / 3 and not killed:
+            for process in hands()[:deaths]:
+                os.kill(process, signal.SIGKILL)
+                killed.append(process)
+
+    assert prepared(corpus, "killed", workers=2, on="ray", on_progress=kill) == prepared(corpus, "alone", workers=1)
+    assert len(killed) == deaths
+
+
+def test_a_tokenizer_is_equal_whoever_counts(corpus):
+    made = [
+        kotha.train_tokenizer(corpus, vocab_size=600, errors="skip", **how).backend.to_str()
+        for how in ({}, {"workers": 2}, {"on": "ray", "workers": 2})
+    ]
+    assert len(set(made)) == 1
+
+
+@pytest.mark.slow
+def test_what_kills_every_worker_is_given_up(ray):
+    with pytest.raises(DataError, match="4 workers of the cluster ended early, one after the other"):
+        list(RayPool(ray, 2).map(WorkerTask(Doubler, (3,)), range(20)))
+
+
+def test_results_come_in_order_and_few_are_on_their_way(ray):
+    taken: list[int] = []
+    results = RayPool(ray, 2).map(WorkerTask(Doubler), (taken.append(number) or number for number in range(20)))
+    assert next(results) == 0
+    assert len(taken) <= 5
+    assert list(results) == DOUBLED[1:]
+
+
+def test_an_error_of_a_worker_is_told_as_it_was(ray):
+    with pytest.raises(KothaError, match=r"^not today$"):
+        list(RayPool(ray, 1).map(WorkerTask(Refuser), [1]))
+
+
+class Refuser:
+    def __call__(self, _: int) -> int:
+        raise KothaError("not today")
+
+
+def test_other_versions_in_a_worker_are_refused(ray, monkeypatch):
+    monkeypatch.setattr(ray_pool, "versions", lambda: {"kotha": "0.0.0"})
+    with pytest.raises(KothaError, match=r"and here is kotha 0.0.0; the results would differ"):
+        list(RayPool(ray, 1).map(WorkerTask(Doubler), [1]))
+
+
+def test_a_cluster_without_a_free_core_is_told_within_a_bound(ray):
+    with_all_cores = ray.remote(num_cpus=2)(ray_pool.RemoteWorker).remote(WorkerTask(Doubler))
+    ray.get(with_all_cores.begun.remote())
+    try:
+        with pytest.raises(KothaError, match="no worker of the Ray cluster began within 1 seconds"):
+            list(RayPool(ray, 1, seconds_to_begin=1).map(WorkerTask(Doubler), [1]))
+    finally:
+        ray.kill(with_all_cores)
+
+
+def test_another_cluster_is_not_taken_for_the_one_at_hand(listener):
+    with (
+        pytest.raises(KothaError, match="works with a Ray cluster already"),
+        worker_pool(f"ray://127.0.0.1:{listener}", 1),
+    ):
+        pass
+
+
+@pytest.mark.skipif(not Path("/proc/net/tcp").is_file(), reason="reads the open ports in /proc")
+def test_a_cluster_of_our_own_listens_to_this_machine_alone():
+    sockets = set()
+    for process in family():
+        with contextlib.suppress(OSError):  # it has just ended
+            sockets |= {str(each.readlink()) for each in process.joinpath("fd").iterdir() if each.is_symlink()}
+    listening = {}
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/net/{table}").read_text(encoding="ascii").splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == "0A" and f"socket:[{fields[9]}]" in sockets:
+                listening[fields[1]] = fields[1].rpartition(":")[0][-8:]
+    assert len(listening) > 3, "nobody was found to listen"
+    assert set(listening.values()) == {"0100007F"}, "127.0.0.1, the bytes turned round"
+
+
+def test_a_cluster_of_our_own_answers_nobody_without_its_token(ray):
+    grpc = pytest.importorskip("grpc", reason="asks as any client would, with grpcio")
+    with grpc.insecure_channel(ray.get_runtime_context().gcs_address) as channel:
+        ask = channel.unary_unary("/ray.rpc.JobInfoGcsService/GetAllJobInfo")
+        with pytest.raises(grpc.RpcError) as refused:
+            ask(b"", timeout=20)
+        assert refused.value.code() == grpc.StatusCode.UNAUTHENTICATED
+        ask(b"", timeout=20, metadata=[("authorization", f"Bearer {os.environ['RAY_AUTH_TOKEN']}")])
