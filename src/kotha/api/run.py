@@ -21,13 +21,13 @@ from kotha.text.corpus.problems import Errors
 from kotha.text.shards import Dataset
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.training.checkpoint_exchange import find_disks
+from kotha.training.device.fitting import OnRemark
 from kotha.training.distributed import joined, ranks_here
 from kotha.training.origin import Origin
 from kotha.training.plan.design import RECIPE
 from kotha.training.settings import TrainRequest
 from kotha.training.show.report import write_report
 from kotha.training.show.tensorboard import TensorBoard
-from kotha.training.device.fitting import OnRemark
 from kotha.training.start import goes_on, train_run
 
 OnEvent = Callable[[dict[str, Any]], None]

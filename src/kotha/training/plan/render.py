@@ -25,7 +25,7 @@ _PARAMETERS = {
     "attention": Message("attention"),
     "feedforward": Message("feedforward"),
     "norms": Message("norms"),
-    "head": Message("head"),
+    "head": Message("output head"),
 }
 _INSIDE = {
     "attention_per_layer": Message("in one attention"),
@@ -36,7 +36,7 @@ _WORK = {
     "attention_matrices": Message("attention matrices"),
     "attention_scores": Message("attention scores"),
     "feedforward": Message("feed-forward"),
-    "head": Message("head"),
+    "head": Message("output head"),
     "patches": Message("patches"),
 }
 _MEMORY = {
