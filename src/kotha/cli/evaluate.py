@@ -125,7 +125,7 @@ def _measure(
 
         guessed = opened.evaluate_masked(held_out, **given("baselines", "split", "field", "errors"))
         return guessed, masked_table(guessed, name), None
-    from kotha.evaluation.tables import score_table
+    from kotha.evaluation.text_score import score_table
 
     read = given("context", "stride", "baselines", "split", "field", "errors", "on_problem")
     score = opened.evaluate(held_out, **read)

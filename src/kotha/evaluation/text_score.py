@@ -74,7 +74,7 @@ class TextScore(Measurement):
     baselines: Baselines | None = None  # what counting reaches on the same text, where that was asked for
 
     def _repr_html_(self) -> str:
-        return score_table(self).framed()
+        return score_table(self).html()
 
 
 def score_table(score: TextScore, name: str = "model") -> Table:
