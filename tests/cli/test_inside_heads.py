@@ -144,23 +144,23 @@ def test_special_tokens_have_their_own_names(capsys: Any, tmp_path: Path) -> Non
 
 
 MISTAKES = [
-    (["heads", "gpt"], "knows no data that is still there; give --text '…', or the path of one"),
+    (["heads", "gpt"], "knows no data that is still there; give --text …, or the path of one"),
     (["heads", "gpt", "texts.jsonl", "--text", "ক"], "a path and a text are two texts; give one of them"),
     (["heads", "gpt", "--text", "ক"], "tokens; 9 are the least that shows something"),
-    (["heads", "gpt", "--text", "ক", "--tokens", "2"], "tokens=2 shows nothing; use 9 or more"),
-    (["heads", "gpt", "texts.jsonl", "--tokens", "8"], "tokens=8 shows nothing; use 9 or more"),
+    (["heads", "gpt", "--text", "ক", "--tokens", "2"], "--tokens 2 shows nothing; use 9 or more"),
+    (["heads", "gpt", "texts.jsonl", "--tokens", "8"], "--tokens 8 shows nothing; use 9 or more"),
     (["heads", "vit", "--text", "ক"], "a vit model reads no text"),
     (["heads", "seq2seq", "texts.jsonl"], "is measured on pairs; give a path, and the fields as pair"),
     (["heads", "gpt", "texts.jsonl", "--pair", "en", "bn"], "pair is for a model that translates"),
     (["heads", "gpt", "ক্ষুধার্ত রাষ্ট্রপতি " * 99], "“ক্ষুধার্ত রাষ্ট্রপতি ক্ষুধার্ত রাষ্ট্রপতি ক্ষুধা …” is no file name; give a text"),
     (["prune", "gpt", "texts.jsonl"], "say which heads go in one way: heads by name, the share to keep, or a count"),
     (["prune", "gpt", "texts.jsonl", "--count", "1", "--keep", "0.5"], "say which heads go in one way"),
-    (["prune", "gpt", "texts.jsonl", "--keep", "1.5"], "keep=1.5 is no share of heads"),
+    (["prune", "gpt", "texts.jsonl", "--keep", "1.5"], "--keep 1.5 is no share of heads"),
     (["prune", "gpt", "texts.jsonl", "--count", "7"], "7 heads cannot be removed; of 8 heads 1 to 6 can go"),
     (["prune", "gpt", "texts.jsonl", "--count", "0"], "0 heads cannot be removed"),
     (["prune", "gpt", "texts.jsonl", "--heads", " ,"], "heads names none"),
     (["prune", "gpt", "texts.jsonl", "--heads", "blocks.0.attention.4"], "there is no head 'blocks.0.attention.4'"),
-    (["prune", "gpt", "texts.jsonl", "--count", "1", "--rounds", "0"], "rounds=0 measures nothing"),
+    (["prune", "gpt", "texts.jsonl", "--count", "1", "--rounds", "0"], "--rounds 0 measures nothing"),
 ]
 
 
