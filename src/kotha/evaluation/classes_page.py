@@ -1,7 +1,7 @@
 """How well texts were told apart, for people: a table, and one offline page with the confusion matrix."""
 
 from kotha.evaluation.classification import ClassificationScore
-from kotha.i18n.message import Text
+from kotha.i18n.message import Plural, Text
 from kotha.i18n.wording import counted
 from kotha.report.page import Page
 from kotha.report.table import Table
@@ -26,7 +26,13 @@ def classes_table(score: ClassificationScore, name: str) -> Table:
         remarks += [f"{label} was taken for {other}: {count:,}" for label, other, count in score.mistaken]
     if score.seen:
         remarks.append(f"It has learned from {score.seen:,} of these, so these figures are too good.")
-    return Table(counted(score.examples, "example"), ["", "accuracy", "macro-F1"], cells, remarks, labels=[0])
+    return Table(
+        Plural("{n} example", "{n:,} examples", n=score.examples),
+        ["", "accuracy", "macro-F1"],
+        cells,
+        remarks,
+        labels=[0],
+    )
 
 
 def classes_page(score: ClassificationScore, title: Text, lead: Text = "", called: str = "text") -> str:

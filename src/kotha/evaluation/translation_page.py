@@ -1,7 +1,7 @@
 """How close translations came, for people: a table, and one offline page with what was written."""
 
 from kotha.evaluation.translation import TranslationScore
-from kotha.i18n.message import Text
+from kotha.i18n.message import Plural, Text
 from kotha.i18n.wording import counted
 from kotha.report.page import Page
 from kotha.report.table import Table
@@ -22,7 +22,7 @@ def translation_table(score: TranslationScore, name: str) -> Table:
         remarks.append(f"It has learned from {score.seen:,} of these pairs, so these figures are too good.")
     if score.translations and all(len(text.split()) < _LONGEST_RUN for text in score.translations):
         remarks.append("BLEU counts runs of up to four words, and no translation has four; chrF++ says more here.")
-    return Table(counted(score.sentences, "pair"), ["", "BLEU", "chrF++"], cells, remarks)
+    return Table(Plural("{n} pair", "{n:,} pairs", n=score.sentences), ["", "BLEU", "chrF++"], cells, remarks)
 
 
 def translations_page(score: TranslationScore, pairs: TextPairs, title: Text, lead: Text = "") -> str:
