@@ -273,9 +273,9 @@ class LanguageModel(LooksInside, Translates, TellsClasses, IsTested):
         on, if it is still there.
 
         >>> score = lm.evaluate("stories.jsonl", context=32)
-        >>> score.bits_per_byte < 8, score.seen.verdict
+        >>> score.bits_per_byte < 8, str(score.seen.verdict)
         (True, '95% seen in training')
-        >>> lm.evaluate(["নদীর ধারে একটি গ্রাম।"]).seen.verdict
+        >>> str(lm.evaluate(["নদীর ধারে একটি গ্রাম।"]).seen.verdict)
         'new'
         """
         from kotha.artifacts.run_folder import find_data, run_config

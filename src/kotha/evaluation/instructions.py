@@ -130,15 +130,17 @@ def wilson_interval(share: float, count: int) -> tuple[float, float]:
 
 def instructions_table(score: InstructionScore, name: str, before: float | None = None) -> Table:
     """The share that was right, what it is compared with (``before`` it was taught, too), and the first replies."""
-    never = Message("never taught to converse: its first sentence counts")
-    asked = Message("asked in turns") if score.taught else never
-    interval = Message("{share:.1%} ({low:.1%} to {high:.1%})", share=score.right, low=score.low, high=score.high)
+    count = f"{score.examples:,}"
+    untaught = Message("{n}; never taught to converse: its first sentence counts", n=count)
+    asked = Message("{n}; asked in turns", n=count) if score.taught else untaught
+    share, low, high = (f"{each:.1%}" for each in (score.right, score.low, score.high))
+    interval = Message("{share} ({low} to {high})", share=share, low=low, high=high)
     rows: list[list[Text]] = [[Message("answered right"), interval]]
     rows.append([Message("words in common (F1)"), f"{score.word_f1:.3f}"])
     rows += [] if before is None else [[Message("before it was taught"), f"{before:.1%}"]]
-    for other, share in score.baselines.items():
-        rows.append([Message("beside it: {other}", other=Message(other)), f"{share:.1%}"])
-    rows.append([Message("questions"), Message("{n:,}; {how}", n=score.examples, how=asked)])
+    for other, reached in score.baselines.items():
+        rows.append([Message("beside it: {other}", other=Message(other)), f"{reached:.1%}"])
+    rows.append([Message("questions"), asked])
     for reply in score.replies[:_SHOWN]:
         verdict = Message("right") if reply.right else Message("wanted {answer}", answer=reply.wanted)
         rows.append([reply.question.split("\n")[-1], Message("{said} ({verdict})", said=reply.said, verdict=verdict)])

@@ -119,8 +119,8 @@ def why_not_found(result: SearchResult) -> Message | None:
         if asked and written and asked != written:
             return Message(
                 "the question is in {asked} letters and these documents are in {written} ones; ask in theirs",
-                asked=asked,
-                written=written,
+                asked=Message(asked),
+                written=Message(written),
             )
         return Message("no passage has a word of the question")
     share = math.floor(100 * best)  # rounded up it would read as enough

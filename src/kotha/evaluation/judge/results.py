@@ -149,7 +149,7 @@ def judging_tables(result: JudgingResult) -> list[Table]:
     """Standings, and who won against whom, with what must be said below."""
     rows: list[list[Text]] = []
     for each in result.standings:
-        interval = Message("{low:+.2f} to {high:+.2f}", low=each.low, high=each.high)
+        interval = Message("{low} to {high}", low=f"{each.low:+.2f}", high=f"{each.high:+.2f}")
         rows.append([each.model, f"{each.strength:+.2f}", interval, *_shown(each)])
     judged = [
         Message("{judge} judged {n:,} of {pairs:,}", judge=judge, n=n, pairs=result.pairs)
@@ -174,7 +174,9 @@ def judging_tables(result: JudgingResult) -> list[Table]:
     outcomes = [Message("wins"), Message("ties"), Message("losses")]
     met: list[list[Text]] = []
     for pair in result.meetings:
-        chance = Message("{share:.0%} ({low:.0%} to {high:.0%})", share=pair.chance, low=pair.low, high=pair.high)
+        chance = Message(
+            "{share} ({low} to {high})", share=f"{pair.chance:.0%}", low=f"{pair.low:.0%}", high=f"{pair.high:.0%}"
+        )
         met.append([pair.one, pair.other, *_shown(pair), chance])
     header = [Message("model"), Message("strength"), Message("interval"), *outcomes]
     against = [Message("model"), Message("against"), *outcomes, Message("chance to win")]
