@@ -18,8 +18,10 @@ from pathlib import Path
 from kotha.errors import KothaError
 from kotha.server.jobs.database import transaction
 from kotha.storage.processes import end_with_parent
+from kotha.storage.status import is_file
 
 LOG = "log.txt"
+_SHOWN_BYTES = 4000  # of it
 ERROR = "error.json"  # why the last command failed, as a message
 ERROR_VARIABLE = "KOTHA_ERROR_FILE"  # by which a command knows where to leave it
 STOPPING = (signal.SIGTERM, signal.SIGINT)  # the signals that tell a job to stop
@@ -74,6 +76,15 @@ def _run(words: list[str], folder: Path, told: "_Told") -> int:
         with suppress(OSError):  # its last words are there before it is said to have ended
             os.fsync(log.fileno())
     return code
+
+
+def end_of_log(folder: Path) -> str:
+    """The last lines of what a job's commands said."""
+    if not is_file(folder / LOG):
+        return ""
+    with (folder / LOG).open("rb") as file:
+        file.seek(max(0, (folder / LOG).stat().st_size - _SHOWN_BYTES))
+        return file.read().decode("utf-8", "replace")
 
 
 def began(pid: int) -> str | None:

@@ -33,8 +33,9 @@ from kotha.errors import KothaError, UsageError
 from kotha.i18n.message import Message
 from kotha.server.jobs.database import SPARE_BYTES, create_table, transaction
 from kotha.server.jobs.errors import JobConflictError, NoSuchJobError
-from kotha.server.jobs.job import ERROR, LOG, STOPPING, began
+from kotha.server.jobs.job import ERROR, STOPPING, began, end_of_log
 from kotha.server.jobs.legacy import DAMAGED, exit_of, take_over
+from kotha.server.jobs.rows import as_json, needed_files, process_of, row_of, words_of
 from kotha.server.jobs.status import Job, JobState, state_of, unsaid
 from kotha.server.jobs.uploads import ID, Ending, Upload, Uploads, making_room, spare
 from kotha.server.naming import by_name
@@ -44,7 +45,6 @@ from kotha.storage.atomic import clear_leftovers, filled_folder, remove_whole
 from kotha.storage.status import is_file, is_folder, is_there, matching
 
 OUT, UPLOADS = "out", "uploads"
-_SHOWN_BYTES = 4000
 # Words of a command that a job fills in; what people say has no NUL.
 OUT_PLACE, JOB_PLACE = "\0out", "\0job"
 TRAININGS = ("train", "learn", "adapt", "pairs")  # kinds of which a run comes; they can go on where they stopped
@@ -101,7 +101,7 @@ class JobStore:
                 pass
             table.execute(
                 "INSERT INTO jobs (id, kind, name, tags, commands, files, began) VALUES (?, ?, ?, ?, ?, ?, ?)",
-                (id, kind, name, _json(tags), _json(filled), _json(self._named_files(filled)), time.time()),
+                (id, kind, name, as_json(tags), as_json(filled), as_json(self._named_files(filled)), time.time()),
             )
         return id
 
@@ -152,7 +152,7 @@ class JobStore:
             raise JobConflictError("the job {id} is no training; begin it anew", id=id)
         with self._started(folder) as table:
             self._check_room(table)
-            row = _row(table, id)
+            row = row_of(table, id)
             if self._state(row) == "running":  # another server was first
                 raise JobConflictError("the job {id} is running", id=id)
             if status.state == "done":
@@ -162,20 +162,20 @@ class JobStore:
             (folder / ERROR).unlink(missing_ok=True)
             command = json.loads(row["commands"])[-1][:2]  # train DATA, adapt USE: the rest is in the run's folder
             words = [*command, "--out", str(folder / OUT), "--resume"]
-            table.execute("UPDATE jobs SET commands=? WHERE id=?", (_json([words]), id))
+            table.execute("UPDATE jobs SET commands=? WHERE id=?", (as_json([words]), id))
 
     def label(self, id: str, name: str | None = None, tags: Sequence[str] | None = None) -> None:
         """Give a job another name, or other tags; what is None stays, and an empty name is the one it began with."""
         with self._alone() as table:
-            _row(table, id)
+            row_of(table, id)
             if name is not None:
                 table.execute("UPDATE jobs SET label=? WHERE id=?", (name, id))
             if tags is not None:
-                table.execute("UPDATE jobs SET tags=? WHERE id=?", (_json(tags), id))
+                table.execute("UPDATE jobs SET tags=? WHERE id=?", (as_json(tags), id))
 
     def _check_room(self, table: sqlite3.Connection, new: int = 0) -> None:
         jobs = table.execute("SELECT * FROM jobs").fetchall()
-        running = sum(_process(row) is not None for row in jobs)
+        running = sum(process_of(row) is not None for row in jobs)
         if running >= self._most:
             raise JobConflictError("{running} jobs run already; wait for one, or stop it", running=running)
         if len(jobs) + new > self._limits.jobs:
@@ -183,7 +183,7 @@ class JobStore:
 
     def stop(self, id: str) -> None:
         """Tell a job to stop; a training saves first."""
-        process = _process(self._job(id))
+        process = process_of(self._job(id))
         if process is not None:
             with suppress(ProcessLookupError):
                 os.kill(process, signal.SIGTERM)
@@ -192,13 +192,13 @@ class JobStore:
         """Remove a job that does not run, with all that came of it, and the files that were brought for it alone."""
         folder = self._folder(id)
         with self._alone() as table:
-            row = _row(table, id)
-            if _process(row) is not None:
+            row = row_of(table, id)
+            if process_of(row) is not None:
                 raise JobConflictError("the job {id} is running; stop it first", id=id)
             self._check_unused(table, folder, Message("what came of the job {id}", id=id))
             table.execute("DELETE FROM jobs WHERE id=?", (id,))
             _try(lambda: remove_whole(folder))
-            for file in set(json.loads(row["files"])) - _needed(table):
+            for file in set(json.loads(row["files"])) - needed_files(table):
                 if self.uploads.has(file):
                     _try(partial(self.uploads.remove, file))
 
@@ -224,7 +224,7 @@ class JobStore:
         return spares
 
     def _spare_files(self, table: sqlite3.Connection) -> list[Upload]:
-        return spare(self.uploads.all(), _needed(table), self._limits)
+        return spare(self.uploads.all(), needed_files(table), self._limits)
 
     def remove_file(self, id: str) -> None:
         """Remove a file that was brought and that no job works on."""
@@ -235,7 +235,7 @@ class JobStore:
     def _check_unused(self, table: sqlite3.Connection, place: Path, what: Message) -> None:
         """Refuse to take away what a job reads that is running."""
         for row in table.execute("SELECT * FROM jobs"):
-            if _process(row) is not None and any(word.startswith(str(place)) for word in _words(row)):
+            if process_of(row) is not None and any(word.startswith(str(place)) for word in words_of(row)):
                 raise JobConflictError(
                     "{what} is used by the job {id}; wait until it has ended, or stop it", what=what, id=row["id"]
                 )
@@ -261,7 +261,7 @@ class JobStore:
     def _state(self, row: sqlite3.Row) -> JobState:
         if row["code"] is not None:
             return state_of(row["code"])
-        return "running" if _process(row) is not None else "killed"
+        return "running" if process_of(row) is not None else "killed"
 
     def _status(self, row: sqlite3.Row) -> Job:
         state = self._state(row)
@@ -278,8 +278,8 @@ class JobStore:
         else:
             saved = row["kind"] in TRAININGS and _told(lambda: _has_saved(folder), False)
             silent = unsaid(state, code, why, saved)
-        last_words = _told(lambda: _end_of(folder / LOG), "")
-        parts = (self._without_places(last_words, _words(row)), silent)
+        last_words = _told(lambda: end_of_log(folder), "")
+        parts = (self._without_places(last_words, words_of(row)), silent)
         failure = ToldMessage.of(silent) if silent else None
         if silent is None and state == "failed":
             failure = _told(lambda: self._error(folder, row), None)
@@ -299,7 +299,7 @@ class JobStore:
         """Why its command failed, as it left it."""
         try:
             text = (folder / ERROR).read_text(encoding="utf-8") if is_file(folder / ERROR) else ""
-            return ToldMessage.model_validate_json(self._without_places(text, _words(row))) if text else None
+            return ToldMessage.model_validate_json(self._without_places(text, words_of(row))) if text else None
         except ValueError:  # a full disk broke it off
             return None
 
@@ -354,43 +354,10 @@ class JobStore:
 
     def _job(self, id: str) -> sqlite3.Row:
         with transaction(self.folder) as table:
-            return _row(table, id)
+            return row_of(table, id)
 
     def _folder(self, id: str) -> Path:
         return self.folder / str(self._job(id)["id"])
-
-
-def _row(table: sqlite3.Connection, id: str) -> sqlite3.Row:
-    row: sqlite3.Row | None = table.execute("SELECT * FROM jobs WHERE id = ?", (id,)).fetchone()
-    if row is None:
-        raise NoSuchJobError("there is no job {id!r}", id=id)
-    return row
-
-
-def _process(row: sqlite3.Row) -> int | None:
-    """The process of a job, while it lives; a number may have been given to another since."""
-    if row["code"] is not None or row["pid"] is None or sys.platform == "win32":  # the last of another system's folder
-        return None
-    pid: int = row["pid"]
-    with suppress(ChildProcessError):  # ours, if this server began it: it must not stay as a zombie
-        os.waitpid(pid, os.WNOHANG)
-    return pid if began(pid) == row["process"] is not None else None
-
-
-def _words(row: sqlite3.Row) -> list[str]:
-    """Every word of a job's commands."""
-    return [word for command in json.loads(row["commands"]) for word in command]
-
-
-def _needed(table: sqlite3.Connection) -> set[str]:
-    """The files that jobs need for as long as they are kept: a training that goes on reads its table again, and an
-    index says by their names where a passage stands.
-    """
-    return {file for row in table.execute("SELECT files FROM jobs") for file in json.loads(row["files"])}
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)
 
 
 def _check_system() -> None:
@@ -426,12 +393,3 @@ def _try(remove: Callable[[], object]) -> None:
         remove()
     except OSError as error:
         raise KothaError("it cannot be removed: {why}", why=error.strerror) from error
-
-
-def _end_of(log: Path) -> str:
-    """The last lines of a log."""
-    if not is_file(log):
-        return ""
-    with log.open("rb") as file:
-        file.seek(max(0, log.stat().st_size - _SHOWN_BYTES))
-        return file.read().decode("utf-8", "replace")
