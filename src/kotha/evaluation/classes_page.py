@@ -1,9 +1,8 @@
 """How well texts were told apart, for people: a table, and one offline page with the confusion matrix."""
 
 from kotha.evaluation.classification import ClassificationScore
-from kotha.i18n.message import Plural, Text
-from kotha.i18n.wording import counted
-from kotha.report.page import Page
+from kotha.i18n.message import Message, Plural, Text
+from kotha.report.document import Block, Confusion, Heading, Headline, Paragraph, Report
 from kotha.report.table import Table
 
 # So many classes are told of at the terminal; of more, the hardest.
@@ -33,14 +32,9 @@ def classes_table(score: ClassificationScore, name: str) -> Table:
             for label, other, count in score.mistaken
         ]
     if score.seen:
-        remarks.append(f"It has learned from {score.seen:,} of these, so these figures are too good.")
-    return Table(
-        Plural("{n} example", "{n:,} examples", n=score.examples),
-        ["", "accuracy", "macro-F1"],
-        cells,
-        remarks,
-        labels=[0],
-    )
+        remarks.append(Message("It has learned from {n:,} of these, so these figures are too good.", n=score.seen))
+    title = Plural("{n} example", "{n:,} examples", n=score.examples)
+    return Table(title, ["", _ACCURACY, _MACRO_F1], _compared(score, name, 4), remarks)
 
 
 def classes_page(score: ClassificationScore, title: Text, lead: Text = "", called: str = "text") -> str:

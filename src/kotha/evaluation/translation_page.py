@@ -1,9 +1,8 @@
 """How close translations came, for people: a table, and one offline page with what was written."""
 
 from kotha.evaluation.translation import TranslationScore
-from kotha.i18n.message import Plural, Text
-from kotha.i18n.wording import counted
-from kotha.report.page import Page
+from kotha.i18n.message import Message, Plural, Text
+from kotha.report.document import Block, Heading, Headline, Paragraph, Report, Settings
 from kotha.report.table import Table
 from kotha.text.corpus.pairs import TextPairs
 
@@ -22,8 +21,9 @@ def translation_table(score: TranslationScore, name: str) -> Table:
         told = "It has learned from {n:,} of these pairs, so these figures are too good."
         remarks.append(Message(told, n=score.seen))
     if score.translations and all(len(text.split()) < _LONGEST_RUN for text in score.translations):
-        remarks.append("BLEU counts runs of up to four words, and no translation has four; chrF++ says more here.")
-    return Table(Plural("{n} pair", "{n:,} pairs", n=score.sentences), ["", "BLEU", "chrF++"], cells, remarks)
+        told = "BLEU counts runs of up to four words, and no translation has four; chrF++ says more here."
+        remarks.append(Message(told))
+    return Table(_pairs(score.sentences), ["", "BLEU", "chrF++"], _compared(score, name), remarks)
 
 
 def translations_page(score: TranslationScore, pairs: TextPairs, title: Text, lead: Text = "") -> str:
