@@ -51,9 +51,3 @@ def test_the_share_is_told_in_bangla(clock: Clock, capsys: pytest.CaptureFixture
         "kotha: পড়া হচ্ছে … ২৫%",
         "kotha: পড়া হচ্ছে … ৫০%",
     ]
-
-
-def test_a_few_bytes_in_a_table_are_bytes_in_bangla() -> None:
-    assert terminal._label_said("0 bytes") == "0 bytes"
-    with speaking(["plan", "--language", "bn"]):
-        assert terminal._label_said("0 bytes") == "0 বাইট" and terminal._label_said("570 MB") == "570 MB"

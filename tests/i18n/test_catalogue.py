@@ -16,7 +16,8 @@ import pytest
 from kotha.errors import CorpusError, KothaError
 from kotha.evaluation.doctor.diagnosis import advice
 from kotha.i18n.catalogue import FOLDER, catalogue, to_json, translate
-from kotha.i18n.message import Count, Duration, Message, Option, Plural, Size
+from kotha.i18n.message import Message, Option, Plural
+from kotha.i18n.numbers import Count, Duration, Size
 from kotha.storage.locks import InUseError
 
 SOURCE = Path(__file__).parents[2] / "src" / "kotha"

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from kotha.i18n.catalogue import translate
-from kotha.i18n.message import Count, Duration, Message, Option, Plural, Size
-from kotha.i18n.numbers import Language
+from kotha.i18n.message import Message, Option, Plural
+from kotha.i18n.numbers import Count, Duration, Language, Size
 
 AMOUNTS = {"size": Size, "duration": Duration, "count": Count}
 _DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)

@@ -4,7 +4,8 @@ import math
 
 from tests.report.shown import Shown
 
-from kotha.i18n.message import Duration, Message, Plural
+from kotha.i18n.message import Message, Plural
+from kotha.i18n.numbers import Duration
 from kotha.report.document import (
     Code,
     Columns,

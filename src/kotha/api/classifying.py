@@ -9,8 +9,7 @@ from kotha.api import Place
 from kotha.api.opened import OpenedModel
 from kotha.arguments import checked
 from kotha.errors import UsageError
-from kotha.i18n.message import Option
-from kotha.i18n.wording import OnProgress
+from kotha.i18n.message import OnProgress, Option
 from kotha.model.vit import ViT
 from kotha.storage.status import is_folder
 

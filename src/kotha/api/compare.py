@@ -13,8 +13,7 @@ from kotha.evaluation.comparison import Comparison, Row, reached, row_of_run, ro
 from kotha.evaluation.comparison import compare as compare_rows
 from kotha.evaluation.contamination import look_up
 from kotha.evaluation.perplexity import Nats, check_windows, document_nats, score
-from kotha.i18n.message import Message
-from kotha.i18n.wording import OnProgress
+from kotha.i18n.message import Message, OnProgress
 from kotha.storage import bundled
 from kotha.text.held_out import read_held_out
 

@@ -10,8 +10,7 @@ from typing import Any
 from kotha.api import Place, listed
 from kotha.arguments import checked
 from kotha.errors import UsageError
-from kotha.i18n.message import Message, Option
-from kotha.i18n.wording import OnProgress
+from kotha.i18n.message import Message, OnProgress, Option
 from kotha.storage.atomic import whole_file
 from kotha.storage.destinations import checked_path
 from kotha.text.corpus.documents import OnProblem, read_documents

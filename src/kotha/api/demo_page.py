@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import regex
 
-from kotha.i18n.message import Count, Duration, Message, Text
+from kotha.i18n.message import Message, Text
+from kotha.i18n.numbers import Count, Duration
 from kotha.report.document import (
     Block,
     Code,

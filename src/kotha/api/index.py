@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from kotha.api import Place, listed
 from kotha.arguments import checked
-from kotha.i18n.wording import OnProgress
+from kotha.i18n.message import OnProgress
 from kotha.retrieval.answer import NO_MODEL, UNTAUGHT, CitedAnswer, answer
 from kotha.retrieval.documents import Indexing
 from kotha.retrieval.index import By, Embeds, IndexReport, SearchResult, open_store, search, update

@@ -12,8 +12,7 @@ from kotha.errors import UsageError
 from kotha.evaluation.judge.continuations import read_prompts, write_continuations
 from kotha.evaluation.judge.session import Judging
 from kotha.generation.settings import SamplingSettings
-from kotha.i18n.message import Option
-from kotha.i18n.wording import OnProgress
+from kotha.i18n.message import OnProgress, Option
 from kotha.storage.status import is_there
 
 _MOST_ROWS = 64

@@ -30,8 +30,7 @@ from kotha.generation.conversation import Conversation
 from kotha.generation.engine import Engine
 from kotha.generation.settings import SamplingSettings
 from kotha.generation.weights import Weights
-from kotha.i18n.message import Message, Option, Plural, Text
-from kotha.i18n.wording import OnProgress
+from kotha.i18n.message import Message, OnProgress, Option, Plural, Text
 from kotha.model.gpt import GPT
 from kotha.storage import bundled
 from kotha.storage.json_files import read_table

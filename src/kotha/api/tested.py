@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from kotha.api import Place
 from kotha.api.opened import OpenedModel
 from kotha.arguments import checked
-from kotha.i18n.message import Plural
-from kotha.i18n.wording import OnProgress
+from kotha.i18n.message import OnProgress, Plural
 
 if TYPE_CHECKING:
     from kotha.evaluation.instructions import InstructionScore

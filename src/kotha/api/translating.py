@@ -8,7 +8,7 @@ from kotha.api import Place
 from kotha.api.opened import OpenedModel
 from kotha.arguments import checked
 from kotha.errors import UsageError
-from kotha.i18n.wording import OnProgress
+from kotha.i18n.message import OnProgress
 from kotha.model.seq2seq import Seq2Seq
 from kotha.storage.status import is_folder
 from kotha.text.tokenizer.tokenizer import Tokenizer

@@ -7,7 +7,8 @@ from typing import Annotated, Any, Literal
 from kotha.cli.flags import Json, flag, page
 from kotha.cli.terminal import print_json, print_table, progress
 from kotha.errors import UsageError
-from kotha.i18n.message import Message, Size, Text
+from kotha.i18n.message import Message, Text
+from kotha.i18n.numbers import Size
 
 _DOCUMENTS, _PIECES = 400, 2000
 # Which flags belong to which work.

@@ -19,7 +19,6 @@ import kotha
 from kotha.cli.controls import visible_controls
 from kotha.cli.memory import bounded_imports
 from kotha.cli.misuse import misuse
-from kotha.cli.naming import in_flags
 from kotha.cli.spoken import said, speaking, spoken_language
 from kotha.cli.stopping import INTERRUPTED, STOPPED, StoppedError
 from kotha.errors import CorpusError, KothaError, UsageError, is_short_of_memory
@@ -156,7 +155,7 @@ def _fail(line: "Messenger | str", code: int) -> int:
 def _with_ways(error: KothaError, words: list[str]) -> "Messenger | str":
     """An error, and how ``--errors`` would go on, for a command that has it."""
     ways = error.ways if isinstance(error, CorpusError) else ()
-    text: Messenger | str = error if error.values else in_flags(str(error))
+    text: Messenger | str = error
     if not ways:
         return text
     command, *_ = build().parse_args(words, exit_on_error=False, print_error=False)

@@ -1,13 +1,10 @@
 """Which model is meant where its name may be left out, and which text is beside it.
 
 A command that takes a model and a text takes either alone. What is alone is told apart by what it can be: models are
-folders, texts to measure on are files or data folders, and a prompt is no path. Here also arguments of the library get
-the names that they have as flags.
+folders, texts to measure on are files or data folders, and a prompt is no path.
 """
 
 import os
-import re
-import shlex
 from pathlib import Path
 
 from kotha.cli.spoken import tell
@@ -54,20 +51,3 @@ def model_and_words(first: str | None, others: tuple[str, ...]) -> tuple[Path | 
     if first is None or first == bundled.NAME or first.isascii() or os.path.exists(first):  # noqa: PTH110
         return (None if first is None else place(first)), others
     return bundled.FOLDER, (first, *others)
-
-
-def in_flags(message: str) -> str:
-    """The library speaks of arguments, ``overwrite=True``; here they are flags.
-
-    >>> in_flags("replace it with overwrite=True, leave it out with errors='skip', name another with field='bn'")
-    'replace it with --overwrite, leave it out with --errors skip, name another with --field bn'
-    """
-    message = re.sub(r"\b(overwrite|resume|shard)=True\b", r"--\1", message)  # a model's own settings have True too
-    message = message.replace("give text='…'", "give --text '…'").replace("key_file=…", "--key-file FILE")
-    message = re.sub(r"\b(out|study)=…", r"--\1 …", message)
-    message = re.sub(r"\b(port)=(\d+)\b", r"--\1 \2", message)
-    message = re.sub(r"\bon='(.*?)'", lambda found: f"--on {shlex.quote(found[1])}", message)
-    message = re.sub(r"\bhost='(.*?)'", lambda found: f"--host {shlex.quote(found[1])}", message)
-    message = re.sub(r"\bfield='(.*?)'", lambda found: f"--field {shlex.quote(found[1])}", message)
-    message = re.sub(r"\bpreset='(.*?)'", lambda found: f"--preset {shlex.quote(found[1])}", message)
-    return re.sub(r"\berrors='(\w+)'", r"--errors \1", message)

@@ -14,10 +14,9 @@ from rich.segment import Segment
 from rich.table import Table
 
 from kotha.cli.controls import plain_stream, visible
-from kotha.cli.naming import in_flags
-from kotha.cli.spoken import measured, said, tell
-from kotha.i18n.message import Message, Text
-from kotha.i18n.wording import OnProgress
+from kotha.cli.spoken import said, tell
+from kotha.i18n.catalogue import Messenger
+from kotha.i18n.message import Message, OnProgress, Text
 from kotha.storage.json_files import as_json
 from kotha.text.corpus.problems import CorpusProblem
 
@@ -73,31 +72,21 @@ def table(
 ) -> Table:
     """A table for the terminal; best cells are green, worst ones yellow.
 
-    Its header is in the reader's language, and so are sentences in cells; a single word may be the name of something of
-    theirs, so it stays, unless all are ``labels`` of ours, or those of some columns.
+    Messages are in the reader's language. A string is data and stays, unless all are ``labels`` of ours, or those of
+    some columns: then it is looked up as a message without values.
     """
-    known = () if isinstance(labels, bool) else labels
-    ours = _label_said if labels is True else _sentence_said
     styles = {"best": "bold green", "worst": "yellow"}
-    built = Table(title=escape(_sentence_said(title)) or None, title_justify="left", header_style="bold")
+    built = Table(title=escape(said(title)) or None, title_justify="left", header_style="bold")
     for index, name in enumerate(header):
         built.add_column(said(name), justify="left" if index == 0 else "right", overflow="fold")
     for row, cells in enumerate(rows):
-        shown = [said(cell) if column in known else ours(cell) for column, cell in enumerate(cells)]
+        shown = [
+            cell if isinstance(cell, str) and not (labels is True or (labels and column in labels)) else said(cell)
+            for column, cell in enumerate(cells)
+        ]
         marked = [(cell, (marks or {}).get((row, column))) for column, cell in enumerate(shown)]
         built.add_row(*(f"[{styles[mark]}]{escape(cell)}[/]" if mark else escape(cell) for cell, mark in marked))
     return built
-
-
-def _label_said(text: Text) -> str:
-    """A cell in the reader's language; numbers of a table stay as they are, with their units."""
-    if not isinstance(text, str):
-        return said(text)
-    return measured(text) if text[:1].isdigit() else said(text)
-
-
-def _sentence_said(text: Text) -> str:
-    return _label_said(text) if not isinstance(text, str) or " " in text else text
 
 
 def print_table(made: "Made | Text") -> None:
@@ -147,7 +136,7 @@ def problems_told() -> Iterator[Callable[[CorpusProblem], None]]:
     The newest is held back until another comes: if it stopped the command, the error itself will tell it.
     """
     count = 0
-    newest: Text = ""
+    newest: Messenger | str = ""
 
     def tell_newest() -> None:
         if 0 < count <= _TOLD:
@@ -156,7 +145,7 @@ def problems_told() -> Iterator[Callable[[CorpusProblem], None]]:
     def take(problem: CorpusProblem) -> None:
         nonlocal count, newest
         tell_newest()
-        count, newest = count + 1, in_flags(str(problem))
+        count, newest = count + 1, problem
 
     yield take
     tell_newest()

@@ -8,8 +8,9 @@ from rich.text import Text
 from kotha.cli.spoken import said, tell
 from kotha.cli.stopping import say_at_once
 from kotha.cli.terminal import notes
-from kotha.i18n.message import Message, ProgressMessage, Size
+from kotha.i18n.message import Message, ProgressMessage
 from kotha.i18n.message import Text as Remark
+from kotha.i18n.numbers import Size
 
 _SAMPLE_LETTERS = 110
 

@@ -15,8 +15,7 @@ from kotha.errors import DataError
 from kotha.evaluation.ngram import KneserNey
 from kotha.evaluation.perplexity import figures
 from kotha.evaluation.text_score import Baseline, Baselines
-from kotha.i18n.message import Message
-from kotha.i18n.wording import OnProgress
+from kotha.i18n.message import Message, OnProgress
 from kotha.text.held_out import HeldOut, Line, frequency_nats, tokens_of
 from kotha.text.shards import Dataset
 

@@ -19,7 +19,7 @@ from kotha.artifacts.model_folder import Bundle
 from kotha.errors import DataError
 from kotha.evaluation.measurement import Measurement
 from kotha.generation.classes import Classifier, probabilities, vit_of
-from kotha.i18n.wording import OnProgress, some_of
+from kotha.i18n.message import OnProgress, some_of
 from kotha.storage.images import LabelledImages
 from kotha.text.corpus.labelled import LabelledTexts
 

@@ -19,8 +19,7 @@ from kotha.generation.answers import Request
 from kotha.generation.conversation import was_taught
 from kotha.generation.engine import Engine
 from kotha.generation.settings import SamplingSettings
-from kotha.i18n.message import Message, Text
-from kotha.i18n.wording import OnProgress
+from kotha.i18n.message import Message, OnProgress, Text
 from kotha.model.gpt import GPT
 from kotha.report.table import Table
 from kotha.text.corpus.dialogues import Dialogue, Dialogues

@@ -19,8 +19,7 @@ from torch import Tensor
 
 from kotha.errors import DataError
 from kotha.evaluation.measurement import Measurement
-from kotha.i18n.message import Message, Text
-from kotha.i18n.wording import OnProgress
+from kotha.i18n.message import Message, OnProgress, Text
 from kotha.model.bert import BERT
 from kotha.model.evaluating import evaluating
 from kotha.report.table import Table

@@ -25,8 +25,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from kotha.errors import UsageError
 from kotha.evaluation.text_score import TextScore
-from kotha.i18n.message import Message
-from kotha.i18n.wording import OnProgress
+from kotha.i18n.message import Message, OnProgress
 from kotha.model.evaluating import evaluating
 from kotha.model.gpt import GPT
 from kotha.model.loss import token_losses

@@ -20,8 +20,7 @@ from kotha.evaluation.instructions import evaluate_instructions
 from kotha.evaluation.measurement import Measurement
 from kotha.evaluation.perplexity import evaluate_text
 from kotha.evaluation.translation import evaluate_pairs
-from kotha.i18n.message import Message, Text
-from kotha.i18n.wording import OnProgress
+from kotha.i18n.message import Message, OnProgress, Text
 from kotha.model.classifier import TextClassifier
 from kotha.model.gpt import GPT
 from kotha.model.seq2seq import Seq2Seq

@@ -21,7 +21,7 @@ from kotha.artifacts.model_folder import Bundle
 from kotha.errors import DataError, KothaError
 from kotha.evaluation.measurement import Measurement
 from kotha.generation.beam import translate
-from kotha.i18n.wording import OnProgress
+from kotha.i18n.message import OnProgress
 from kotha.model.seq2seq import Seq2Seq
 from kotha.text.corpus.pairs import TextPairs
 

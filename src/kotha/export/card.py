@@ -16,7 +16,6 @@ from kotha.artifacts.model_folder import Bundle
 from kotha.artifacts.run_folder import figure, mapping
 from kotha.errors import KothaError, is_of_the_machine
 from kotha.export.huggingface.layouts import Layout
-from kotha.i18n.wording import counted
 from kotha.model.config import ClassifierConfig, TextConfig
 from kotha.storage.json_files import read_table
 from kotha.storage.status import reading
@@ -118,8 +117,8 @@ def _what(layout: Layout, bundle: Bundle, dtype: str) -> str:
     count = sum(parameter.numel() for parameter in bundle.model.parameters())
     facts = [
         f"- layout: `{layout.architecture}`, weights in {dtype}",
-        f"- {count:,} parameters: {counted(config.n_layers, 'layer')}, width {config.d_model}, "
-        f"{counted(config.n_heads, 'head')}",
+        f"- {count:,} parameters: {_counted(config.n_layers, 'layer')}, width {config.d_model}, "
+        f"{_counted(config.n_heads, 'head')}",
     ]
     if isinstance(config, TextConfig):
         facts.append(f"- context: {config.context_length:,} tokens")
@@ -175,3 +174,8 @@ def _use(layout: Layout, bundle: Bundle) -> str:
         "`transformers` reads a special token that a text spells out as the token itself; pass "
         "`split_special_tokens=True` for text that you do not trust. A chat template cannot tell the two apart."
     )
+
+
+def _counted(number: int, thing: str) -> str:
+    """A card is in English, whoever writes it."""
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"

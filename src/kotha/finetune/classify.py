@@ -19,8 +19,7 @@ from kotha.evaluation.classification import ClassificationScore, evaluate_classi
 from kotha.finetune.examples import ExamplesRequest, ExampleTask, OnRemark, Row, RunPlan, read_columns
 from kotha.finetune.settings import finetune_settings
 from kotha.finetune.splits import Parts, divide
-from kotha.i18n.message import Message, Plural
-from kotha.i18n.wording import some_of
+from kotha.i18n.message import Message, Plural, some_of
 from kotha.model.config import ClassifierConfig, ModelConfig, classifying
 from kotha.storage.atomic import write_whole
 from kotha.text.corpus.labelled import LabelledTexts

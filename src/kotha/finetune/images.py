@@ -24,8 +24,7 @@ from kotha.finetune.classify import PAGE, classes_title
 from kotha.finetune.examples import EXAMPLES, PARTS, ExamplesRequest, ExampleTask, OnRemark, RunPlan, unreadable
 from kotha.finetune.settings import USUAL, training_settings
 from kotha.finetune.splits import Parts, divide
-from kotha.i18n.message import Message, Option, Plural
-from kotha.i18n.wording import some_of
+from kotha.i18n.message import Message, Option, Plural, some_of
 from kotha.model.config import ModelConfig, ViTConfig
 from kotha.model.presets import preset
 from kotha.storage.atomic import whole_path, write_whole

@@ -20,8 +20,7 @@ from torch.nn.utils.rnn import pad_sequence
 from kotha.errors import DataError, KothaError, UsageError
 from kotha.generation.cache import RowCache
 from kotha.generation.plain import NO_NUMBERS
-from kotha.i18n.message import Message, Option
-from kotha.i18n.wording import OnProgress
+from kotha.i18n.message import Message, OnProgress, Option
 from kotha.model.config import Seq2SeqConfig
 from kotha.model.evaluating import evaluating
 from kotha.model.seq2seq import Seq2Seq

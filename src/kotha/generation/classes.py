@@ -21,8 +21,7 @@ from torch import Tensor
 
 from kotha.artifacts.model_folder import Bundle
 from kotha.errors import UsageError
-from kotha.i18n.message import Message
-from kotha.i18n.wording import OnProgress
+from kotha.i18n.message import Message, OnProgress
 from kotha.model.bert import BERT
 from kotha.model.classifier import TextClassifier
 from kotha.model.evaluating import evaluating

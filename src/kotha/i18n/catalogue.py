@@ -13,8 +13,8 @@ from pathlib import Path
 from string import Formatter
 from typing import Any, Protocol
 
-from kotha.i18n.message import Amount, Bilingual, Option, Plural, english
-from kotha.i18n.numbers import Language, in_words, number
+from kotha.i18n.message import Bilingual, Option, Plural, english
+from kotha.i18n.numbers import Amount, Language, in_words, number
 
 FOLDER = Path(__file__).parent
 # A sentence ends with its mark, or with the line; a field (``{name!r}``) has none, and a part may begin with one.

@@ -5,7 +5,7 @@ recognises one by its text: the template is the key of the catalogue (``catalogu
 travel beside it. ``str()`` of a message is its English, for Python and for logs.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -121,44 +121,16 @@ class Option:
         return f"{name} {'…' if self.value is ... else quote(str(self.value))}"
 
 
-@dataclass(frozen=True)
-class Amount:
-    """A number with its unit, written as the reader's language does."""
-
-    value: float
-
-    def __str__(self) -> str:
-        from kotha.i18n.numbers import in_words
-
-        return in_words(self, "en")
-
-    def __format__(self, spec: str) -> str:
-        return format(str(self), spec)
-
-
-class Size(Amount):
-    """Bytes in memory or on disk; decimal, as disks have them.
-
-    >>> [str(Size(n)) for n in (512, 20_480, 231_900_000, 3_207_862_885)]
-    ['512 bytes', '20.5 kB', '232 MB', '3.2 GB']
-    """
-
-
-class Duration(Amount):
-    """Seconds.
-
-    >>> [str(Duration(seconds)) for seconds in (0.04, 1, 90, 2460, 11_520, 400_000)]
-    ['0.04 seconds', '1 second', '90 seconds', '41 minutes', '3.2 hours', '4.6 days']
-    """
-
-
-class Count(Amount):
-    """A large count.
-
-    >>> [str(Count(value)) for value in (950, 24_576_000, 1.5e9)]
-    ['950', '24.6 million', '1.5 billion']
-    """
-
-
 # What a person reads: a message; or a string that is data (a name, a path, what a model wrote), no sentence of ours.
 Text = Message | str
+# What long work reports: the stage, how much of it is done, of how much.
+OnProgress = Callable[[Text, int, int], None]
+
+
+def some_of(names: Sequence[str], most: int = 30) -> str:
+    """Names in a row; of very many the first, and how many there are.
+
+    >>> some_of(["a", "b", "c"]), some_of(["a", "b", "c"], most=2)
+    ('a, b, c', 'a, b, … (3)')
+    """
+    return ", ".join(names) if len(names) <= most else f"{', '.join(names[:most])}, … ({len(names):,})"

@@ -5,9 +5,8 @@ Babel, and Fluent which formats by it, leave Latin digits whatever the numbering
 """
 
 import re
+from dataclasses import dataclass
 from typing import Literal
-
-from kotha.i18n.message import Amount, Duration, Size
 
 Language = Literal["en", "bn"]
 LANGUAGES: tuple[Language, ...] = ("en", "bn")
@@ -17,6 +16,43 @@ _SIZES = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 _TIMES = (("second", 1, 120), ("minute", 60, 7200), ("hour", 3600, 259_200), ("day", 86_400, float("inf")))
 _IN_BANGLA = {"byte": "বাইট", "second": "সেকেন্ড", "minute": "মিনিট", "hour": "ঘণ্টা", "day": "দিন"}
 _GROUPED = re.compile(r"\d{1,3}(?:,\d{3})+")
+
+
+@dataclass(frozen=True)
+class Amount:
+    """A number with its unit, written as the reader's language does."""
+
+    value: float
+
+    def __str__(self) -> str:
+        return in_words(self, "en")
+
+    def __format__(self, spec: str) -> str:
+        return format(str(self), spec)
+
+
+class Size(Amount):
+    """Bytes in memory or on disk; decimal, as disks have them.
+
+    >>> [str(Size(n)) for n in (512, 20_480, 231_900_000, 3_207_862_885)]
+    ['512 bytes', '20.5 kB', '232 MB', '3.2 GB']
+    """
+
+
+class Duration(Amount):
+    """Seconds.
+
+    >>> [str(Duration(seconds)) for seconds in (0.04, 1, 90, 2460, 11_520, 400_000)]
+    ['0.04 seconds', '1 second', '90 seconds', '41 minutes', '3.2 hours', '4.6 days']
+    """
+
+
+class Count(Amount):
+    """A large count.
+
+    >>> [str(Count(value)) for value in (950, 24_576_000, 1.5e9)]
+    ['950', '24.6 million', '1.5 billion']
+    """
 
 
 def number(value: float, spec: str, language: Language) -> str:
@@ -31,7 +67,6 @@ def number(value: float, spec: str, language: Language) -> str:
 def in_words(amount: Amount, language: Language) -> str:
     """An amount with its unit.
 
-    >>> from kotha.i18n.message import Count
     >>> in_words(Duration(600), "bn"), in_words(Size(3.2e9), "bn"), in_words(Count(24_600_000), "bn")
     ('১০ মিনিট', '৩.২ GB', '২.৪৬ কোটি')
     """

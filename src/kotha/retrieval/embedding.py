@@ -17,8 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from kotha.errors import UsageError
-from kotha.i18n.message import Message, Option
-from kotha.i18n.wording import OnProgress
+from kotha.i18n.message import Message, OnProgress, Option
 from kotha.model.bert import BERT
 from kotha.model.evaluating import evaluating
 from kotha.model.family import Model

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Literal, Protocol, get_args
 
 from kotha.errors import KothaError, UsageError, nearest
-from kotha.i18n.message import Message, Option
-from kotha.i18n.wording import OnProgress
+from kotha.i18n.message import Message, OnProgress, Option
 from kotha.retrieval.documents import Indexing, list_files, read_file
 from kotha.retrieval.hybrid import Hit, from_meaning, from_words, fuse
 from kotha.retrieval.lexical import rank_by_words

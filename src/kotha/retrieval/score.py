@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from kotha.errors import UsageError
-from kotha.i18n.message import Message
-from kotha.i18n.wording import OnProgress
+from kotha.i18n.message import Message, OnProgress
 from kotha.retrieval.index import By, Embeds, search
 from kotha.retrieval.store import Store
 

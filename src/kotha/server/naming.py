@@ -6,7 +6,8 @@ from copy import copy
 from typing import Any
 
 from kotha.errors import KothaError
-from kotha.i18n.message import Amount, Message, Option
+from kotha.i18n.message import Message, Option
+from kotha.i18n.numbers import Amount
 
 
 @contextmanager

@@ -16,8 +16,7 @@ from typing import Any, TypeVar
 from fastapi import Request
 
 from kotha.errors import KothaError
-from kotha.i18n.message import Text
-from kotha.i18n.wording import OnProgress
+from kotha.i18n.message import OnProgress, Text
 
 T = TypeVar("T")
 

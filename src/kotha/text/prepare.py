@@ -22,8 +22,7 @@ from typing import Any, get_args
 
 import kotha
 from kotha.errors import CorpusError, DataError, UsageError, nearest
-from kotha.i18n.message import Message, Option
-from kotha.i18n.wording import OnProgress
+from kotha.i18n.message import Message, OnProgress, Option
 from kotha.storage.atomic import whole_folder
 from kotha.text.clean.copies import Duplicates, told_apart
 from kotha.text.clean.duplicates import DEFAULT_THRESHOLD

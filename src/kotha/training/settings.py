@@ -10,7 +10,8 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from kotha.errors import ConfigError, UsageError, nearest
-from kotha.i18n.message import Count, Duration, Message, Option, Plural, Size, Text
+from kotha.i18n.message import Message, Option, Plural, Text
+from kotha.i18n.numbers import Count, Duration, Size
 from kotha.model.config import ClassifierConfig, GPTConfig, ModelConfig, TextConfig, ViTConfig
 from kotha.model.fields import is_number
 from kotha.model.presets import preset

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kotha.errors import KothaError
-from kotha.i18n.wording import duration, size
+from kotha.i18n.numbers import Duration, Size
 from kotha.model.config import GPTConfig
 from kotha.model.presets import preset
 from kotha.training.plan import cluster as on_paper
@@ -95,9 +95,9 @@ def test_the_table_of_the_document_is_what_the_command_says() -> None:
             row += f"{plan.tokens_per_second:,.0f} | {plan.peak_share:.0%} | {days} |"
             assert row in DOCUMENT, row
             network = f"{plan.network_needed / 1e9:,.0f} Gb/s" if plan.network_needed else "none"
-            saving = f"{size(plan.checkpoint_bytes)} | {duration(plan.checkpoint_seconds)}"
-            saving += f" | {duration(plan.checkpoint_every_seconds)} | {plan.failures_per_day:.2g}"
-            row = f"| {gpus} | {plan.parameters / 1e9:.3g} | {size(plan.memory_bytes)} | {network} | {saving} | "
+            saving = f"{Size(plan.checkpoint_bytes)!s} | {Duration(plan.checkpoint_seconds)!s}"
+            saving += f" | {Duration(plan.checkpoint_every_seconds)!s} | {plan.failures_per_day:.2g}"
+            row = f"| {gpus} | {plan.parameters / 1e9:.3g} | {Size(plan.memory_bytes)!s} | {network} | {saving} | "
             assert f"{row}{plan.lost_share:.2%} |" in DOCUMENT, row
 
 

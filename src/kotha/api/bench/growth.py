@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 from kotha.api.bench.sides import alike, our_step
 from kotha.errors import ConfigError
-from kotha.i18n.message import Message, Plural, Size
-from kotha.i18n.wording import OnProgress
+from kotha.i18n.message import Message, OnProgress, Plural
+from kotha.i18n.numbers import Size
 from kotha.model.config import GPTConfig
 from kotha.model.presets import MODERN
 from kotha.report.document import Block, Columns, Curves, DrawnLine, Heading, Report

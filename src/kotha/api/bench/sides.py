@@ -29,8 +29,7 @@ from kotha.generation.answers import Request
 from kotha.generation.engine import Engine
 from kotha.generation.settings import SamplingSettings
 from kotha.generation.weights import DTYPES, Weights
-from kotha.i18n.message import Message
-from kotha.i18n.wording import OnProgress
+from kotha.i18n.message import Message, OnProgress
 from kotha.model.config import GPTConfig, ModelConfig
 from kotha.model.gpt import GPT
 from kotha.text.encoding import encode_documents

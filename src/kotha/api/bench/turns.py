@@ -14,8 +14,7 @@ from typing import Any
 import torch
 
 from kotha.errors import UsageError
-from kotha.i18n.message import Message, Option, Text
-from kotha.i18n.wording import OnProgress
+from kotha.i18n.message import Message, OnProgress, Option, Text
 from kotha.training.device.hardware import now
 
 _WARM_UP = {"cpu": 2, "cuda": 10}  # pieces of work; a GPU compiles first, and records what it then replays

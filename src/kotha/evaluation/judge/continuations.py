@@ -10,8 +10,7 @@ from kotha.generation.answers import Request, Result
 from kotha.generation.conversation import was_taught
 from kotha.generation.engine import Engine
 from kotha.generation.settings import SamplingSettings
-from kotha.i18n.message import Message
-from kotha.i18n.wording import OnProgress
+from kotha.i18n.message import Message, OnProgress
 from kotha.text.tokenizer.chat import ChatTemplate, Turn
 
 _MOST_BYTES = 1 << 24

@@ -27,8 +27,7 @@ import torch
 from torch import Tensor, nn
 
 from kotha.errors import UsageError, nearest
-from kotha.i18n.message import Message
-from kotha.i18n.wording import OnProgress
+from kotha.i18n.message import Message, OnProgress
 from kotha.inside.hook_points import attentions
 from kotha.model.evaluating import evaluating
 

@@ -5,8 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from kotha.artifacts.model_folder import Bundle
-from kotha.i18n.message import Message, Text
-from kotha.i18n.wording import OnProgress
+from kotha.i18n.message import Message, OnProgress, Text
 from kotha.inside.heads.attention_patterns import BROAD_THRESHOLD, FEWEST_PROBED, LEANING, THRESHOLD, Evidence, probes
 from kotha.inside.heads.kinds import ON_REPEATS, HeadKind
 from kotha.inside.heads.measuring import TextSource, gather

@@ -20,8 +20,7 @@ from kotha.errors import UsageError
 from kotha.generation.answers import Request
 from kotha.generation.engine import Engine
 from kotha.generation.settings import SamplingSettings
-from kotha.i18n.message import Option, Text
-from kotha.i18n.wording import OnProgress
+from kotha.i18n.message import OnProgress, Option, Text
 from kotha.inside.heads.attention_patterns import Passage
 from kotha.inside.heads.importance import by_ablation, every_head, least_important, mean_loss, places_of
 from kotha.inside.heads.measuring import Examined, TextSource, gather

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from kotha.i18n.message import Message
-from kotha.i18n.wording import OnProgress
+from kotha.i18n.message import Message, OnProgress
 from kotha.inside.heads.attention_patterns import Passage, look
 from kotha.inside.heads.importance import Batch, Loss, by_ablation, by_gradient, mean_loss
 from kotha.inside.heads.kinds import HeadKind, Witness

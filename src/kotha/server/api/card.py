@@ -3,7 +3,7 @@
 from fastapi import APIRouter, Request, Response
 from pydantic import Field
 
-from kotha.i18n.wording import OnProgress
+from kotha.i18n.message import OnProgress
 from kotha.server.api.requests import EXAMPLE, AboutModel, WireAnswer, looked, tokenizer_of
 from kotha.server.errors import RefusedError
 from kotha.server.model_registry import Served

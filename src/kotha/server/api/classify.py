@@ -6,8 +6,7 @@ from fastapi import APIRouter, Request, Response
 from pydantic import Field
 
 from kotha.generation.classes import Classifier, classify_pixels
-from kotha.i18n.message import Message
-from kotha.i18n.wording import OnProgress
+from kotha.i18n.message import Message, OnProgress
 from kotha.model.classifier import TextClassifier
 from kotha.model.vit import ViT
 from kotha.server.api.requests import AboutModel, Png, WireAnswer, count_tokens, looked, picture, refuse_family

@@ -8,7 +8,7 @@ from pydantic import Field
 from kotha.api.compare import compare as compare_runs
 from kotha.artifacts.run_folder import run_config
 from kotha.errors import CorpusError, DataError
-from kotha.i18n.wording import OnProgress
+from kotha.i18n.message import OnProgress
 from kotha.server.api.requests import WireAnswer, in_turn
 from kotha.server.api.runs import RunName, place_of
 from kotha.server.errors import RefusedError, refusing

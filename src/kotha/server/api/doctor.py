@@ -5,7 +5,7 @@ from pydantic import Field
 
 from kotha.artifacts.run_folder import METRICS, RunFolder, find_data
 from kotha.evaluation.doctor.diagnosis import examine
-from kotha.i18n.wording import OnProgress
+from kotha.i18n.message import OnProgress
 from kotha.server.api.requests import WireAnswer, in_turn
 from kotha.server.api.runs import RunName, place_of
 from kotha.server.errors import RefusedError

@@ -18,8 +18,7 @@ from kotha.course.worksheet.papers import Paper, paper_sheet
 from kotha.course.worksheet.sheet import Sheet, recomputed
 from kotha.course.worksheet.spreadsheet import spreadsheet
 from kotha.course.worksheet.workshop import Given, sheet_by_hand, workshop_sheet
-from kotha.i18n.message import Message
-from kotha.i18n.wording import OnProgress
+from kotha.i18n.message import Message, OnProgress
 from kotha.model.vit import ViT
 from kotha.server.api.requests import EXAMPLE, WireAnswer, check_reads, count_tokens, looked, refuse_family
 from kotha.server.model_registry import Served

@@ -4,8 +4,7 @@ from fastapi import APIRouter, Request, Response
 from pydantic import Field
 
 from kotha.generation.filling import GAP
-from kotha.i18n.message import Message
-from kotha.i18n.wording import OnProgress
+from kotha.i18n.message import Message, OnProgress
 from kotha.model.bert import BERT
 from kotha.server.api.requests import AboutModel, WireAnswer, check_length, looked, refuse_family
 from kotha.server.errors import RefusedError

@@ -14,7 +14,7 @@ from kotha.evaluation.judge.continuations import write_continuations
 from kotha.evaluation.judge.results import Choice
 from kotha.evaluation.judge.session import Judging
 from kotha.generation.settings import SamplingSettings
-from kotha.i18n.wording import OnProgress
+from kotha.i18n.message import OnProgress
 from kotha.server.api.requests import WireAnswer, in_turn
 from kotha.server.errors import RefusedError, refusing
 from kotha.server.jobs.kinds import Id

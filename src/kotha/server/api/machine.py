@@ -6,7 +6,7 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 from pydantic import Field
 
-from kotha.i18n.wording import OnProgress
+from kotha.i18n.message import OnProgress
 from kotha.model.presets import presets
 from kotha.server.api.requests import WireAnswer, in_turn
 from kotha.server.state import state_of

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from kotha.errors import KothaError
-from kotha.i18n.message import Message
-from kotha.i18n.wording import OnProgress
+from kotha.i18n.message import Message, OnProgress
 from kotha.model.classifier import TextClassifier
 from kotha.model.vit import ViT
 from kotha.server.errors import RefusedError, UnsupportedByModelError

@@ -12,7 +12,7 @@ from fastapi import Path as PathParameter
 from pydantic import Field
 
 from kotha.errors import KothaError
-from kotha.i18n.wording import OnProgress
+from kotha.i18n.message import OnProgress
 from kotha.server.api.requests import WireAnswer, in_turn
 from kotha.server.errors import RefusedError, refusing
 from kotha.server.jobs.kinds import Id, TwoColumnNames, uploaded_table

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 from kotha.generation.answers import Chance
 from kotha.generation.answers import Request as WritingRequest
 from kotha.generation.settings import SamplingSettings
-from kotha.i18n.wording import OnProgress
+from kotha.i18n.message import OnProgress
 from kotha.server.api.requests import AboutModel, TokenPiece, count_tokens, looked, tokenizer_of
 from kotha.server.errors import RefusedError, UnsupportedByModelError
 from kotha.server.model_registry import Served

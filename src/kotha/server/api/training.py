@@ -13,7 +13,7 @@ from kotha.artifacts.run_folder import METRICS, RunFolder, figure, mapping
 from kotha.evaluation.doctor.curve import read_curve
 from kotha.evaluation.doctor.drawing import evaluations_of, points_of
 from kotha.finetune.examples import EXAMPLES, PARTS
-from kotha.i18n.wording import OnProgress
+from kotha.i18n.message import OnProgress
 from kotha.server.api.requests import WireAnswer, in_turn
 from kotha.server.api.runs import place_of
 from kotha.server.errors import RefusedError

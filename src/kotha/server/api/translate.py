@@ -4,8 +4,7 @@ from fastapi import APIRouter, Request, Response
 from pydantic import Field
 
 from kotha.errors import DataError
-from kotha.i18n.message import Message
-from kotha.i18n.wording import OnProgress
+from kotha.i18n.message import Message, OnProgress
 from kotha.model.seq2seq import Seq2Seq
 from kotha.server.api.requests import AboutModel, WireAnswer, count_tokens, looked, refuse_family
 from kotha.server.errors import RefusedError, refusing

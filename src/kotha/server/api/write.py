@@ -25,8 +25,7 @@ from kotha.generation.answers import Request as WritingRequest
 from kotha.generation.answers import StopReason, Written
 from kotha.generation.plain import NO_NUMBERS
 from kotha.generation.settings import SamplingSettings
-from kotha.i18n.message import Message
-from kotha.i18n.wording import OnProgress
+from kotha.i18n.message import Message, OnProgress
 from kotha.server.api.requests import (
     AboutModel,
     TokenPiece,

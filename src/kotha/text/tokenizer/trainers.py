@@ -17,8 +17,7 @@ import tokenizers
 from tokenizers import AddedToken, Regex, decoders, models, pre_tokenizers, processors
 
 from kotha.errors import TokenizerError, nearest
-from kotha.i18n.message import Message, Option
-from kotha.i18n.wording import OnProgress
+from kotha.i18n.message import Message, OnProgress, Option
 from kotha.text.normalize import DEFAULT_RULES, Normalizer
 from kotha.text.parallel.task import WorkerPool
 from kotha.text.tokenizer import pieces, special

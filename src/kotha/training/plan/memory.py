@@ -15,7 +15,7 @@ from typing import Literal, NotRequired, TypedDict, Unpack, cast
 from torch import nn
 
 from kotha.errors import ConfigError
-from kotha.i18n.message import Size
+from kotha.i18n.numbers import Size
 from kotha.model.config import BERTConfig, ClassifierConfig, ModelConfig, TextConfig, ViTConfig
 from kotha.model.family import build
 from kotha.model.lora import LowRankLinear, add_low_rank, learned_whole

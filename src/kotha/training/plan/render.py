@@ -5,7 +5,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from kotha.i18n.message import Amount, Count, Duration, Message, Plural, Size, Text
+from kotha.i18n.message import Message, Plural, Text
+from kotha.i18n.numbers import Amount, Count, Duration, Size
 from kotha.model.config import ModelConfig
 from kotha.model.parameters import count_parameters
 from kotha.training.config import TrainConfig

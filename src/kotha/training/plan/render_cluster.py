@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from kotha.errors import UsageError
-from kotha.i18n.message import Count, Duration, Message, Plural, Size, Text
+from kotha.i18n.message import Message, Plural, Text
+from kotha.i18n.numbers import Count, Duration, Size
 from kotha.model.config import GPTConfig
 from kotha.training.config import TrainConfig
 from kotha.training.plan.cluster import (

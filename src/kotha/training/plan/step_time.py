@@ -14,7 +14,8 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from kotha.errors import ConfigError
-from kotha.i18n.message import Plural, Size
+from kotha.i18n.message import Plural
+from kotha.i18n.numbers import Size
 from kotha.model.bert import BERT
 from kotha.model.config import ModelConfig, Seq2SeqConfig, TextConfig, ViTConfig
 from kotha.model.family import Model, Unfilled, build

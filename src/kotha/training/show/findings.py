@@ -13,7 +13,8 @@ from typing import Any
 
 from kotha.artifacts.run_folder import figure, mapping
 from kotha.errors import KothaError
-from kotha.i18n.message import Count, Duration, Message, Plural, Text
+from kotha.i18n.message import Message, Plural, Text
+from kotha.i18n.numbers import Count, Duration
 from kotha.model.config import config_from_dict
 from kotha.model.parameters import count_parameters
 from kotha.report.chart import Point

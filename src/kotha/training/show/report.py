@@ -9,7 +9,8 @@ from typing import Any
 
 from kotha.artifacts.run_folder import RunFolder, figure, mapping
 from kotha.errors import CheckpointError
-from kotha.i18n.message import Amount, Duration, Message, Size, Text
+from kotha.i18n.message import Message, Text
+from kotha.i18n.numbers import Amount, Duration, Size
 from kotha.report.document import Block, Columns, Folded, Heading, Paragraph, Quote, Report, Settings
 from kotha.report.table import Table
 from kotha.storage.atomic import write_whole

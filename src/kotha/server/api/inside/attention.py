@@ -8,8 +8,7 @@ from fastapi import Request, Response
 from pydantic import Field
 
 from kotha.artifacts.model_folder import Bundle
-from kotha.i18n.message import Message
-from kotha.i18n.wording import OnProgress
+from kotha.i18n.message import Message, OnProgress
 from kotha.inside.attention.alignment import alignment_view
 from kotha.inside.attention.maps import AttentionMap, summarize
 from kotha.inside.attention.page import attention_view

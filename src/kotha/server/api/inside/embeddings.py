@@ -5,8 +5,7 @@ from weakref import WeakKeyDictionary
 from fastapi import Request, Response
 from pydantic import Field
 
-from kotha.i18n.message import Message
-from kotha.i18n.wording import OnProgress
+from kotha.i18n.message import Message, OnProgress
 from kotha.inside.embeddings.near import nearest_words, word_map
 from kotha.inside.embeddings.words import Embeddings, open_table
 from kotha.server.api.inside.looking import inside_router

@@ -3,7 +3,7 @@
 from fastapi import Request, Response
 from pydantic import Field
 
-from kotha.i18n.wording import OnProgress
+from kotha.i18n.message import OnProgress
 from kotha.inside.flow.page import flow_view
 from kotha.inside.heads.importance import silence
 from kotha.server.api.inside.looking import Looked, ToldAnswer, WatchRequest, inside_router, read_as, spelling

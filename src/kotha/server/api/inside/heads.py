@@ -5,8 +5,7 @@ from pydantic import Field
 
 from kotha.artifacts.run_folder import find_data, run_config
 from kotha.errors import DataError
-from kotha.i18n.message import Message
-from kotha.i18n.wording import OnProgress
+from kotha.i18n.message import Message, OnProgress
 from kotha.inside.heads.measuring import TextSource
 from kotha.inside.heads.page import heads_view
 from kotha.model.bert import BERT

@@ -3,8 +3,7 @@
 from fastapi import Request, Response
 from pydantic import Field
 
-from kotha.i18n.message import Message
-from kotha.i18n.wording import OnProgress
+from kotha.i18n.message import Message, OnProgress
 from kotha.inside.heads.importance import silence
 from kotha.inside.lens import lens_view
 from kotha.model.vit import ViT

@@ -8,7 +8,7 @@ from fastapi import APIRouter
 from pydantic import Field
 
 from kotha.artifacts.model_folder import Bundle
-from kotha.i18n.wording import OnProgress
+from kotha.i18n.message import OnProgress
 from kotha.inside.hook_points import layers
 from kotha.inside.inputs import ModelInput, speller
 from kotha.inside.request import Asked

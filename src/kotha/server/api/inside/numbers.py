@@ -15,8 +15,7 @@ from fastapi import Request, Response
 from pydantic import Field
 
 from kotha.artifacts.model_folder import Bundle
-from kotha.i18n.message import Message
-from kotha.i18n.wording import OnProgress
+from kotha.i18n.message import Message, OnProgress
 from kotha.inside.flow.flow import final_answers
 from kotha.inside.heads.importance import silence
 from kotha.inside.inputs import ModelInput

@@ -6,8 +6,7 @@ from fastapi import Request, Response
 from pydantic import Field
 
 from kotha.artifacts.model_folder import Bundle
-from kotha.i18n.message import Message
-from kotha.i18n.wording import OnProgress
+from kotha.i18n.message import Message, OnProgress
 from kotha.inside.heads.silencing import Spoken, without_heads
 from kotha.model.gpt import GPT
 from kotha.server.api.inside.looking import (

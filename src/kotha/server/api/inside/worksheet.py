@@ -8,8 +8,7 @@ from pydantic import Field
 
 from kotha.course.worksheet.model import worksheet_view
 from kotha.course.worksheet.page import SheetView
-from kotha.i18n.message import Message
-from kotha.i18n.wording import OnProgress
+from kotha.i18n.message import Message, OnProgress
 from kotha.model.vit import ViT
 from kotha.server.api.inside.looking import inside_router
 from kotha.server.api.requests import (

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from kotha.i18n.numbers import DIGITS, ascii_digits, bangla_digits
-from kotha.i18n.wording import Words, duration, size
+from kotha.i18n.catalogue import translate
+from kotha.i18n.message import Bilingual
+from kotha.i18n.numbers import DIGITS, Duration, Size, ascii_digits, bangla_digits, in_words
 
 SOURCE = Path(__file__).parents[2] / "src" / "kotha"
 
@@ -33,7 +34,7 @@ def test_digits_go_there_and_back() -> None:
     ],
 )
 def test_a_size_is_read_at_a_glance(n_bytes: int, words: str) -> None:
-    assert size(n_bytes) == words
+    assert str(Size(n_bytes)) == words
 
 
 @pytest.mark.parametrize(
@@ -49,13 +50,13 @@ def test_a_size_is_read_at_a_glance(n_bytes: int, words: str) -> None:
     ],
 )
 def test_a_time_is_said_in_one_unit(seconds: float, english: str, bangla: str) -> None:
-    assert duration(seconds) == english
-    assert duration(seconds, "bn") == bangla
+    assert str(Duration(seconds)) == english
+    assert in_words(Duration(seconds), "bn") == bangla
 
 
 def test_names_keep_their_digits_and_numbers_do_not() -> None:
-    filled = Words("{n:,} {name}", "{n:,} {name}").fill(n=65_536, name="uint16")
-    assert (filled.to("en"), filled.to("bn")) == ("65,536 uint16", "৬৫,৫৩৬ uint16")
+    filled = Bilingual("{n:,} {name}", "{n:,} {name}", n=65_536, name="uint16")
+    assert (translate(filled, "en"), translate(filled, "bn")) == ("65,536 uint16", "৬৫,৫৩৬ uint16")
 
 
 @pytest.mark.parametrize(
@@ -69,4 +70,4 @@ def test_names_keep_their_digits_and_numbers_do_not() -> None:
     ],
 )
 def test_the_sentence_decides_about_its_digits(template: str, filled: str) -> None:
-    assert Words("", template).fill(n=2_312_741).bn == filled
+    assert translate(Bilingual("", template, n=2_312_741), "bn") == filled
