@@ -125,8 +125,8 @@ def settle(work: Path) -> None:
 
 def pack(work: Path) -> None:
     """Store the settled student as int8 in the package."""
+    from kotha.artifacts import model_folder as bundle
     from kotha.storage import bundled
-    from kotha.storage import model_folder as bundle
 
     opened = bundle.load(work / "settled" / bundle.RUN_MODEL)
     bundle.save(work / "int8", opened.model, opened.tokenizer, overwrite=True, stored="int8")

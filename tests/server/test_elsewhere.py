@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import pytest
 from tests.server.conftest import started
 
+from kotha.artifacts import model_folder as bundle
 from kotha.export.exporter import ExportSettings
 from kotha.export.gguf.export import export_gguf
 from kotha.server.app import make_app
 from kotha.server.settings import ServeSettings
 from kotha.storage import bundled
-from kotha.storage import model_folder as bundle
 
 pytest.importorskip("gguf", reason="GGUF files are written by the gguf library")
 pytest.importorskip("xllamacpp", reason="llama.cpp's own server comes with the xllamacpp wheel")

@@ -8,6 +8,7 @@ import pytest
 from tests.studio.conftest import LOOKS, Opened, faults, sideways
 from tests.studio.learned import BANGLA, BIRD_SENTENCE, LATIN
 
+from kotha.artifacts import model_folder as bundle
 from kotha.course.exercises.score import read_score
 from kotha.course.worksheet.model import model_sheet
 from kotha.course.worksheet.papers import paper_sheet
@@ -15,7 +16,6 @@ from kotha.course.worksheet.workshop import sheet_by_hand, workshop_sheet
 from kotha.i18n.numbers import bangla_digits
 from kotha.report.built import WORDS
 from kotha.storage import bundled
-from kotha.storage import model_folder as bundle
 
 SAID = json.loads((WORDS / "hand.json").read_text(encoding="utf-8"))
 SHEET = workshop_sheet().matrices

@@ -7,8 +7,8 @@ import pytest
 from tests.studio.conftest import Opened
 from tests.studio.learned import BIRD_SENTENCE, LATIN
 
+from kotha.artifacts import model_folder as bundle
 from kotha.storage import bundled
-from kotha.storage import model_folder as bundle
 from kotha.text.akshara import aksharas
 from kotha.text.tokenizer.card import measure
 from kotha.text.tokenizer.view import view

@@ -68,5 +68,7 @@ def compare(
 def _named(on_progress: OnProgress | None, place: Path) -> OnProgress | None:
     """The same listener, told which model is at work."""
     return on_progress and (
-        lambda stage, done, total: on_progress(Message("{stage} {name}", stage=stage, name=place.name), done, total)
+        lambda stage, done, total: on_progress(
+            Message("{stage} {name}", stage=stage, name=Path(bundled.title(place)).name), done, total
+        )
     )
