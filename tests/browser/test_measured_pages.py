@@ -12,8 +12,7 @@ from tests.text.conftest import trained
 
 from kotha.evaluation.comparison import Comparison, Reason, Row
 from kotha.evaluation.comparison_page import comparison_page
-from kotha.evaluation.judge.page import judging_page
-from kotha.evaluation.judge.session import Judging
+from kotha.evaluation.judge.session import Judging, judging_page
 from kotha.inside.embeddings.near import nearest_words
 from kotha.inside.embeddings.page import NearWords, embeddings_page
 from kotha.inside.embeddings.words import Embeddings

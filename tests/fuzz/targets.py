@@ -143,9 +143,8 @@ def _adapter() -> Loader:
 
 
 def _judging() -> Loader:
-    from kotha.evaluation.judge.page import judging_page
     from kotha.evaluation.judge.results import judging_tables
-    from kotha.evaluation.judge.session import Judging
+    from kotha.evaluation.judge.session import Judging, judging_page
 
     def load(folder: Path) -> None:
         judging = Judging.open(folder)

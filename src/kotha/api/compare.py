@@ -67,8 +67,7 @@ def compare(
 
 def _named(on_progress: OnProgress | None, place: Path) -> OnProgress | None:
     """The same listener, told which model is at work."""
+    name = Path(bundled.title(place)).name
     return on_progress and (
-        lambda stage, done, total: on_progress(
-            Message("{stage} {name}", stage=stage, name=Path(bundled.title(place)).name), done, total
-        )
+        lambda stage, done, total: on_progress(Message("{stage} {name}", stage=stage, name=name), done, total)
     )

@@ -6,7 +6,7 @@ at its end.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import regex
 
@@ -31,9 +31,6 @@ from kotha.text.stories import corpus
 from kotha.text.tokenizer import card
 from kotha.text.tokenizer.view import view
 from kotha.training.show.curves import loss_chart
-
-if TYPE_CHECKING:
-    from kotha.api.demo import Demonstration
 
 _SAMPLE_WORDS = 28
 _WORD = regex.compile(r"[\p{L}\p{M}\u200c\u200d]+")
@@ -81,12 +78,12 @@ class Told:
         return self.known / max(1, self.words)
 
 
-def demo_page(demo: "Demonstration", folder: str, commands: Sequence[tuple[Text, str]]) -> str:
+def demo_page(demo: Any, folder: str, commands: Sequence[tuple[Text, str]]) -> str:
     """The report; ``folder`` is where all of it lies, ``commands`` what to try next, in words and to copy."""
     return demo_document(demo, folder, commands).html()
 
 
-def demo_document(demo: "Demonstration", folder: str, commands: Sequence[tuple[Text, str]]) -> Report:
+def demo_document(demo: Any, folder: str, commands: Sequence[tuple[Text, str]]) -> Report:
     """The report as data."""
     learned: list[Block] = [Heading(Message("How it learned"))]
     if chart := loss_chart(demo.record):
@@ -148,7 +145,7 @@ def sample_of(written: list[corpus.Story]) -> str:
     return " ".join(first.text.split()[:_SAMPLE_WORDS])
 
 
-def _lead(demo: "Demonstration") -> Message:
+def _lead(demo: Any) -> Message:
     summary = demo.record.summary
     learned = Message("and learned to write its own")
     if demo.score.bits_per_byte >= _unigram(demo):
@@ -168,7 +165,7 @@ def _lead(demo: "Demonstration") -> Message:
     )
 
 
-def _figures(demo: "Demonstration") -> list[tuple[str, Text]]:
+def _figures(demo: Any) -> list[tuple[str, Text]]:
     """The result, between what mere counting reaches and what nothing can pass, all on the same texts."""
     unseen = Message("bits per byte of {n:,} texts that it has never seen; lower is better", n=demo.score.documents)
     told: tuple[str, Text] = ("–", Message("no whole word yet"))
@@ -182,13 +179,13 @@ def _figures(demo: "Demonstration") -> list[tuple[str, Text]]:
     ]
 
 
-def _unigram(demo: "Demonstration") -> float:
+def _unigram(demo: Any) -> float:
     """Bits per byte of the held-out texts for one who knows how often each token occurs."""
     assert demo.score.baselines is not None, "measured beside what counting reaches"
-    return next(row.bits_per_byte for row in demo.score.baselines.rows if row.name == "unigram")
+    return float(next(row.bits_per_byte for row in demo.score.baselines.rows if row.name == "unigram"))
 
 
-def _samples(demo: "Demonstration") -> list[tuple[Text, str]]:
+def _samples(demo: Any) -> list[tuple[Text, str]]:
     """What it wrote after the same words: with random weights, halfway, and at the end."""
     rows: list[dict[str, Any]] = [row for row in demo.record.evaluations if row.get("sample")]
     chosen = [rows[len(rows) // 2], rows[-1]] if len(rows) > 1 else rows
@@ -197,7 +194,7 @@ def _samples(demo: "Demonstration") -> list[tuple[Text, str]]:
     return [(Message("step 0: random weights"), demo.before), *found]
 
 
-def _next(demo: "Demonstration", folder: str, commands: Sequence[tuple[Text, str]]) -> list[Block]:
+def _next(demo: Any, folder: str, commands: Sequence[tuple[Text, str]]) -> list[Block]:
     titles = [title if isinstance(title, Message) else Message(title) for _, title in card.COLUMNS]
     rows = list(zip(titles, *(card.cells(entry) for entry in demo.cards), strict=True))  # a column for each tokenizer
     marks = {(column - 1, row + 1): mark for (row, column), mark in card.marks(demo.cards).items()}

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from kotha.errors import DataError, KothaError, UsageError
-from kotha.evaluation.judge.page import judging_page
-from kotha.evaluation.judge.session import Judging
+from kotha.evaluation.judge.session import Judging, judging_page
 
 PROMPTS = [f"শুরু {number}" for number in range(30)]
 

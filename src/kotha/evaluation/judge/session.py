@@ -23,6 +23,8 @@ import numpy as np
 
 from kotha.errors import DataError, KothaError, UsageError
 from kotha.evaluation.judge.results import CHOICES, BlindPair, Choice, JudgingResult, judging_result
+from kotha.report.built import words
+from kotha.report.single_file import report_page
 from kotha.storage.atomic import whole_folder, write_page, write_whole
 from kotha.storage.destinations import checked_path
 from kotha.storage.json_files import as_json, read_table
@@ -138,8 +140,6 @@ class Judging:
 
     def page(self, path: Path) -> Path:
         """Write the page for judges without Kotha."""
-        from kotha.evaluation.judge.page import judging_page
-
         write_page(path, judging_page(self))
         return path
 
@@ -193,3 +193,13 @@ class Judging:
 def _name(number: int, *texts: str) -> str:
     """What a pair is called: it says nothing of whose its texts are."""
     return f"{number}-{hashlib.sha256(as_json(sorted(texts)).encode()).hexdigest()[:12]}"
+
+
+def judging_page(judging: Judging) -> str:
+    """One offline page with all the pairs, for judges without Kotha: it returns what they said as a file.
+
+    The page knows texts and the names of pairs, and not who wrote what.
+    """
+    pairs = [{name: getattr(pair, name) for name in ("id", "prompt", "left", "right")} for pair in judging.pairs]
+    data = {"format": SAID, "pairs_fingerprint": judging.fingerprint, "pairs": pairs}
+    return report_page("judge", words("reports")["title.judge"]["bn"], data, made_by="kotha judge")
