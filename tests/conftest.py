@@ -32,7 +32,7 @@ EXTENDED = (
     "studio",
     "test_notebook.py",
     "text/test_corpus_fuzz.py",
-    "text/test_on_ray.py",
+    "text/test_ray_",
     "training/test_distributed.py",
 )
 

@@ -3,10 +3,11 @@
 from pathlib import Path
 
 import pytest
+from icu4py.messageformat import MessageFormat
 
 from kotha.i18n.catalogue import translate
 from kotha.i18n.message import Bilingual
-from kotha.i18n.numbers import DIGITS, Duration, Size, ascii_digits, bangla_digits, in_words
+from kotha.i18n.numbers import DIGITS, Duration, Size, ascii_digits, bangla_digits, in_words, number
 
 SOURCE = Path(__file__).parents[2] / "src" / "kotha"
 
@@ -71,3 +72,8 @@ def test_names_keep_their_digits_and_numbers_do_not() -> None:
 )
 def test_the_sentence_decides_about_its_digits(template: str, filled: str) -> None:
     assert translate(Bilingual("", template, n=2_312_741), "bn") == filled
+
+
+@pytest.mark.parametrize("value", [0, 7, 950, 1_000, 99_999, 100_000, 2_312_741, 58_139_648, 10**12, -45_678])
+def test_whole_numbers_are_written_as_icu_does(value: int) -> None:
+    assert number(value, ",", "bn") == MessageFormat("{n, number}", "bn_BD").format({"n": value})
