@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 
 import regex
 
-from kotha.text.stories import people
+from kotha.text.stories.lexicon import communities
 
 SEED = 13
 OPENED_SHARE = 0.85  # of the stories: behind an opening
@@ -125,10 +125,7 @@ FRAMES = """
     যদি সময় থাকে, তবে শোনো। | কেন যে মনে পড়ল, জানি না। গল্পটা এই। | আজ একটা গল্প বলি। | গল্পটা অনেক দিন আগের।
 """
 _NAMES = frozenset(
-    itertools.chain.from_iterable(
-        map(str.strip, names.split(","))
-        for names in (people.MUSLIM_CHILDREN, people.HINDU_CHILDREN, people.COMMON_CHILDREN)
-    )
+    itertools.chain.from_iterable(map(str.strip, community["child"].split(",")) for community in communities().values())
 )
 
 

@@ -193,7 +193,7 @@ def test_a_measurement_has_the_figures_of_the_json(run, data, capsys, monkeypatc
         assert f"{score[figure]:.4f}" in out
     assert f"{bangla(score['documents'])}টি ডকুমেন্টের {bangla(score['tokens'])}টি টোকেনে মাপা" in out
     assert int(ascii_digits(re.search(r"\(([০-৯,]+) বাইট", out)[1].replace(",", ""))) == score["bytes"]
-    assert left_in_english(out, str(data), str(run), run.name) == [] and "মাপা হচ্ছে …" in err
+    assert left_in_english(out, f"{data} (validation)", str(run), run.name) == [] and "মাপা হচ্ছে …" in err
     monkeypatch.setenv("KOTHA_LANGUAGE", "bn")
     assert told(words, capsys) == score, "a program is told the same in both languages"
 

@@ -243,5 +243,5 @@ def test_of_a_long_text_a_part_is_measured_unless_all_is_asked_for(capsys, made:
     part, all_of_it = (answer(capsys, "compare", run, "--text", text, *more) for more in ((), ("--whole",)))
     n_documents = part["rows"][0]["measured"]["documents"]
     assert n_documents < all_of_it["rows"][0]["measured"]["documents"]
-    assert part["text"] == f"the first {n_documents:,} documents of {text}"
+    assert part["text"] == f"the first {n_documents:,} document{'' if n_documents == 1 else 's'} of {text}"
     assert all_of_it["text"] == str(text)

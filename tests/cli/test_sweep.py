@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import torch
+from tests.report.shown import Shown
 
 from kotha.cli.main import main
 
@@ -113,7 +114,7 @@ def test_the_same_command_goes_on_and_another_is_refused(capsys, data: Path, tmp
             reason in refused and "begin another study with --out …, or in a shared database with --study …" in refused
         ), "and how another is begun"
         assert main([*arguments, "--language", "bn"]) == 2
-        assert "--out-এ অন্য ফোল্ডার দিন" in capsys.readouterr().err
+        assert "নতুন সুইপ শুরু করুন: --out … দিয়ে অন্য ফোল্ডারে" in capsys.readouterr().err
     twin = swept(capsys, words(data, tmp_path / "twin", 3, 3, *SEARCH))
     assert reached(twin) == reached(more), "drawn by the seed, and trained alike"
     differs = swept(capsys, words(data, tmp_path / "other", 2, 3, "--seed", "1", *SEARCH))
@@ -299,7 +300,8 @@ def test_a_best_value_at_the_end_of_its_range_is_told(capsys, data: Path, tmp_pa
     assert swept(capsys, arguments)["at_an_end"] == ["learning_rate"]
     page = tmp_path / "found.html"
     assert main([*arguments, "--html", str(page)]) == 0
-    assert ">learning_rate is best close to an end" in page.read_text(encoding="utf-8"), "a name keeps its letters"
+    said = Shown(page.read_text(encoding="utf-8")).words()
+    assert any(each.startswith("learning_rate is best close to an end") for each in said), "a name keeps its letters"
     told = capsys.readouterr().out
     assert "learning_rate is best close to an end of 0.0006..0.01:log, at 0.0006; search beyond it" in told
     assert "what mattered is not to be told yet; it takes 4 trials with different results" in told

@@ -47,13 +47,6 @@ class Run:
         self.folder = RunFolder(self.path)
         self.folder.about()  # refuses what is no run
 
-    @classmethod
-    def elsewhere(cls, path: Path) -> "Run":
-        """The run of a process that wrote none of it: its files may be on another machine."""
-        run = cls.__new__(cls)
-        run.path, run.folder = path, RunFolder(path)
-        return run
-
     def __repr__(self) -> str:
         best = self.folder.best() or {}
         bits, step = best.get("bits_per_byte"), best.get("step")
@@ -185,7 +178,14 @@ def train(
             return Run(folder.path)
         dataset = Dataset(Path(data))
         train_run(dataset, folder, request, sampler=sampler(dataset, prompt), ranks=ranks, **how)
-    return Run(folder.path) if ranks.is_first else Run.elsewhere(folder.path)
+    return Run(folder.path) if ranks.is_first else _run_elsewhere(folder)
+
+
+def _run_elsewhere(folder: RunFolder) -> Run:
+    """The run, for a process that wrote none of it: its files may be on another machine."""
+    run = Run.__new__(Run)
+    run.path, run.folder = folder.path, folder
+    return run
 
 
 def _both(first: OnEvent | None, second: OnEvent) -> OnEvent:
