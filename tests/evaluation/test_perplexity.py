@@ -137,7 +137,7 @@ def test_of_a_long_text_the_first_documents_are_read_and_counted(make_data, text
     assert [each.documents for each in short] == [3, 3]
     assert (short[0].line == short[1].line).all()
     assert (short[0].line == from_texts(texts[50:53], tokenizer).line).all()
-    assert short[0].name == f"the first 3 documents of {file}"
+    assert str(short[0].name) == f"the first 3 documents of {file}"
     whole = [read_held_out(file, tokenizer, most_bytes=size) for size in (None, 10**9)]
     assert [(each.documents, each.name) for each in whole] == [(10, str(file))] * 2
 
