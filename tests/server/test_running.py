@@ -78,7 +78,7 @@ def test_requests_are_logged_without_what_was_written(models: Path) -> None:
     ("words", "said"),
     [
         (["--host", "0.0.0.0"], "--host 0.0.0.0 can be reached from other machines, so it needs a key; name a file"),
-        (["--host", "0.0.0.0"], "holds one with --key-file FILE"),
+        (["--host", "0.0.0.0"], "holds one with --key-file …"),
         (["--port", "70000"], "--port 70000 does not exist"),
         (["--host", "192.0.2.1", "--key-file", "key"], "try another host or port"),
         (["nowhere"], "there is no nowhere"),
