@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from kotha.i18n.catalogue import catalogue, to_json
-from kotha.i18n.message import Text
+from kotha.i18n.message import Message, Text
 from kotha.report.built import SINGLE, STATIC, words
 from kotha.report.page import as_script, escape
 
@@ -78,10 +78,18 @@ def single_page(
     """
     said = words("views")["noscript"]
     without = f"<h1>{escape(str(title))}</h1>" + "".join(f"<p>{escape(said[each])}</p>" for each in ("bn", "en"))
-    lines = [each if isinstance(each, str) else to_json(each) for each in (title, *remarks)]
-    told = {"kind": kind, "title": lines[0], "remarks": lines[1:], "made_by": made_by, "data": data}
+    told = _plain({"kind": kind, "title": title, "remarks": remarks, "made_by": made_by, "data": data})
     bangla = {each: catalogue("bn")[each] for each in _templates(told) if each in catalogue("bn")}
     return SinglePage(built, str(title), {**told, "bangla": bangla}, without, language).html()
+
+
+def _plain(value: Any) -> Any:
+    """A page's data, ready for JSON: messages as templates and values."""
+    if isinstance(value, Message):
+        return to_json(value)
+    if isinstance(value, dict):
+        return {name: _plain(each) for name, each in value.items()}
+    return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def _templates(data: Any) -> Iterator[str]:

@@ -1,22 +1,8 @@
-/** Figures and reasons of a plan, in the reader's language. */
-import words from "@words/plan.json";
+/** Figures of a plan, in the reader's digits. */
 import { preferences } from "@/state/preferences.svelte";
-import { formsOf, recognize } from "@/words/forms";
-import { fill } from "@/words/index.svelte";
 import { banglaDigits } from "@/words/numbers";
 
-type Key = keyof typeof words;
-const FORMS = formsOf(words, (Object.keys(words) as Key[]).filter((key) => /^(why|not|source)\./.test(key)));
-
 const inDigits = (text: string): string => (preferences.language === "bn" ? banglaDigits(text) : text);
-
-/** A reason that the library gives in English; one that is not known stays as it came. */
-export function inWords(sentence: string): string {
-  const known = recognize(FORMS, sentence);
-  if (known === null) return sentence;
-  const filling = Object.fromEntries(Object.entries(known.found).map(([name, text]) => [name, /^[\d,]+$/.test(text) ? Number(text.replaceAll(",", "")) : inDigits(text)]));
-  return fill(words[known.key][preferences.language], filling, preferences.language);
-}
 
 /** A value as it stands beside its name: 2 x 96 as 2 × 96. */
 export function shortValue(value: string): string {

@@ -17,12 +17,13 @@ export interface DoctorData extends Pick<Run, "sizes" | "steps" | "epochs" | "re
 type Plan = Schemas["PlanAnswer"];
 type ByPart = Record<string, number>;
 
-export interface PlanData extends Omit<Plan, "flops" | "design" | "words" | "tables" | "compiled" | "flops_per_token"> {
+export interface PlanData extends Omit<Plan, "flops" | "design" | "words" | "tables" | "compiled" | "flops_per_token" | "time_source"> {
+  time_source: Said | string | null;
   flops: { forward_per_token: ByPart; training_per_token: ByPart; forward_per_token_total: number; training_per_token_total: number; per_step: number; rule_of_thumb_per_token: number; rule_of_thumb_ratio: number };
   /** The learning rate: some steps, each with its share of the largest. */
   schedule: { name: "stable" | "cosine" | "inverse-sqrt" | "constant"; steps: number; warmup: number; rate: number; muon_rate: number | null; last_share: number; points: [number, number][] };
   /** Where sizes were chosen: which, why, and what did not fit. */
-  design: { reasons: { what: What; value: string; why: string }[]; considered: { layers: number; width: number; parameters: number; verdict: string }[]; commands: string[] } | null;
+  design: { reasons: { what: What; value: Said | string; why: Said | string }[]; considered: { layers: number; width: number; parameters: number; verdict: Said | string | null }[]; commands: string[] } | null;
 }
 export type What = "vocabulary" | "layers x width" | "heads" | "layout and recipe" | "context" | "batch" | "at once" | "learning rates" | "dropout, weight decay" | "steps";
 
