@@ -23,9 +23,8 @@ export interface PlanData extends Omit<Plan, "flops" | "design" | "words" | "tab
   /** The learning rate: some steps, each with its share of the largest. */
   schedule: { name: "stable" | "cosine" | "inverse-sqrt" | "constant"; steps: number; warmup: number; rate: number; muon_rate: number | null; last_share: number; points: [number, number][] };
   /** Where sizes were chosen: which, why, and what did not fit. */
-  design: { reasons: { what: What; value: Said | string; why: Said | string }[]; considered: { layers: number; width: number; parameters: number; verdict: Said | string | null }[]; commands: string[] } | null;
+  design: { reasons: { what: Said | string; value: Said | string; why: Said | string }[]; considered: { layers: number; width: number; parameters: number; verdict: Said | string | null }[]; commands: string[] } | null;
 }
-export type What = "vocabulary" | "layers x width" | "heads" | "layout and recipe" | "context" | "batch" | "at once" | "learning rates" | "dropout, weight decay" | "steps";
 
 interface Named {
   title: Said | string;
