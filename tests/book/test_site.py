@@ -13,7 +13,7 @@ from scripts.book.site import broken_links, build, page_text, toml
 from scripts.book.slugs import slug
 from tests.browser.inside_pages import wait_until
 
-from kotha.retrieval import folding
+from kotha.retrieval import stemming
 
 ROOT = Path(__file__).parents[2]
 
@@ -83,7 +83,7 @@ def test_the_search_takes_off_the_endings_that_the_retrieval_does() -> None:
     script = (ROOT / "docs" / "theme" / "search.js").read_text(encoding="utf-8")
     listed = script.split("const ENDINGS = (")[1].split(")")[0]
     endings = listed.replace('"', "").replace("+", "").split()
-    assert sorted(endings) == sorted(folding._ENDINGS.split())
+    assert sorted(endings) == sorted(stemming._ENDINGS.split())
 
 
 # A word as typed, and a word that must be on the page that is found: other endings, the other spelling of য়, no joiner.

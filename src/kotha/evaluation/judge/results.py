@@ -1,4 +1,8 @@
-"""What a judging comes to: who won how often, how strong each is, and how far judges agree."""
+"""What a judging comes to: who won how often, how strong each is, and how far judges agree.
+
+Agreement is Krippendorff's alpha for names: 1 for judges who always agree, 0 for no more than chance. Any number of
+judges will do, and not each must have seen everything.
+"""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Classes: what an image shows, or of which kind a text is.
+"""Classes: what an image shows, or of which kind a text is; with augmentation of few images.
 
 Both tasks are the same but for what is read; ``_Classes`` has what they share. A text longer than the context is
 learned from in stretches, each an example by itself (``text/tokenizer/prompt.py``); at work what they say is averaged.
