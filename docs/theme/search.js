@@ -1,5 +1,5 @@
 // A Bangla word is searched for by its stem, so that টোকেনগুলোর finds টোকেন, টোকেনের, টোকেনে: the site's search compares
-// beginnings of words, and brings both sides to one spelling by itself. The same endings as in kotha.retrieval.folding.
+// beginnings of words, and brings both sides to one spelling by itself. The same endings as in kotha.retrieval.stemming.
 (() => {
   const ENDINGS = (
     "গুলোতে গুলোকে গুলোর গুলিতে গুলিকে গুলির গুলো গুলি দেরকে েদের দের েরা রা " +
