@@ -31,11 +31,16 @@ def test_no_cell_fails(cells: list[Any]) -> None:
     assert not [output for cell in cells for output in cell.outputs if output.output_type == "error"]
 
 
-@pytest.mark.parametrize("calls", ["kotha.train(", "lm.evaluate(", "lm.attention("])
-def test_results_show_themselves(cells: list[Any], calls: str) -> None:
+@pytest.mark.parametrize("calls", ["kotha.train(", "lm.attention("])
+def test_pages_show_themselves(cells: list[Any], calls: str) -> None:
     (shown,) = [each.data["text/html"] for each in outputs(cells, calls) if "data" in each]
     assert shown.startswith("<iframe ")
     assert 'sandbox="allow-scripts"' in shown
+
+
+def test_a_score_shows_itself_as_a_table(cells: list[Any]) -> None:
+    (shown,) = [each.data["text/html"] for each in outputs(cells, "lm.evaluate(") if "data" in each]
+    assert shown.startswith("<table>") and "bits per byte" in shown
 
 
 def test_what_is_shown_is_bangla(cells: list[Any]) -> None:

@@ -118,10 +118,10 @@ def import_all() -> None:
     import kotha.finetune
     import kotha.server.app
     from kotha.export.huggingface import import_
-    from kotha.retrieval import index, opening
+    from kotha.retrieval import index
 
     PIL.Image.init()
-    assert all((pyarrow, pypdf, kotha, import_, index, opening))
+    assert all((pyarrow, pypdf, kotha, import_, index))
 
 
 if __name__ == "__main__":
