@@ -5,9 +5,9 @@ documents of an epoch end to end in a new order, epoch after epoch, and cuts the
 token is a target exactly once an epoch, and none is wasted on padding. ``OffsetBatches`` is the course's: each sequence
 starts at a random place.
 
-Some sequences may be read from their end to their start (reverse training, https://arxiv.org/abs/2403.13799), which gives
-little text more to teach, and teachers, trained models, may say how likely every token was (knowledge distillation): the
-text says only which one came.
+Some sequences may be read from their end to their start (reverse training, https://arxiv.org/abs/2403.13799), so that
+little text teaches more; and teachers, trained models, may say how likely every token was, where the text says only
+which one came (knowledge distillation).
 
 It is measured on the validation documents end to end, cut into windows that do not overlap, each token a target once:
 the quick figure of a running training. Each window starts with no context, so it is a little higher than what a sliding
