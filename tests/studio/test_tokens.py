@@ -35,7 +35,9 @@ def test_the_card_is_the_library_s(enter: Opened) -> None:
     tokenizer = bundle.load(bundled.FOLDER).tokenizer
     assert tokenizer is not None
     card = measure("box", tokenizer, [TEXT])
-    told = page.get_by_role("row", name="box").all_inner_texts()
+    rows = page.get_by_role("row", name="box")
+    rows.nth(2).wait_for()
+    told = rows.all_inner_texts()
     assert f"{card.tokens_per_word:.2f}" in told[0] and f"{card.bytes_per_token:.2f}" in told[1]
     assert f"{100 * card.split_aksharas:.1f} %" in told[2]
 
