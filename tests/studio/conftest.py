@@ -65,14 +65,8 @@ Opened = Callable[..., Any]
 
 
 def _is_wrong(said: Any) -> bool:
-    """An error, or a warning of the library that the page is drawn with.
-
-    A room that is left while it still waits for an answer may read a value of its own once more (``derived_inert``):
-    what it reads is stale, and nobody sees it.
-    """
-    return said.type == "error" or (
-        said.type == "warning" and "svelte" in said.text and not said.text.endswith("derived_inert")
-    )
+    """An error, or a warning of the library that the page is drawn with."""
+    return said.type == "error" or (said.type == "warning" and "svelte" in said.text)
 
 
 @pytest.fixture

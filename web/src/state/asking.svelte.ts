@@ -1,5 +1,5 @@
 /** A question to the server as a page shows it: the last answer stays while the next one is on its way, the last wins. */
-import { untrack } from "svelte";
+import { onDestroy, untrack } from "svelte";
 import { ApiError, isAbort } from "@/api/client";
 
 const PATIENCE = 150;
@@ -50,11 +50,21 @@ export class Asking<T> {
   }
 }
 
-/** Run something a while after the last call, for fields that are typed in. */
-export function after(milliseconds: number, work: () => void): () => void {
+/** Run something a while after the last call, for fields that are typed in; called while a component is set up.
+ * If the component goes before, `work`, which may read what went with it, is not run; `left` is, at once. */
+export function after(milliseconds: number, work: () => void, left?: () => void): () => void {
   let timer: ReturnType<typeof setTimeout> | undefined;
+  const run = () => {
+    timer = undefined;
+    work();
+  };
+  onDestroy(() => {
+    if (timer === undefined) return;
+    clearTimeout(timer);
+    left?.();
+  });
   return () => {
     clearTimeout(timer);
-    timer = setTimeout(work, milliseconds);
+    timer = setTimeout(run, milliseconds);
   };
 }
