@@ -10,6 +10,8 @@
     python benchmarks/box_model.py measure WORK                   benchmarks/results/box_model.json
     python benchmarks/box_model.py card                           src/kotha/storage/bundled/README.md, from that file
 
+    python benchmarks/box_model.py rehearse ../shared/data WORK   all stages but the card, small; the model into WORK/packed
+
 Between the last two, ``box_samples.py write WORK`` has the model write seventy texts, which are read and judged by eye.
 What it is measured on was held out before anything else: no stage has learned from it. The weights are committed once.
 """
@@ -123,16 +125,15 @@ def settle(work: Path) -> None:
     print(kotha.train(work / "last", out=work / "settled", start=work / "taught", **SETTLING).summary)
 
 
-def pack(work: Path) -> None:
-    """Store the settled student as int8 in the package."""
+def pack(work: Path, packed: Path) -> None:
+    """Store the settled student as int8 in ``packed``, which is the package's own folder."""
     from kotha.artifacts import model_folder as bundle
-    from kotha.storage import bundled
 
     opened = bundle.load(work / "settled" / bundle.RUN_MODEL)
     bundle.save(work / "int8", opened.model, opened.tokenizer, overwrite=True, stored="int8")
-    for packed in sorted((work / "int8").iterdir()):
-        shutil.copyfile(packed, bundled.FOLDER / packed.name)
-    print(f"{sum(path.stat().st_size for path in (work / 'int8').iterdir()):,} bytes in {bundled.FOLDER}")
+    for path in sorted((work / "int8").iterdir()):
+        shutil.copyfile(path, packed / path.name)
+    print(f"{sum(path.stat().st_size for path in (work / 'int8').iterdir()):,} bytes in {packed}")
 
 
 def measure(work: Path) -> None:
@@ -146,29 +147,59 @@ def measure(work: Path) -> None:
     box_measure.measure(work, {"settling": SETTLING, "writing": writing})
 
 
+def make_small() -> None:
+    """Sizes with which every stage takes seconds: what comes out is worth nothing, but that all of it runs is known."""
+    global VOCABULARY, LAST_STORIES, LAST_REPORTS
+    import box_measure
+    import writing_defaults
+
+    VOCABULARY, LAST_STORIES, LAST_REPORTS = 600, 40, 10
+    box_text.STORIES, box_measure.TOKENS, writing_defaults.PASSAGES = 60, 8, 2
+    pace = {"steps": 4, "evaluate_every": 2, "decay_steps": 2, "warmup_steps": 1, "batch_size": 2}
+    for trial in TRIALS:
+        trial["model"] = {
+            "n_layers": 1,
+            "d_model": 32,
+            "n_heads": 2,
+            "d_ff": 64,
+            "context_length": 64,
+            "vocab_size": VOCABULARY,
+        }
+        trial["set"] |= pace
+    SETTLING.update(pace)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("stage", choices=["all", "text", "train", "join", "settle", "pack", "measure", "card"])
+    stages = ["text", "train", "join", "settle", "pack", "measure", "card"]
+    parser.add_argument("stage", choices=["all", "rehearse", *stages])
     parser.add_argument("folders", nargs="*", type=Path)
     options = parser.parse_args()
-    every = options.stage == "all"
     work = options.folders[-1] if options.folders else Path()
-    if every or options.stage == "text":
-        write_text(options.folders[0], work)
-    if every or options.stage == "train":
-        train(work)
-    if every or options.stage == "join":
-        join(work)
-    if every or options.stage == "settle":
-        settle(work)
-    if every or options.stage == "pack":
-        pack(work)
-    if every or options.stage == "measure":
-        measure(work)
-    if every or options.stage == "card":
-        from box_card import write_card
+    wanted = {"all": stages, "rehearse": stages[:-1]}.get(options.stage, [options.stage])
+    packed = ROOT / "src" / "kotha" / "storage" / "bundled"
+    if options.stage == "rehearse":
+        make_small()
+        packed = work / "packed"
+        packed.mkdir(parents=True)
+    for stage in wanted:
+        match stage:
+            case "text":
+                write_text(options.folders[0], work)
+            case "train":
+                train(work)
+            case "join":
+                join(work)
+            case "settle":
+                settle(work)
+            case "pack":
+                pack(work, packed)
+            case "measure":
+                measure(work)
+            case "card":
+                from box_card import write_card
 
-        write_card()
+                write_card()
 
 
 if __name__ == "__main__":

@@ -290,6 +290,7 @@ class Openings:
                 return words
 
     def _drawn(self, shares: dict[str, float]) -> tuple[str, str]:
+        shares = {kind: share for kind, share in shares.items() if self._kinds[kind]}  # a small text has not all kinds
         (kind,) = self._chance.choices(list(shares), list(shares.values()))
         return kind, self._chance.choice(self._kinds[kind])
 

@@ -29,7 +29,6 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import record
 import torch
-from wishes import from_words
 
 from kotha.api.run import origin_at
 from kotha.artifacts.model_folder import Bundle
@@ -88,7 +87,7 @@ def compare(folder: Path, base: Origin, task: str, seed: int, given: argparse.Na
     found: dict[str, Any] = {"seed": seed}
     for way in given.ways:
         origin, settings = ways[way]
-        changes = {**settings, **from_words(given.set), "seed": seed}
+        changes = {**settings, **record.from_words(given.set), "seed": seed}
         wish = TrainRequest(changes=changes)
         request = ExamplesRequest(parts[0], origin, **held_out, epochs=given.epochs, wish=wish)
         with tempfile.TemporaryDirectory() as place:

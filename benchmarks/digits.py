@@ -28,7 +28,6 @@ import numpy as np
 import record
 import torch
 from torch import Tensor, nn
-from wishes import from_words
 
 from kotha.artifacts.run_folder import RunFolder
 from kotha.finetune.examples import ExamplesRequest, start
@@ -139,7 +138,7 @@ def answers(model: CNN, images: LabelledImages) -> Tensor:
 
 def archive(given: argparse.Namespace, folder: Path) -> Path:
     """TRAIN and TEST as one archive with its parts."""
-    changed = from_words(given.set)
+    changed = record.from_words(given.set)
     base = preset(given.preset)
     assert isinstance(base, ViTConfig)
     side, channels = changed.get("image_size", base.image_size), changed.get("n_channels", base.n_channels)
@@ -158,7 +157,7 @@ def archive(given: argparse.Namespace, folder: Path) -> Path:
 
 def compare(given: argparse.Namespace, seed: int) -> dict[str, Any]:
     """Both with one seed."""
-    settings = {**from_words(given.set), "seed": seed}
+    settings = {**record.from_words(given.set), "seed": seed}
     with tempfile.TemporaryDirectory() as place:
         digits = archive(given, Path(place))
         folder = RunFolder(Path(place) / "run")

@@ -2,8 +2,8 @@
 
     python benchmarks/headline.py all ../shared/data WORK [--seeds 0 1 2]    everything, one after the other
 
-    python benchmarks/headline.py trials WORK [--seeds 0]     WORK/headline.json, for a machine with a GPU; it needs
-                                                              WORK/news-8192 and WORK/news (prepare_learning.py)
+    python benchmarks/headline.py data ../shared/data WORK    WORK/news-8192, and WORK/news with the course's vocabulary
+    python benchmarks/headline.py trials WORK [--seeds 0]     WORK/headline.json, for a machine with a GPU
     python benchmarks/learning.py WORK/headline.json WORK/trained --at-once 2
     python benchmarks/headline.py figure RESULTS.json …       benchmarks/results/headline.json, docs/images/headline.svg
 
@@ -21,7 +21,17 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "src"))
 
+VOCABULARIES = {"news-8192": 8192, "news": 32_100}
 WIDE = {"n_layers": 12, "d_model": 768, "n_heads": 12, "d_ff": 2048}
+
+
+def prepare_news(news: Path, work: Path) -> None:
+    """The training and validation articles with a vocabulary of ours, and with one of the course's size."""
+    import kotha
+
+    for name, size in VOCABULARIES.items():
+        tokenizer = kotha.train_tokenizer([news / "train.jsonl.zst"], vocab_size=size)
+        kotha.prepare([news / "train.jsonl.zst"], tokenizer, work / name, validation=news / "validation.jsonl.zst")
 
 
 def trials(work: Path, seeds: list[int]) -> list[dict[str, Any]]:
@@ -51,26 +61,23 @@ def _set(steps: int, muon_learning_rate: float, seed: int, **more: float) -> dic
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("stage", choices=["all", "trials", "figure"])
+    parser.add_argument("stage", choices=["all", "data", "trials", "figure"])
     parser.add_argument("paths", nargs="+", type=Path)
     parser.add_argument("--seeds", nargs="+", type=int, default=[0])
     options = parser.parse_args()
     work = options.paths[-1]
-    if options.stage == "all":
-        _program("prepare_learning.py", options.paths[0], work, "--only", "news", "question")
+    if options.stage in ("all", "data"):
+        prepare_news(options.paths[0] / "news", work)
     if options.stage in ("all", "trials"):
         work.mkdir(parents=True, exist_ok=True)
         (work / "headline.json").write_text(json.dumps(trials(work, options.seeds), indent=1))
     if options.stage == "all":
-        _program("learning.py", work / "headline.json", work / "trained", "--at-once", "2")
+        words = [work / "headline.json", work / "trained", "--at-once", "2"]
+        subprocess.run([sys.executable, ROOT / "benchmarks" / "learning.py", *words], check=True)
     if options.stage in ("all", "figure"):
         from headline_figure import show
 
         show([work / "trained" / "results.json"] if options.stage == "all" else options.paths)
-
-
-def _program(name: str, *arguments: object) -> None:
-    subprocess.run([sys.executable, str(ROOT / "benchmarks" / name), *map(str, arguments)], check=True)
 
 
 if __name__ == "__main__":

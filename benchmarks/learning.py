@@ -1,4 +1,4 @@
-"""Many trainings on one GPU, side by side, each from an entry of a JSON file: for finding out what helps.
+"""Many trainings on one GPU, side by side, each from an entry of a JSON file.
 
     python benchmarks/learning.py TRIALS.json OUT [--at-once 3] [--work FOLDER]
 
@@ -6,12 +6,6 @@ TRIALS.json is a list of objects: ``name``, ``data`` (a prepared folder), ``pres
 (changes of the model and of the training), ``teachers`` (names of earlier trials, whose models it learns from too),
 ``start`` (the name of an earlier trial, whose weights it goes on from).
 Each is scored on its data's validation split as `kotha evaluate` does, in windows that move by half a context.
-
-An entry with ``together`` trains nothing: it scores its ``teachers`` as one, the mean of their probabilities, which is
-about what their student can reach.
-
-What the package does not offer, and was tried here: ``hide`` (that share of the inputs is masked), ``float8`` (see
-``float8_head.py``). In older results ``mirror`` is what became the setting ``backwards``.
 
 OUT/results.json says what was asked, what was found, and the curves; the models of those with ``bring`` come along,
 in parts of 16 MB. The weights lie in a work folder; one that is named is kept, and trials which ended there are not
@@ -45,13 +39,6 @@ def run_trial(asked: dict[str, Any], work: Path) -> None:
     from kotha.training.recipes import recipe
     from kotha.training.start import start_run
 
-    if asked.get("together"):
-        score_together(asked, work)
-        return
-    if asked.get("float8"):
-        from float8_head import use
-
-        use(float8=True)
     data = Dataset(asked["data"])
     model = preset(asked.get("preset", "bangla-modern")).replace(**asked.get("model", {}))
     teachers = [str(work / name) for name in asked.get("teachers", [])]
@@ -74,8 +61,6 @@ def run_trial(asked: dict[str, Any], work: Path) -> None:
     start = asked.get("start")
     fill = None if start is None else lambda fresh: fresh.load_state_dict(bundle.load(work / start).model.state_dict())
     training = start_run(model, config, data, run, on_event=tell, initialize=fill)
-    if asked.get("hide"):
-        hide_inputs(training, asked["hide"])
     began = time.time()
     summary = training.run()
     best = bundle.load(run.path, "cuda" if torch.cuda.is_available() else "cpu")
@@ -88,48 +73,6 @@ def run_trial(asked: dict[str, Any], work: Path) -> None:
     (work / f"{asked['name']}.json").write_text(json.dumps(found, default=str))
     tokens, seconds = training.progress.tokens, training.progress.seconds
     print(f"== {asked['name']:24} {score.bits_per_byte:.4f}  tokens {tokens:,}  training {seconds:.0f} s", flush=True)
-
-
-def score_together(asked: dict[str, Any], work: Path) -> None:
-    """Bits a byte of the mean of what some models foretell: of the first, of the first two, and so on."""
-    import numpy as np
-    import torch
-
-    from kotha.artifacts import model_folder as bundle
-    from kotha.evaluation.perplexity import check_windows, score, token_nats
-    from kotha.text.held_out import from_dataset
-    from kotha.text.shards import Dataset
-
-    data = Dataset(asked["data"])
-    text = from_dataset(data, data.tokenizer)
-    likely = np.zeros(0)  # the probabilities that each model in turn gave to what came, added up
-    found = []
-    for number, name in enumerate(asked["teachers"], 1):
-        model = bundle.load(work / name, "cuda").model
-        context, stride = check_windows(model, None, None)
-        with torch.autocast("cuda", torch.bfloat16):
-            sequences = (np.concatenate([[text.end], document]) for document in text)
-            alone = np.exp(-np.concatenate(list(token_nats(model, sequences, context, stride))))
-        likely = alone if number == 1 else likely + alone
-        found.append(score(float(-np.log(likely / number).sum()), text, context, stride).bits_per_byte)
-    (work / f"{asked['name']}.json").write_text(json.dumps({**asked, "bits_per_byte": found}))
-    print(f"== {asked['name']:24} together {' '.join(f'{each:.4f}' for each in found)}", flush=True)
-
-
-def hide_inputs(training: Any, share: float) -> None:
-    """Mask a share of the inputs, in a task that knows nothing of it."""
-    import torch
-
-    from kotha.model.loss import next_token_loss
-
-    mask = training.task.data.tokenizer.special["mask"]
-
-    def losses(model: Any, tensors: Any) -> Any:
-        inputs, targets = tensors["sequences"][:, :-1], tensors["sequences"][:, 1:]
-        inputs = torch.where(torch.rand(inputs.shape, device=inputs.device) < share, mask, inputs)
-        return {"tokens": next_token_loss(model.hidden(inputs), model.head.weight, targets, model.head.bias)}
-
-    training.task.losses = losses
 
 
 def main() -> None:

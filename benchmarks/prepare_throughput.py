@@ -1,6 +1,6 @@
 """`prepare` beside a bare `tokenizers` batch encode with the same workers, and its peak memory on a large corpus.
 
-    python benchmarks/prepare_throughput.py [--megabytes 1000] [--news ../shared/data/news]
+    python benchmarks/prepare_throughput.py [--megabytes 1000] [--timed 80] [--news ../shared/data/news]
 
 Throughput: the same documents, already read and held in memory, through `encode_batch_fast` of the same tokenizer (with
 its normalizer as saved, and bare: no normalizer, text normalized beforehand), in chunks, ids taken out as lists; and
@@ -31,7 +31,6 @@ from kotha.text.stories.corpus import story
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.text.tokenizer.trainers import train
 
-ROUNDS = 3
 WORKERS = os.cpu_count() or 1
 
 
@@ -50,7 +49,7 @@ def timed_prepare(path: Path, tokenizer: Tokenizer) -> float:
         return time.perf_counter() - start
 
 
-def throughput(name: str, path: Path, vocab_size: int) -> dict[str, Any]:
+def throughput(name: str, path: Path, vocab_size: int, rounds: int) -> dict[str, Any]:
     texts = [document.text for document in read_documents([path])]
     megabytes = sum(len(text.encode()) for text in texts) / 1e6
     figures: dict[str, Any] = {"corpus": name, "megabytes": round(megabytes, 1), "workers": WORKERS}
@@ -60,7 +59,7 @@ def throughput(name: str, path: Path, vocab_size: int) -> dict[str, Any]:
         bare = tokenizers.Tokenizer.from_str(tokenizer.backend.to_str())
         bare.normalizer = None
         seconds: dict[str, list[float]] = {"prepare": [], "bare": [], "with_normalizer": []}
-        for _ in range(ROUNDS):
+        for _ in range(rounds):
             seconds["bare"].append(bare_encode(bare, normalized))
             seconds["with_normalizer"].append(bare_encode(tokenizer.backend, texts))
             seconds["prepare"].append(timed_prepare(path, tokenizer))
@@ -83,9 +82,9 @@ def write_stories(path: Path, megabytes: float) -> int:
     """Generated stories until the texts have that size; returns their bytes."""
     written = 0
     with ProcessPoolExecutor(WORKERS) as pool, path.open("w", encoding="utf-8") as file:
-        starts = itertools.count(0, 2000)
+        starts = itertools.count(0, 200)
         while written < megabytes * 1e6:
-            bounds = [(start, start + 2000) for start in itertools.islice(starts, 4 * WORKERS)]
+            bounds = [(start, start + 200) for start in itertools.islice(starts, 4 * WORKERS)]
             for chunk in pool.map(_stories_chunk, bounds):
                 file.write(chunk)
                 written += len(chunk.encode())
@@ -142,20 +141,24 @@ def peak_memory(path: Path, tokenizer: Path, out: Path) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--megabytes", type=float, default=1000)
+    parser.add_argument("--timed", type=float, default=80, help="megabytes of stories whose throughput is measured")
+    parser.add_argument("--vocabulary", type=int, nargs=2, default=[8192, 32_100], help="of stories, and of news")
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--news", type=Path, default=Path("../shared/data/news"))
     options = parser.parse_args()
     figures: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
         small = Path(folder) / "stories-small.jsonl"
-        write_stories(small, 80)
-        figures["throughput"] = [throughput("stories", small, 8192)]
+        write_stories(small, options.timed)
+        figures["throughput"] = [throughput("stories", small, options.vocabulary[0], options.rounds)]
         if options.news.is_dir():
-            figures["throughput"].append(throughput("news", options.news / "train.jsonl.zst", 32_100))
+            figures["throughput"].append(
+                throughput("news", options.news / "train.jsonl.zst", options.vocabulary[1], options.rounds)
+            )
         large = Path(folder) / "stories.jsonl"
         size = write_stories(large, options.megabytes)
-        tokenizer = train((story(1, index).text for index in range(3000)), "unigram", 8192).save(
-            Path(folder) / "tokenizer"
-        )
+        learned = train((story(1, index).text for index in range(3000)), "unigram", options.vocabulary[0])
+        tokenizer = learned.save(Path(folder) / "tokenizer")
         figures["memory"] = {"corpus_bytes": size, **peak_memory(large, tokenizer, Path(folder) / "data")}
         print(figures["memory"], file=sys.stderr)
     save("prepare_throughput", figures, ["tokenizers", "regex", "numpy"])

@@ -1,16 +1,18 @@
-"""What every result carries: the machine, the versions, the command."""
+"""What every result carries: the machine, the versions, the command; and settings from a command line."""
 
 import json
 import os
 import platform
 import shlex
 import sys
+import tomllib
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-RESULTS = ROOT / "benchmarks" / "results"
+RESULTS = Path(os.environ.get("KOTHA_RESULTS") or ROOT / "benchmarks" / "results")
 
 
 def machine() -> dict[str, Any]:
@@ -57,3 +59,15 @@ def save(name: str, figures: Any, libraries: list[str], folder: Path = RESULTS) 
 def figures(path: Path) -> Any:
     """What an earlier run of a benchmark has written."""
     return json.loads(path.read_text(encoding="utf-8"))["figures"]
+
+
+def from_words(words: Sequence[str]) -> dict[str, Any]:
+    """NAME=VALUE words as settings; a value is read as TOML would, or else is a plain word."""
+    found: dict[str, Any] = {}
+    for word in words:
+        name, _, value = word.partition("=")
+        try:
+            found[name] = tomllib.loads(f"value = {value}")["value"]
+        except ValueError:
+            found[name] = value
+    return found

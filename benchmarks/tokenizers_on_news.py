@@ -1,10 +1,11 @@
 """The tokenizer table: ours, the shipped ones, plain SentencePiece and GPT-2's pattern, on the news validation set.
 
-    python benchmarks/tokenizers_on_news.py ../shared/data
+    python benchmarks/tokenizers_on_news.py ../shared/data [--sizes 8192 32100]
 
 Trains on news/train, measures on news/validation. Writes benchmarks/results/tokenizers_on_news.json and prints a table.
 """
 
+import argparse
 import sys
 import tempfile
 import time
@@ -20,7 +21,6 @@ from kotha.text.tokenizer.importers import import_tokenizer
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.text.tokenizer.trainers import train
 
-SIZES = (8192, 32_100)
 OURS = {
     "unigram": {"kind": "unigram"},
     "bpe": {"kind": "bpe"},
@@ -49,7 +49,12 @@ def plain_sentencepiece(texts: list[str], size: int) -> Tokenizer:
         return import_tokenizer(prefix.with_suffix(".model"))
 
 
-def main(data: Path) -> None:
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--sizes", type=int, nargs="+", default=[8192, 32_100])
+    options = parser.parse_args()
+    data = options.data
     training, validation = (
         [document.text for document in read_documents([data / "news" / f"{split}.jsonl.zst"])]
         for split in ("train", "validation")
@@ -60,7 +65,7 @@ def main(data: Path) -> None:
         rows.append((measure(name, tokenizer, validation), seconds))
         print(" | ".join(cells(rows[-1][0])), f"| {seconds:.0f} s", file=sys.stderr)
 
-    for size in SIZES:
+    for size in options.sizes:
         for name, settings in OURS.items():
             start = time.perf_counter()
             add(f"kotha {name}", train(training, vocab_size=size, **settings), time.perf_counter() - start)
@@ -71,17 +76,18 @@ def main(data: Path) -> None:
             start = time.perf_counter()
             add(name, make(training, size), time.perf_counter() - start)
     for name, folder in SHIPPED.items():
-        add(name, import_tokenizer(data / "tokenizers" / folder), 0.0)
+        if (data / "tokenizers" / folder).is_dir():
+            add(name, import_tokenizer(data / "tokenizers" / folder), 0.0)
     save(
         "tokenizers_on_news",
         [{**asdict(card), "training_seconds": round(seconds, 1)} for card, seconds in rows],
         ["tokenizers", "sentencepiece", "regex"],
     )
-    print("| " + " | ".join(title for _, title in COLUMNS) + " |")
+    print("| " + " | ".join(str(title) for _, title in COLUMNS) + " |")
     print("|---" * len(COLUMNS) + "|")
     for card, _ in rows:
         print("| " + " | ".join(cells(card)) + " |")
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]) if len(sys.argv) > 1 else Path("../shared/data"))
+    main()

@@ -161,7 +161,7 @@ def main() -> None:
     parser.add_argument("--nanogpt")
     parser.add_argument("--only")
     parser.add_argument("--steps", type=int, default=160)
-    parser.add_argument("--out", default=str(Path(__file__).parent / "results"))
+    parser.add_argument("--out", default=str(record.RESULTS))
     options = parser.parse_args()
     course = preset("bangla-58m").replace(dropout=0.0, attention_dropout=0.0)
     plain = recipe("course", steps=options.steps, evaluate_every=10_000, warmup_steps=10, gradient_clip=1.0)

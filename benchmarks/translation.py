@@ -32,7 +32,6 @@ sys.path.insert(0, str(Path(__file__).parent))
 import record
 import torch
 from torch import Tensor, nn
-from wishes import from_words
 
 from kotha.artifacts import model_folder as bundle
 from kotha.artifacts.model_folder import Bundle
@@ -222,7 +221,7 @@ def compare(given: argparse.Namespace, direction: str, seed: int) -> dict[str, A
     parts: Parts[TextPairs] = divide(pairs, test=together([*tests.values()]), seed=seed)
     for remark in parts.remarks:
         print(f"{direction}: {remark}", flush=True)
-    settings = {**from_words(given.set), "seed": seed}
+    settings = {**record.from_words(given.set), "seed": seed}
     if given.steps is not None:
         settings["steps"] = given.steps
     with tempfile.TemporaryDirectory() as place:

@@ -22,6 +22,7 @@ SHARED_DATA = Path(os.environ.get("KOTHA_SHARED_DATA", Path(__file__).parents[2]
 
 # The second tier, which `make test-extended` runs: browsers, other machines and systems, broken inputs and disks.
 EXTENDED = (
+    "benchmarks",
     "book",
     "browser",
     "fault_injection",

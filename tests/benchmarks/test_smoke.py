@@ -1,4 +1,4 @@
-"""Benchmarks that stand on the package's inner parts still run, on sizes that take seconds."""
+"""Every benchmark still runs, on sizes that take seconds."""
 
 import json
 import os
@@ -6,12 +6,64 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from kotha.storage.bundled import FOLDER
+
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+TOOLS = {"record", "headline_figure", "writing_figures"}  # imported by those beside them
+# Run by box_model, or tested with the model in the box; learning is run by box_model and by headline.
+PARTS = {"box_card", "box_measure", "box_openings", "box_samples", "box_text", "learning", "writing_defaults"}
+
+# Arguments that make it small ({data} and {prepared} are the fixtures), and the results file that it writes.
+RUNS = {
+    "box_model": ("rehearse {data} {out}", "box_model"),
+    "classification": ("{data}/classify box --tasks sentiment --seeds 0 --limit 12 --epochs 1", "classification"),
+    "classification_text": ("{data} {out}/text --seeds 0", None),
+    "digits": ("{data}/digits.npz --preset vit-digits --seeds 0 --set steps=2 batch_size=8", "digits"),
+    "first_use": ("--rounds 1", "first_use"),
+    "generate_speed": ("--device cpu --batches 1 --tokens 4 --rounds 1", "generate_speed_cpu"),
+    "gguf_parity": ("{box} {data}/text.jsonl --kinds f16 --lines 4 --positions 8 --tokens 300", "gguf_parity"),
+    "headline": ("trials {out}", None),
+    "instruct": ("--stories 4 --test-stories 2 --epochs 1", "instruct"),
+    "loss_memory": ("--tokens 64 --width 16 --vocabulary 100", "loss_memory"),
+    "memory_plan": ("--only pocket", None),
+    "ngram_speed": ("--tokens 20000 --vocabulary 300 --order 2", "ngram_speed"),
+    "prepare_on_ray": ("--gigabytes 0.001 --workers 1", "prepare_on_ray"),
+    "prepare_throughput": (
+        "--megabytes 0.1 --timed 0.1 --rounds 1 --vocabulary 600 600 --news {data}/news",
+        "prepare_throughput",
+    ),
+    "retrieval": ("--large 200 --data {data}/qa", "retrieval"),
+    "serve_load": ("--clients 2 --seconds 1 --rows 2 --requests 4 --beside f32 --weights float32", "serve_load"),
+    "serve_soak": ("--requests 20 --minutes 0.05", "serve_soak"),
+    "tokenizers_on_news": ("{data} --sizes 600", "tokenizers_on_news"),
+    "trace_cost": ("--preset pocket --rounds 2", "trace_cost"),
+    "train_beside_huggingface": ("--device cpu", "train_beside_huggingface_cpu"),
+    "train_course": ("{prepared} {out}/run --preset pocket --set steps=2 --model vocab_size=400", None),
+    "train_speed": ("--only tiny --steps 8", "train_speed"),
+    "translation": (
+        "{data}/parallel/en-bn.tsv.zst --tests supara_test --directions en-bn --steps 2 --seeds 0",
+        "translation",
+    ),
+    "web_model": ("--tokens 4", "web_model"),
+}
 
 
-def test_training_speed_is_measured(tmp_path: Path) -> None:
-    command = [sys.executable, str(BENCHMARKS / "train_speed.py"), "--only", "tiny", "--steps", "8"]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    subprocess.run([*command, "--out", str(tmp_path)], check=True, capture_output=True, env=environment)
-    (row,) = json.loads((tmp_path / "train_speed.json").read_text(encoding="utf-8"))["figures"]
-    assert row["case"] == "tiny" and row["tokens_per_second"] > 0 and row["loss_nats"] > 0
+@pytest.mark.parametrize("name", RUNS)
+def test_a_benchmark_runs(name: str, data: Path, prepared: Path, tmp_path: Path) -> None:
+    words, result = RUNS[name]
+    command = [
+        sys.executable,
+        BENCHMARKS / f"{name}.py",
+        *words.format(data=data, prepared=prepared, out=tmp_path, box=FOLDER).split(),
+    ]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "KOTHA_RESULTS": str(tmp_path)}
+    ended = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert ended.returncode == 0, ended.stderr[-3000:]
+    if result is not None:
+        assert json.loads((tmp_path / f"{result}.json").read_text(encoding="utf-8"))["figures"]
+
+
+def test_no_benchmark_is_without_a_run() -> None:
+    assert {path.stem for path in BENCHMARKS.glob("*.py")} == RUNS.keys() | TOOLS | PARTS
