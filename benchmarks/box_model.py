@@ -10,7 +10,7 @@
     python benchmarks/box_model.py measure WORK                   benchmarks/results/box_model.json
     python benchmarks/box_model.py card                           src/kotha/storage/bundled/README.md, from that file
 
-    python benchmarks/box_model.py rehearse ../shared/data WORK   all stages but the card, small; the model into WORK/packed
+    python benchmarks/box_model.py rehearse ../shared/data WORK   all but the card, small; the model into WORK/packed
 
 Between the last two, ``box_samples.py write WORK`` has the model write seventy texts, which are read and judged by eye.
 What it is measured on was held out before anything else: no stage has learned from it. The weights are committed once.
