@@ -401,7 +401,7 @@ def test_texts_are_written_while_a_view_takes_its_time(house: Address, monkeypat
         assert gate.wait(60)
         return lens_view(*given)
 
-    monkeypatch.setattr("kotha.server.api.inside.lens.lens_view", slow)
+    monkeypatch.setattr("kotha.server.api.inside.lens_view", slow)
     asked = {"model": "gpt", "text": TEXT}
     with ThreadPoolExecutor(40) as pool:
         views = [pool.submit(ask, house, "lens", **asked)]
