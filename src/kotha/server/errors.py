@@ -71,6 +71,19 @@ class UnsupportedByModelError(RefusedError):
         super().__init__(template, 400, param, "unsupported_by_model", **values)
 
 
+def check_most(count: int, most: int, what: Message, param: str | None = None, code: str | None = None) -> None:
+    """Refuse more of something than the limits allow."""
+    if count > most:
+        raise RefusedError(
+            "{count:,} {what} are too many for one request; {allowed:,} are allowed",
+            param=param,
+            code=code,
+            count=count,
+            what=what,
+            allowed=most,
+        )
+
+
 @contextmanager
 def refusing(*kinds: type[KothaError], param: str | None = None) -> Iterator[None]:
     """Errors that are the client's here, though elsewhere they would be the server's."""

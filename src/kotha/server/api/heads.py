@@ -15,8 +15,8 @@ from kotha.inside.heads.page import heads_view
 from kotha.inside.heads.study import Sharing
 from kotha.model.bert import BERT
 from kotha.model.gpt import GPT
-from kotha.server.api.requests import AboutModel, WireAnswer, check_length, check_reads, of_model, refuse_family
-from kotha.server.errors import RefusedError, refusing
+from kotha.server.api.requests import AboutModel, WireAnswer, check_reads, check_texts, of_model, refuse_family
+from kotha.server.errors import RefusedError, check_most, refusing
 from kotha.server.model_registry import Served
 from kotha.server.wire import JsonObject
 
@@ -67,10 +67,9 @@ def heads(served: Served, on_progress: OnProgress, body: HeadsRequest) -> JsonOb
         raise refuse_family(served, Message("heads are measured on a text, by a GPT or a BERT"))
     most, path = served.limits.studied, served.model.path
     tokens = body.tokens or min(_TOKENS, most)
-    if tokens > most:
-        raise RefusedError("heads are measured on {studied:,} tokens at most", param="tokens", studied=most)
+    check_most(tokens, most, Message("tokens"), "tokens")
     if body.text is not None:
-        check_length(served, body.text)
+        check_texts(served, [body.text], "text")
     elif path is None or find_data(run_config(path), path) is None:
         raise RefusedError("{name} knows no data that is still there; give a text", param="text", name=served.name)
     source = TextSource(text=body.text, run=path, tokens=tokens)

@@ -32,7 +32,7 @@ from kotha.server.api.requests import (
     spelled,
     told_answers,
 )
-from kotha.server.errors import RefusedError
+from kotha.server.errors import RefusedError, check_most
 from kotha.server.model_registry import Served
 from kotha.server.state import state_of
 from kotha.server.wire import JsonObject
@@ -89,7 +89,7 @@ class PassTold(Looked):
 @of_model(router, "/inside/pass", PassTold)
 def read_pass(served: Served, on_progress: OnProgress, body: WatchRequest) -> JsonObject:
     """A text or an image through the whole model: every matrix that is made on the way, and a weave of it."""
-    ledger, bundle = _ledger(served, body, on_progress), served.apart
+    ledger, bundle = _ledger(served, on_progress, body), served.apart
     with silence(bundle.model, body.silenced), looking_up(bundle.model, on_progress):
         woven = weave(ledger)
     columns = [
@@ -143,7 +143,7 @@ async def values(request: Request, body: ValuesRequest) -> Response:
     async with state.registry.use(body.model) as served:
 
         def work(on_progress: OnProgress) -> tuple[bytes, tuple[int, int]]:
-            entry, head = _entry(_ledger(served, body, on_progress), body)
+            entry, head = _entry(_ledger(served, on_progress, body), body)
             rows, columns = (
                 slice(start, None if count is None else start + count)
                 for start, count in ((body.row, body.rows), (body.column, body.columns))
@@ -209,7 +209,7 @@ class RecipeTold(WireAnswer):
 @of_model(router, "/inside/recipe", RecipeTold)
 def recipe(served: Served, on_progress: OnProgress, body: RecipeRequest) -> JsonObject:
     """What made one number: the row and the column it came from, each term, and every step up to the value."""
-    ledger = _ledger(served, body, on_progress)
+    ledger = _ledger(served, on_progress, body)
     entry, head = _entry(ledger, body)
     n_rows, n_columns = entry.shape
     if body.row >= n_rows or body.column >= n_columns:
@@ -240,13 +240,8 @@ def _ledger(served: Served, on_progress: OnProgress, body: WatchRequest) -> Ledg
         wanted, bundle = body.to_input(served), served.apart
         with looking_up(bundle.model, on_progress):
             given = read_asked(bundle, wanted)
-            longest, most = max(map(len, given.lines.values())), served.limits.positions
-            if longest > most:  # a translation that came out longer than can be shown
-                raise RefusedError(
-                    "{longest:,} positions are more than can be shown at once ({positions:,})",
-                    longest=longest,
-                    positions=most,
-                )
+            longest = max(map(len, given.lines.values()))  # of a translation that the model wrote it is known now
+            check_most(longest, served.limits.positions, Message("positions"))
             kept[key] = keep(bundle.model, given, body.silenced)
     kept.move_to_end(key)
     while len(kept) > 1 and (len(kept) > _KEPT or sum(each.n_bytes for each in kept.values()) > _KEPT_BYTES):

@@ -15,10 +15,10 @@ from kotha.i18n.message import OnProgress
 from kotha.model.presets import presets
 from kotha.server.api.requests import WireAnswer, of_server
 from kotha.server.errors import by_name, refusing
-from kotha.server.jobs.kinds import Id, job_output
+from kotha.server.jobs.kinds import Id, ModelSizes, job_output
 from kotha.server.serial_executor import HowFar
 from kotha.server.state import State, state_of
-from kotha.server.wire import FieldError, InEnglish, JsonObject, ModelName, Said, WireRequest
+from kotha.server.wire import FieldError, InEnglish, JsonObject, ModelName, Said
 from kotha.storage.json_files import as_json
 from kotha.training.plan.budget import budget_here
 from kotha.training.plan.gpus import gpu_named
@@ -33,21 +33,15 @@ _BYTES_PER_CHARACTER, _DOCUMENT_BYTES = 2.65, 2500
 _TRAINING = ("steps", "batch_size", "micro_batch_size", "precision")
 
 
-class PlanRequest(WireRequest):
+class PlanRequest(ModelSizes):
     """A preset with sizes of one's own; or the minutes there are, for data or a text that was brought."""
 
     preset: str | None = Field(None, examples=["pocket"])
     recipe: Literal["course", "classic", "modern"] = "modern"
-    # Sizes up to those of the largest models that were published: each layer is laid out, which takes its time.
     vocab_size: int | None = Field(None, ge=1, le=1 << 20)
-    context_length: int | None = Field(None, ge=1, le=1 << 20)
-    d_model: int | None = Field(None, ge=1, le=1 << 14)
-    n_heads: int | None = Field(None, ge=1, le=256)
     n_kv_heads: int | None = Field(None, ge=1, le=256)
     d_ff: int | None = Field(None, ge=1, le=1 << 17)
-    n_layers: int | None = Field(None, ge=1, le=128)
     steps: int | None = Field(None, ge=1, le=1_000_000_000)
-    batch_size: int | None = Field(None, ge=1, le=1 << 20)
     micro_batch_size: int | None = Field(None, ge=1, le=1 << 20)
     precision: Literal["auto", "float32", "bfloat16", "float16"] | None = None
     gpu: str | None = Field(None, max_length=80)

@@ -2,7 +2,7 @@
 
 import base64
 import binascii
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from contextlib import contextmanager
 from functools import cache, partial
 from inspect import Parameter, Signature, signature
@@ -25,7 +25,7 @@ from kotha.model.config import ViTConfig
 from kotha.model.family import Model
 from kotha.model.vit import ViT
 from kotha.server.batching import Batcher
-from kotha.server.errors import RefusedError, UnsupportedByModelError
+from kotha.server.errors import RefusedError, UnsupportedByModelError, check_most
 from kotha.server.model_registry import Served
 from kotha.server.serial_executor import SerialExecutor
 from kotha.server.state import state_of
@@ -163,11 +163,19 @@ def refuse_family(served: Served, only: Message) -> UnsupportedByModelError:
     )
 
 
-def check_length(served: Served, text: str) -> None:
-    """Refuse a text that is longer than any that is read."""
-    most = served.limits.prompt_characters
-    if len(text) > most:
-        raise RefusedError("the text is longer than {n:,} letters", param="text", n=most)
+def check_texts(served: Served, texts: Sequence[Sized], param: str) -> None:
+    """Refuse texts, as text or as token ids, that are none, too many, or together longer than any that is read."""
+    check_count(served, texts, param)
+    check_most(sum(map(len, texts)), served.limits.prompt_characters, Message("characters"), param)
+
+
+def check_count(served: Served, given: Sequence[Sized], param: str) -> None:
+    """Refuse nothing, or more than is taken at a time."""
+    count, most = len(given), served.limits.prompts
+    if not 0 < count <= most:
+        raise RefusedError(
+            "{count:,} {what}; give 1 to {prompts:,} at a time", param=param, count=count, what=param, prompts=most
+        )
 
 
 def count_tokens(served: Served, text: str, most: int, param: str = "text") -> int:
@@ -246,9 +254,7 @@ class LookRequest(AboutModel):
             pixels = picture(served, self.image)
             _check_patches(served, most)
         elif most <= (generate or 0):
-            raise RefusedError(
-                "{positions:,} positions can be shown at once; generate fewer", param="generate", positions=most
-            )
+            check_most(generate or 0, most - 1, Message("tokens"), "generate")
         elif not isinstance(served.model.model, ViT):  # which says itself that it reads no text
             room = most - (generate or 0)
             for name in ("text", "second"):
@@ -321,11 +327,4 @@ def looking_up(model: Model, on_progress: OnProgress) -> Iterator[None]:
 def _check_patches(served: Served, most: int) -> None:
     config = served.model.config
     assert isinstance(config, ViTConfig), "the picture was read for one"
-    count = 1 + (config.image_size // config.patch_size) ** 2
-    if count > most:
-        raise RefusedError(
-            "{name} cuts an image into {count:,} patches; {positions:,} can be shown",
-            name=served.name,
-            count=count,
-            positions=most,
-        )
+    check_most(1 + (config.image_size // config.patch_size) ** 2, most, Message("patches"), "image")

@@ -20,9 +20,9 @@ from kotha.evaluation.doctor.curve import read_curve
 from kotha.evaluation.doctor.diagnosis import examine
 from kotha.evaluation.doctor.drawing import evaluations_of, points_of
 from kotha.finetune.examples import EXAMPLES, PARTS
-from kotha.i18n.message import OnProgress
+from kotha.i18n.message import Message, OnProgress
 from kotha.server.api.requests import WireAnswer, of_server
-from kotha.server.errors import RefusedError, by_name, refusing
+from kotha.server.errors import RefusedError, by_name, check_most, refusing
 from kotha.server.jobs.kinds import Id, uploaded_file
 from kotha.server.jobs.status import TRAININGS, Job
 from kotha.server.jobs.table import NoSuchJobError
@@ -309,9 +309,7 @@ class CompareAnswer(WireAnswer):
 @of_server(router, "/compare", CompareAnswer)
 def compare(state: State, on_progress: OnProgress, body: CompareRequest) -> JsonObject:
     """Compare runs across tokenizers: by bits per byte and per character, and by perplexity only where it is fair."""
-    most = state.settings.limits.runs
-    if len(body.runs) > most:
-        raise RefusedError("{n:,} runs; {runs:,} can be compared", param="runs", n=len(body.runs), runs=most)
+    check_most(len(body.runs), state.settings.limits.runs, Message("runs"), "runs")
     if len(set(body.runs)) < len(body.runs):
         raise RefusedError("a run is named twice", param="runs")
     text = None if body.text is None else uploaded_file(state.job_store("text"), body.text, "text")

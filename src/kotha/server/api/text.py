@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 
 from kotha.generation.answers import Request as WritingRequest
 from kotha.generation.settings import SamplingSettings
-from kotha.i18n.message import OnProgress
+from kotha.i18n.message import Message, OnProgress
 from kotha.server.api.requests import (
     AboutModel,
     Example,
@@ -23,7 +23,7 @@ from kotha.server.api.requests import (
     tokenizer_of,
     writer_of,
 )
-from kotha.server.errors import RefusedError
+from kotha.server.errors import check_most
 from kotha.server.model_registry import Served
 from kotha.server.state import client_of, state_of
 from kotha.server.wire import Ids, JsonObject
@@ -51,7 +51,7 @@ class Tokenized(WireAnswer):
 @of_model(router, "/tokenize", Tokenized)
 def tokenize(served: Served, _: OnProgress, body: TokenizeRequest) -> JsonObject:
     """A text as letters and as tokens."""
-    _check_cut(served, body.text)
+    check_most(len(body.text), served.limits.cut_characters, Message("characters"), "text")
     tokens = view(tokenizer_of(served), body.text)
     return {"letters": aksharas(body.text), "tokens": tokens, "bytes": len(body.text.encode())}
 
@@ -87,7 +87,7 @@ class TokenizerCard(WireAnswer):
 @of_model(router, "/card", TokenizerCard)
 def card(served: Served, _: OnProgress, body: CardRequest) -> JsonObject:
     """Where a tokenizer cuts a text, letter by letter, and its report card."""
-    _check_cut(served, body.text)
+    check_most(len(body.text), served.limits.cut_characters, Message("characters"), "text")
     tokenizer = tokenizer_of(served)
     ids = tokenizer.encode(body.text)
     measured = vars(measure(served.name, tokenizer, [body.text]))
@@ -96,14 +96,6 @@ def card(served: Served, _: OnProgress, body: CardRequest) -> JsonObject:
         for token, cut in zip(ids, ends_inside(tokenizer, body.text, ids), strict=True)
     ]
     return measured | {"letters": aksharas(body.text), "pieces": pieces, "round_trip": measured["round_trip"] == 1.0}
-
-
-def _check_cut(served: Served, text: str) -> None:
-    most = served.limits.cut_characters
-    if len(text) > most:
-        raise RefusedError(
-            "the text is longer than {most:,} characters; cut a part of it at a time", param="text", most=most
-        )
 
 
 class DetokenizeRequest(AboutModel):

@@ -21,7 +21,8 @@ from kotha.model.vit import ViT
 from kotha.server.api.requests import (
     AboutModel,
     WireAnswer,
-    check_length,
+    check_count,
+    check_texts,
     count_tokens,
     in_turn,
     of_model,
@@ -29,7 +30,7 @@ from kotha.server.api.requests import (
     picture,
     refuse_family,
 )
-from kotha.server.errors import RefusedError, UnsupportedByModelError, by_name, refusing
+from kotha.server.errors import RefusedError, UnsupportedByModelError, by_name, check_most, refusing
 from kotha.server.indexes import ServedIndex
 from kotha.server.model_registry import Served
 from kotha.server.state import State, state_of
@@ -62,31 +63,20 @@ def classify(served: Served, _: OnProgress, body: ClassesRequest) -> JsonObject:
             raise UnsupportedByModelError(
                 "{name} reads images; where it looks is shown by its attention", "texts", name=served.name
             )
-        _check_count(served, body.images, "images")
+        check_count(served, body.images, "images")
         pictures = [picture(served, each, "images") for each in body.images]
         return {"results": [classify_pixels(served.model.bundle, each) for each in pictures], "truncated": 0}
     if not isinstance(served.model.model, TextClassifier):
         raise refuse_family(served, Message("it is no classifier; one can be made of it by an adapt job"))
     if body.images:
         raise UnsupportedByModelError("{name} reads texts and no images", "images", name=served.name)
-    _check_count(served, body.texts, "texts")
-    allowed = served.limits.prompt_characters
-    if sum(map(len, body.texts)) > allowed:
-        raise RefusedError("the texts are longer than {allowed:,} letters together", param="texts", allowed=allowed)
+    check_texts(served, body.texts, "texts")
     if body.why:  # a pass through the model for each token
         room = served.limits.positions
         for text in body.texts:
             room -= count_tokens(served, text, room, "texts")
     classifier = Classifier(served.model.bundle)
     return {"results": classifier.classify(body.texts, body.why), "truncated": classifier.truncated}
-
-
-def _check_count(served: Served, given: list[str], what: str) -> None:
-    count, most = len(given), served.limits.prompts
-    if not 0 < count <= most:
-        raise RefusedError(
-            "{count:,} {what}; give 1 to {prompts:,} at a time", param=what, count=count, what=what, prompts=most
-        )
 
 
 class FillRequest(AboutModel):
@@ -101,7 +91,7 @@ def fill(served: Served, _: OnProgress, body: FillRequest) -> Filled:
     """The likeliest words for each ``[MASK]`` of a text; a BERT does this."""
     if not isinstance(served.model.model, BERT):
         raise refuse_family(served, Message("only a BERT fills gaps"))
-    check_length(served, body.text)
+    check_texts(served, [body.text], "text")
     if body.text.count(GAP) * body.words * len(body.text) > served.limits.numbers:
         raise RefusedError("the text with every word in every gap is too much for one answer; ask for fewer words")
     return served.model.fill(body.text, words=body.words)
@@ -126,7 +116,7 @@ def translate(served: Served, on_progress: OnProgress, body: TranslateRequest) -
     model = served.model.model
     if not isinstance(model, Seq2Seq):
         raise refuse_family(served, Message("only a Seq2Seq translates"))
-    _check_count(served, body.texts, "texts")
+    check_count(served, body.texts, "texts")
     for text in body.texts:  # the library would read the beginning alone
         count_tokens(served, text, model.config.context_length - 1, "texts")
     with refusing(DataError, param="model"):  # a tokenizer without the marks
@@ -199,14 +189,7 @@ async def ask(request: Request, body: AskRequest) -> Response:
     """Find the passages that fit a question, and answer from them with citations, or say that nothing is found."""
     state = state_of(request)
     index = await asyncio.to_thread(state.indexes.named, body.index)
-    most = state.settings.limits.tokens
-    if body.tokens is not None and body.tokens > most:
-        raise RefusedError(
-            "{tokens:,} tokens are too many for one answer; {most:,} are allowed",
-            param="tokens",
-            tokens=body.tokens,
-            most=most,
-        )
+    check_most(body.tokens or 0, state.settings.limits.tokens, Message("tokens"), "tokens")
     if body.model is None:
         return await in_turn(request, index.turns, AskAnswer, lambda _: _answer(state, index, body))
     async with state.registry.use(body.model) as served:

@@ -36,7 +36,7 @@ from kotha.server.api.requests import (
     writer_of,
 )
 from kotha.server.batching import Batcher, Ticket
-from kotha.server.errors import RefusedError
+from kotha.server.errors import RefusedError, check_most
 from kotha.server.model_registry import Served
 from kotha.server.openai.writing import event_stream
 from kotha.server.state import client_of, state_of
@@ -111,16 +111,8 @@ async def write(request: Request, body: WriteRequest) -> StreamingResponse:
     """Go on with a text, as server-sent events: each token, its probability, and what else could have stood there."""
     state = state_of(request)
     limits = state.settings.limits
-    for param, most in (("max_tokens", limits.tokens), ("others", limits.alternatives)):
-        count = getattr(body, param)
-        if count > most:
-            raise RefusedError(
-                "{field}={count:,} is more than {most:,}, which is the most",
-                param=param,
-                field=param,
-                count=count,
-                most=most,
-            )
+    check_most(body.max_tokens, limits.tokens, Message("tokens"), "max_tokens")
+    check_most(body.others, limits.alternatives, Message("alternatives"), "others")
     async with AsyncExitStack() as stack:
         served = await stack.enter_async_context(state.registry.use(body.model))
         batcher = writer_of(served)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -32,7 +32,7 @@ _ENDED = {"failed": Message("failed"), "stopped": Message("was stopped"), "kille
 
 def job_output(store: JobStore, id: str, kind: str, param: str) -> Path:
     """Where what came of a job is, once it is known to be of this kind, and done."""
-    told = {"id": id, "field": param}
+    told: dict[str, Any] = {"id": id, "field": param}
     if store.uploads.has(id):
         raise RefusedError(
             "{id} is a file; {field} takes the id of a {kind} job, which is made from files",
@@ -115,14 +115,19 @@ class _Job(WireRequest):
         return self
 
 
-class DesignedSettings(WireRequest):
-    """Sizes of a model and settings of its training, those that differ from a preset's and from the recipe's."""
+class ModelSizes(WireRequest):
+    """Sizes up to those of the largest models that were published: each layer is laid out, which takes its time."""
 
     n_layers: int | None = Field(None, ge=1, le=128)
     d_model: int | None = Field(None, ge=1, le=1 << 14)
     n_heads: int | None = Field(None, ge=1, le=256)
     context_length: int | None = Field(None, ge=1, le=1 << 20)
     batch_size: int | None = Field(None, ge=1, le=1 << 20)
+
+
+class DesignedSettings(ModelSizes):
+    """Sizes of a model and settings of its training, those that differ from a preset's and from the recipe's."""
+
     learning_rate: float | None = Field(None, gt=0, le=10)
     warmup_steps: int | None = Field(None, ge=0, le=1_000_000_000)
     decay_steps: int | None = Field(None, ge=1, le=1_000_000_000)
@@ -170,19 +175,28 @@ class TrainJob(_Job):
         return [["train", data, *_flags(minutes=self.minutes, seed=self.seed, out=OUT_PLACE)]]
 
 
-class LearnJob(_Job):
+class _ForSoLong(_Job):
+    start: ModelName | None = None
+    minutes: float | None = Field(None, gt=0, le=24 * 60)
+    steps: int | None = Field(None, ge=1, le=1_000_000_000)
+    seed: int = Field(0, ge=0, lt=1 << 63)
+
+    @model_validator(mode="after")
+    def _has_one_length(self) -> Self:
+        if (self.minutes is None) == (self.steps is None):
+            raise FieldError("say how long: minutes or steps, one of them")
+        return self
+
+
+class LearnJob(_ForSoLong):
     """The whole way in one job: texts, or stories of the built-in grammar, to a trained model."""
 
     kind: Literal["learn"]
     texts: list[Id] = Field([], max_length=MOST_TEXTS)
     stories: int = Field(2000, ge=50, le=100_000)
-    minutes: float | None = Field(None, gt=0, le=24 * 60)
-    steps: int | None = Field(None, ge=1, le=1_000_000_000)
     vocab_size: int | None = Field(None, ge=LEAST_VOCABULARY, le=200_000)
-    start: ModelName | None = None
     preset: str | None = Field(None, pattern=r"^[a-z0-9][a-z0-9.-]{0,79}$")
     sizes: DesignedSettings | None = None
-    seed: int = Field(0, ge=0, lt=1 << 63)
 
     @model_validator(mode="after")
     def _fits_together(self) -> "LearnJob":
@@ -200,8 +214,6 @@ class LearnJob(_Job):
             )
         if self.preset is not None and preset(self.preset).family not in ("gpt", "bert"):
             raise FieldError("preset {preset!r} does not learn from texts", preset=self.preset)
-        if (self.minutes is None) == (self.steps is None):
-            raise FieldError("say how long: minutes or steps, one of them")
         return self
 
     def commands(self, store: JobStore, place: PlaceOfModel) -> list[list[str]]:
@@ -256,22 +268,12 @@ class AdaptJob(_FromTable):
         return [["adapt", self.use, self.read(store), "--from", str(place(self.model)), *how]]
 
 
-class PairsJob(_FromTable):
+class PairsJob(_FromTable, _ForSoLong):
     """Make a translator from a table of texts and their translations."""
 
     kind: Literal["pairs"]
     fields: TwoColumnNames | None = None
     reverse: bool = False
-    start: ModelName | None = None
-    minutes: float | None = Field(None, gt=0, le=24 * 60)
-    steps: int | None = Field(None, ge=1, le=1_000_000_000)
-    seed: int = Field(0, ge=0, lt=1 << 63)
-
-    @model_validator(mode="after")
-    def _has_one_length(self) -> "PairsJob":
-        if (self.minutes is None) == (self.steps is None):
-            raise FieldError("say how long: minutes or steps, one of them")
-        return self
 
     def commands(self, store: JobStore, place: PlaceOfModel) -> list[list[str]]:
         """The command."""

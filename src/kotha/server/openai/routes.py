@@ -2,7 +2,6 @@
 
 import asyncio
 import base64
-from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -11,87 +10,63 @@ import numpy as np
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
 
-from kotha.server.api.requests import tokenizer_of
+from kotha.server.api.requests import check_texts, tokenizer_of
 from kotha.server.errors import RefusedError
 from kotha.server.model_registry import Served
 from kotha.server.openai.schema import ChatRequest, CompletionRequest, EmbeddingRequest
-from kotha.server.openai.writing import Chat, Completions, begin, chat_prompt, event_stream
+from kotha.server.openai.writing import Chat, Completions, event_stream
 from kotha.server.serial_executor import while_wanted
 from kotha.server.state import client_of, state_of
-from kotha.server.wire import JsonObject, NamedModel
+from kotha.server.wire import JsonObject, NamedModel, as_list
 
 router = APIRouter(prefix="/v1", tags=["OpenAI's"])
 
 
 def _described(name: str, place: Path) -> JsonObject:
-    return {"id": name, "object": "model", "created": _changed(place), "owned_by": "kotha"}
-
-
-def _changed(place: Path) -> int:
-    """When a folder was changed; 0 where it is gone, which whoever asks for the model is told."""
     try:
-        return int(place.stat().st_mtime)
-    except OSError:
-        return 0
+        changed = int(place.stat().st_mtime)
+    except OSError:  # it is gone, which whoever asks for the model is told
+        changed = 0
+    return {"id": name, "object": "model", "created": changed, "owned_by": "kotha"}
 
 
 @router.get("/models")
-async def models(request: Request) -> JsonObject:
+def models(request: Request) -> JsonObject:
     """The models of this server."""
-    registry = state_of(request).registry
-
-    def described() -> list[JsonObject]:
-        return [_described(name, place) for name, place in registry.named.items()]
-
-    return {"object": "list", "data": await asyncio.to_thread(described)}
+    named = state_of(request).registry.named
+    return {"object": "list", "data": [_described(name, place) for name, place in named.items()]}
 
 
 @router.get("/models/{name}")
-async def model(request: Request, name: NamedModel) -> JsonObject:
+def model(request: Request, name: NamedModel) -> JsonObject:
     """One of them."""
-    registry = state_of(request).registry
-    return _described(name, await registry.find(name))
+    return _described(name, state_of(request).registry.place(name))
 
 
 @router.post("/completions")
 async def complete(request: Request, body: CompletionRequest) -> Any:
     """Go on with a text."""
-
-    async def prompts(_: Served) -> list[str | tuple[int, ...]]:
-        return body.prompts
-
-    return await _written(request, body, prompts, body.logprobs, Completions)
+    return await _written(request, body, Completions)
 
 
 @router.post("/chat/completions")
 async def converse(request: Request, body: ChatRequest) -> Any:
     """Go on with a conversation."""
-
-    async def prompts(served: Served) -> list[str | tuple[int, ...]]:
-        return [await asyncio.to_thread(chat_prompt, body, served)]
-
-    return await _written(request, body, prompts, (body.top_logprobs or 0) if body.logprobs else None, Chat)
+    return await _written(request, body, Chat)
 
 
-async def _written(
-    request: Request,
-    body: Any,
-    prompts: Callable[[Served], Awaitable[list[str | tuple[int, ...]]]],
-    alternatives: int | None,
-    form: type[Chat] | type[Completions],
-) -> Any:
+async def _written(request: Request, body: Any, form: type[Chat] | type[Completions]) -> Any:
     """Texts that go on with prompts, in a form, whole or as a stream."""
     state = state_of(request)
-    limits = state.settings.limits
+    seconds = state.settings.limits.seconds
     async with AsyncExitStack() as stack:
         served = await stack.enter_async_context(state.registry.use(body.model))
-        found = await prompts(served)
-        texts = begin(served, found, body, body.most_tokens, alternatives, limits, client_of(request), form.prefix)
-        told = form(body, texts)
+        prompts = await asyncio.to_thread(form.prompts, body, served)
+        texts = form(body, served, prompts, client_of(request))
         if body.stream:
-            return event_stream(told.stream(), texts.cancel, limits.seconds, stack.pop_all())
+            return event_stream(texts.stream(), texts.cancel, seconds, stack.pop_all())
         try:
-            return JSONResponse(told.answer(await while_wanted(request, limits.seconds, texts.results())))
+            return JSONResponse(await while_wanted(request, seconds, texts.answer()))
         finally:
             texts.cancel()
 
@@ -108,17 +83,8 @@ async def embeddings(request: Request, body: EmbeddingRequest) -> Any:
 
 def _embed(body: EmbeddingRequest, served: Served) -> JsonObject:
     """The vectors that were asked for; called in a thread when its turn has come, since it computes."""
-    tokenizer, given, limits = tokenizer_of(served), body.inputs, served.limits
-    if not given or len(given) > limits.prompts:
-        raise RefusedError(
-            "{n:,} texts; give 1 to {prompts:,} at a time", param="input", n=len(given), prompts=limits.prompts
-        )
-    if sum(map(len, given)) > limits.prompt_characters:
-        raise RefusedError(
-            "the texts are longer than {prompt_characters:,} together",
-            param="input",
-            prompt_characters=limits.prompt_characters,
-        )
+    tokenizer, given = tokenizer_of(served), as_list(body.input)
+    check_texts(served, given, "input")
     texts = [each if isinstance(each, str) else tokenizer.decode(each) for each in given]
     if not all(map(str.strip, texts)):
         raise RefusedError("a text is empty, and has no direction; leave it out", param="input")

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from kotha.server.wire import Drawn, FieldError, JsonObject, ModelName, Texts, TextsOrIds, WireRequest, as_list
+from kotha.server.wire import Drawn, FieldError, JsonObject, ModelName, Texts, TextsOrIds, WireRequest
 
 _TOKENS = 150
 _SEEDS = 1 << 63
@@ -27,6 +27,7 @@ class StreamOptions(BaseModel):
 class Sampled(Drawn):
     """What completions and chats share: how texts are drawn, and how many."""
 
+    max_tokens: int | None = Field(None, ge=0)
     seed: int | None = Field(None, ge=-_SEEDS, lt=_SEEDS)
     stop: Stop | Annotated[list[Stop], Field(max_length=4096, fail_fast=True)] | None = None
     n: int = Field(1, ge=1)
@@ -52,12 +53,21 @@ class Sampled(Drawn):
         """The texts before which an answer ends."""
         return (self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ())
 
+    @property
+    def most_tokens(self) -> int:
+        """How many tokens an answer may have."""
+        return _TOKENS if self.max_tokens is None else self.max_tokens
+
+    @property
+    def alternatives(self) -> int | None:
+        """How many other tokens are told at each place; None: no probabilities are."""
+        raise NotImplementedError
+
 
 class CompletionRequest(Sampled):
     """A text to go on with, or several."""
 
     prompt: TextsOrIds = ""
-    max_tokens: int | None = Field(None, ge=0)
     logprobs: int | None = Field(None, ge=0)
     echo: bool = False
     best_of: int | None = None
@@ -74,14 +84,9 @@ class CompletionRequest(Sampled):
         return self
 
     @property
-    def prompts(self) -> list[str | tuple[int, ...]]:
-        """One or several, texts or token ids."""
-        return as_list(self.prompt)
-
-    @property
-    def most_tokens(self) -> int:
-        """How many tokens an answer may have."""
-        return _TOKENS if self.max_tokens is None else self.max_tokens
+    def alternatives(self) -> int | None:
+        """As many as are asked for."""
+        return self.logprobs
 
 
 class TextPart(BaseModel):
@@ -114,7 +119,6 @@ class ChatRequest(Sampled):
     """A conversation that the model is to go on with."""
 
     messages: Annotated[list[SentMessage], Field(min_length=1, max_length=4096, fail_fast=True)]
-    max_tokens: int | None = Field(None, ge=0)
     max_completion_tokens: int | None = Field(None, ge=0)
     logprobs: bool = False
     top_logprobs: int | None = Field(None, ge=0)
@@ -141,9 +145,13 @@ class ChatRequest(Sampled):
 
     @property
     def most_tokens(self) -> int:
-        """How many tokens an answer may have."""
-        given = self.max_completion_tokens if self.max_completion_tokens is not None else self.max_tokens
-        return _TOKENS if given is None else given
+        """The newer of the two names, where it is given."""
+        return super().most_tokens if self.max_completion_tokens is None else self.max_completion_tokens
+
+    @property
+    def alternatives(self) -> int | None:
+        """As many as are asked for, or none beside what was written."""
+        return (self.top_logprobs or 0) if self.logprobs else None
 
 
 class EmbeddingRequest(WireRequest):
@@ -154,8 +162,3 @@ class EmbeddingRequest(WireRequest):
     encoding_format: Literal["float", "base64"] = "float"
     dimensions: int | None = Field(None, ge=1)
     user: str | None = None
-
-    @property
-    def inputs(self) -> list[str | tuple[int, ...]]:
-        """One or several, texts or token ids."""
-        return as_list(self.input)
