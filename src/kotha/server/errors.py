@@ -105,7 +105,8 @@ def as_error(message: Messenger, status: int, param: str | None = None, code: st
 
 def answer(error: Exception) -> tuple[int, JsonObject, dict[str, str]]:
     """Status, body and headers for an error; what nobody foresaw is logged whole and told in one sentence."""
-    if isinstance(error, KothaError) and (status := _status(error)) is not None:
+    client_fault = 400 if isinstance(error, UsageError | TokenizerError) else None  # a text that no tokenizer reads
+    if isinstance(error, KothaError) and (status := getattr(error, "status", client_fault)) is not None:
         body = as_error(error, status, getattr(error, "param", None), getattr(error, "code", None))
         return status, body, _RETRY_AFTER if status in (429, 503) else {}
     if isinstance(error, RequestValidationError):
@@ -132,12 +133,6 @@ def answer(error: Exception) -> tuple[int, JsonObject, dict[str, str]]:
         return 500, as_error(fails, 500), {}
     _log.error("an unforeseen error", exc_info=error)
     return 500, as_error(Message("something went wrong in the server; its log says what"), 500), {}
-
-
-def _status(error: KothaError) -> int | None:
-    """The status that an error has by itself; a text that no tokenizer reads is the client's too."""
-    status: int | None = getattr(error, "status", 400 if isinstance(error, UsageError | TokenizerError) else None)
-    return status
 
 
 def install(app: FastAPI) -> None:

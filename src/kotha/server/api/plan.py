@@ -116,7 +116,11 @@ class PlanAnswer(WireAnswer):
 def plan(state: State, _: OnProgress, body: PlanRequest) -> JsonObject:
     """What a model is made of and what its training takes, part by part; or which model fits the minutes there are."""
     changes = {name: getattr(body, name) for name in (*_SIZES, *_TRAINING) if getattr(body, name) is not None}
-    data: str | TextSize | None = None if body.data is None else _data(state, body.data)
+    data: str | TextSize | None = None
+    if body.data is not None:  # that a job prepared, or a text that was brought
+        store = state.job_store("data")
+        is_job = store.has(body.data)
+        data = str(job_output(store, body.data, "prepare", "data") if is_job else store.uploads.place(body.data))
     if body.text_bytes is not None:  # a document is as long as a story, and a letter as many bytes as in Bangla
         size, documents = body.text_bytes, body.text_bytes // _DOCUMENT_BYTES + 1
         data = TextSize("", size, int(size / _BYTES_PER_CHARACTER), documents, None, None)
@@ -134,12 +138,6 @@ def plan(state: State, _: OnProgress, body: PlanRequest) -> JsonObject:
         design = json.loads(as_json(shown))  # its reasons are messages
     tables = [{"title": title, "header": header, "rows": rows} for title, header, rows in text.tables]
     return {**found, "design": design, "words": text.words, "tables": tables}
-
-
-def _data(state: State, id: str) -> str:
-    """Where data are that a job prepared, or a text that was brought."""
-    store = state.job_store("data")
-    return str(job_output(store, id, "prepare", "data") if store.has(id) else store.uploads.place(id))
 
 
 class MachineTold(WireAnswer):

@@ -252,7 +252,9 @@ class LookRequest(AboutModel):
         most, pixels = served.limits.positions, None
         if self.image is not None:
             pixels = picture(served, self.image)
-            _check_patches(served, most)
+            config = served.model.config
+            assert isinstance(config, ViTConfig), "the picture was read for one"
+            check_most(1 + (config.image_size // config.patch_size) ** 2, most, Message("patches"), "image")
         elif most <= (generate or 0):
             check_most(generate or 0, most - 1, Message("tokens"), "generate")
         elif not isinstance(served.model.model, ViT):  # which says itself that it reads no text
@@ -322,9 +324,3 @@ def looking_up(model: Model, on_progress: OnProgress) -> Iterator[None]:
     finally:
         for hook in hooks:
             hook.remove()
-
-
-def _check_patches(served: Served, most: int) -> None:
-    config = served.model.config
-    assert isinstance(config, ViTConfig), "the picture was read for one"
-    check_most(1 + (config.image_size // config.patch_size) ** 2, most, Message("patches"), "image")

@@ -4,7 +4,6 @@ What each reached, its whole curve and its held-out score (``/api/runs``), what 
 several in one fair table (``/api/compare``).
 """
 
-import asyncio
 import json
 from pathlib import Path
 from typing import Annotated, Literal
@@ -100,16 +99,12 @@ class RunTold(WireAnswer):
 
 
 @router.get("/runs")
-async def runs(request: Request) -> list[RunRow]:
+def runs(request: Request) -> list[RunRow]:
     """Every training at hand: of the models that are served, and of jobs; the newest first."""
-    return await asyncio.to_thread(_rows, state_of(request))
-
-
-def _rows(state: State) -> list[RunRow]:
-    jobs = [] if state.jobs is None else [job for job in state.jobs.all() if job.kind in TRAININGS]
-    found = [_row(job.id, state.jobs.result(job.id), job) for job in jobs] if state.jobs is not None else []
-    served = [(name, place) for name, place in state.registry.places.items() if (place / METRICS).is_file()]
-    return found + [_row(name, place, None) for name, place in served]
+    store, places = state_of(request).jobs, state_of(request).registry.places
+    jobs = [] if store is None else [(job, store.result(job.id)) for job in store.all() if job.kind in TRAININGS]
+    served = [(name, place) for name, place in places.items() if (place / METRICS).is_file()]
+    return [_row(job.id, place, job) for job, place in jobs] + [_row(name, place, None) for name, place in served]
 
 
 def _row(name: str, place: Path, job: Job | None) -> RunRow:

@@ -1,8 +1,9 @@
 """``/api/table`` and ``/api/examples``: what a table that was brought holds, and tables of our own to begin with."""
 
 import json
+import re
 from collections import Counter
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -34,7 +35,7 @@ ExampleSeed = Annotated[int, Query(ge=0, description="The same seed gives the sa
 # What is shown of a table: its first rows, its largest classes, the first of what is wrong.
 _ROWS, _CLASSES, _PROBLEMS = 5, 50, 5
 _LONGEST_SHOWN = 400
-_SENTENCE_ENDS = "।?!"
+_SENTENCE_END = re.compile("(?<=[।?!]) ")
 _SHORTEST, _LONGEST = 12, 60
 _KINDS = {"story": "গল্প", "news": "খবর", "entry": "পরিচিতি"}
 
@@ -119,26 +120,15 @@ def _read(place: Path, use: Use, named: Named, on_problem: OnProblem) -> tuple[l
 @router.get("/examples/{use}")
 def examples(use: ExampleUse, rows: ExampleRows = 400, seed: ExampleSeed = 0) -> ExampleTable:
     """Small examples of the built-in grammar: beginnings with their kind, sentences in two scripts, stories to ask."""
+    documents = list(islice(stories(seed), rows))
     if use == "ask":
-        return ExampleTable(text="\n\n".join(each.text for each in islice(stories(seed), rows)), ending="txt")
+        return ExampleTable(text="\n\n".join(each.text for each in documents), ending="txt")
+    # The sentences of a document's first paragraph, which stands under its title.
+    sentences = [_SENTENCE_END.split(each.text.split("\n")[1]) for each in documents]
     if use == "classify":
-        documents = islice(stories(seed), rows)
-        lines = [{"text": " ".join(_sentences(each.text)[:2]), "label": _KINDS[each.kind]} for each in documents]
-        return ExampleTable(text="".join(json.dumps(row, ensure_ascii=False) + "\n" for row in lines), ending="jsonl")
-    told = dict.fromkeys(
-        sentence for each in islice(stories(seed), rows) for sentence in _sentences(each.text) if _is_short(sentence)
-    )
-    lines_of_pairs = (f"{romanized(sentence)}\t{sentence}\n" for sentence in islice(told, rows))
-    return ExampleTable(text="latin\tbangla\n" + "".join(lines_of_pairs), ending="tsv")
-
-
-def _sentences(document: str) -> list[str]:
-    """The sentences of a document's first paragraph, which stands under its title."""
-    paragraph = document.split("\n")[1]
-    for end in _SENTENCE_ENDS:
-        paragraph = paragraph.replace(f"{end} ", f"{end}\n")
-    return paragraph.split("\n")
-
-
-def _is_short(sentence: str) -> bool:
-    return _SHORTEST <= len(sentence) <= _LONGEST and "“" not in sentence
+        kinds = [_KINDS[each.kind] for each in documents]
+        told = [{"text": " ".join(some[:2]), "label": kind} for some, kind in zip(sentences, kinds, strict=True)]
+        return ExampleTable(text="".join(json.dumps(row, ensure_ascii=False) + "\n" for row in told), ending="jsonl")
+    short = (each for each in chain(*sentences) if _SHORTEST <= len(each) <= _LONGEST and "“" not in each)
+    pairs = (f"{romanized(each)}\t{each}\n" for each in islice(dict.fromkeys(short), rows))
+    return ExampleTable(text="latin\tbangla\n" + "".join(pairs), ending="tsv")

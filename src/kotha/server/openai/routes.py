@@ -97,13 +97,9 @@ def _embed(body: EmbeddingRequest, served: Served) -> JsonObject:
             "this model's vectors have {width:,} numbers; leave dimensions out", param="dimensions", width=width
         )
     count = sum(len(ids) for ids in tokenizer.encode_batch(texts))
-    data = [
-        {"object": "embedding", "index": place, "embedding": _encoded(vector, body.encoding_format)}
-        for place, vector in enumerate(vectors.astype(np.float32))
-    ]
+    rows: list[Any] = vectors.astype(np.float32).tolist()
+    if body.encoding_format == "base64":
+        rows = [base64.b64encode(vector.tobytes()).decode() for vector in vectors.astype(np.float32)]
+    data = [{"object": "embedding", "index": place, "embedding": row} for place, row in enumerate(rows)]
     usage = {"prompt_tokens": count, "total_tokens": count}
     return {"object": "list", "data": data, "model": served.name, "usage": usage}
-
-
-def _encoded(vector: Any, encoding: str) -> list[float] | str:
-    return base64.b64encode(vector.tobytes()).decode() if encoding == "base64" else vector.tolist()
