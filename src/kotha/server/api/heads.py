@@ -115,6 +115,7 @@ def embeddings(served: Served, _: OnProgress, body: EmbeddingsRequest) -> JsonOb
         found = table.find(body.word)
         near = nearest_words(table, found, body.neighbours)
         chosen = [found, *(table.find(each.text) for each in near)]
-        word = {"text": found.text, "pieces": found.pieces, "neighbours": near}
+        word = {"text": found.text, "pieces": found.pieces, "neighbours": list(map(vars, near))}
     laid, (vocabulary, width) = word_map(table, chosen, body.count), table.vectors.shape
-    return {"width": width, "vocabulary": vocabulary, "shares": laid.shares, "dots": laid.dots, "word": word}
+    sizes = {"width": width, "vocabulary": vocabulary, "shares": laid.shares}
+    return {**sizes, "dots": list(map(vars, laid.dots)), "word": word}

@@ -47,7 +47,10 @@ class AboutModel(WireRequest):
 
 
 class WireAnswer(BaseModel):
-    """An answer: of what it is made from, a dict or a dataclass, its own fields; no number that JSON does not know."""
+    """An answer: of what it is made from, a dict or a dataclass, its own fields; no number that JSON does not know.
+
+    A field may be a dataclass of the library's; it is made from a dict, or its numbers would not be looked at.
+    """
 
     model_config = ConfigDict(allow_inf_nan=False, from_attributes=True)
 

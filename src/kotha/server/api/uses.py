@@ -12,7 +12,7 @@ from pydantic import Field
 from kotha.api.model import LanguageModel
 from kotha.errors import DataError
 from kotha.generation.classes import Classified, Classifier, classify_pixels
-from kotha.generation.filling import GAP, Filled
+from kotha.generation.filling import GAP, Guess
 from kotha.i18n.message import Message, OnProgress
 from kotha.model.bert import BERT
 from kotha.model.classifier import TextClassifier
@@ -65,7 +65,8 @@ def classify(served: Served, _: OnProgress, body: ClassesRequest) -> JsonObject:
             )
         check_count(served, body.images, "images")
         pictures = [picture(served, each, "images") for each in body.images]
-        return {"results": [classify_pixels(served.model.bundle, each) for each in pictures], "truncated": 0}
+        found = [classify_pixels(served.model.bundle, each).to_dict() for each in pictures]
+        return {"results": found, "truncated": 0}
     if not isinstance(served.model.model, TextClassifier):
         raise refuse_family(served, Message("it is no classifier; one can be made of it by an adapt job"))
     if body.images:
@@ -76,7 +77,8 @@ def classify(served: Served, _: OnProgress, body: ClassesRequest) -> JsonObject:
         for text in body.texts:
             room -= count_tokens(served, text, room, "texts")
     classifier = Classifier(served.model.bundle)
-    return {"results": classifier.classify(body.texts, body.why), "truncated": classifier.truncated}
+    found = [each.to_dict() for each in classifier.classify(body.texts, body.why)]
+    return {"results": found, "truncated": classifier.truncated}
 
 
 class FillRequest(AboutModel):
@@ -86,15 +88,22 @@ class FillRequest(AboutModel):
     words: int = Field(5, ge=1, le=100)
 
 
-@of_model(router, "/fill", Filled)
-def fill(served: Served, _: OnProgress, body: FillRequest) -> Filled:
+class FillAnswer(WireAnswer):
+    """For each gap its likeliest words, the best first."""
+
+    text: str
+    words: list[list[Guess]]
+
+
+@of_model(router, "/fill", FillAnswer)
+def fill(served: Served, _: OnProgress, body: FillRequest) -> JsonObject:
     """The likeliest words for each ``[MASK]`` of a text; a BERT does this."""
     if not isinstance(served.model.model, BERT):
         raise refuse_family(served, Message("only a BERT fills gaps"))
     check_texts(served, [body.text], "text")
     if body.text.count(GAP) * body.words * len(body.text) > served.limits.numbers:
         raise RefusedError("the text with every word in every gap is too much for one answer; ask for fewer words")
-    return served.model.fill(body.text, words=body.words)
+    return served.model.fill(body.text, words=body.words).to_dict()
 
 
 class TranslateRequest(AboutModel):
