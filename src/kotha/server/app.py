@@ -42,7 +42,7 @@ class _App(FastAPI):
         for name, schema in told["components"]["schemas"].items():
             known = descriptions["*"] | descriptions.get(name, {})
             for field, about in schema.get("properties", {}).items():
-                about["description"] = known[field]
+                about["description"] = known.get(field, "")
         return told
 
 
