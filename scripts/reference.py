@@ -40,7 +40,7 @@ _FORMATS = {
 _ERRORS = (
     "kotha.errors",
     "kotha.server.errors",
-    "kotha.server.jobs.errors",
+    "kotha.server.jobs.table",
     "kotha.server.model_registry",
     "kotha.server.indexes",
 )

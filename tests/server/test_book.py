@@ -11,7 +11,7 @@ from tests.server.conftest import Address, started
 
 from kotha.errors import UsageError
 from kotha.server.app import make_app
-from kotha.server.book import book_pages
+from kotha.server.pages import book_pages
 from kotha.server.safety import POLICY
 from kotha.server.settings import ServeSettings
 

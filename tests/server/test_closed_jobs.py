@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from tests.server.test_jobs import note, written
 
-from kotha.server.jobs.errors import JobConflictError
 from kotha.server.jobs.store import JobStore
+from kotha.server.jobs.table import JobConflictError
 from kotha.server.settings import Limits
 
 

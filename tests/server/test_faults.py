@@ -29,11 +29,10 @@ from kotha.artifacts.run_folder import CHECKPOINTS
 from kotha.errors import KothaError
 from kotha.server.app import make_app
 from kotha.server.errors import answer
-from kotha.server.jobs.database import DATABASE
-from kotha.server.jobs.errors import JobConflictError
-from kotha.server.jobs.job import LOG, began
+from kotha.server.jobs.job import LOG
 from kotha.server.jobs.legacy import EXIT, JOB, LABEL, PROCESS
 from kotha.server.jobs.store import OUT_PLACE, JobStore
+from kotha.server.jobs.table import DATABASE, JobConflictError, began
 from kotha.server.settings import Limits, ServeSettings
 
 ASKED = {"prompt": "মা", "max_tokens": 3, "temperature": 0}
@@ -301,7 +300,7 @@ def test_a_job_with_notes_of_another_shape_is_told_as_damaged(tmp_path: Path, fi
     bad = listed["0" * 12]
     assert listed[good].state == "done" and (bad.kind, bad.state) == ("damaged", "failed")
     assert file in bad.said and str(tmp_path) not in bad.said
-    with pytest.raises(JobConflictError, match="cannot go on"):
+    with pytest.raises(JobConflictError, match="is no training; begin it anew"):
         store.go_on(bad.id)
     store.stop(bad.id)
     store.remove(bad.id)

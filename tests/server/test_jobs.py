@@ -27,13 +27,11 @@ from kotha.artifacts.run_folder import RunFolder
 from kotha.errors import KothaError
 from kotha.model.fields import LARGEST_SEED
 from kotha.server.app import make_app
-from kotha.server.jobs.database import DATABASE, create_table, transaction
-from kotha.server.jobs.errors import JobConflictError, NoSuchJobError
-from kotha.server.jobs.job import began
 from kotha.server.jobs.kinds import LEAST_VOCABULARY, TrainJob
 from kotha.server.jobs.legacy import DAMAGED
 from kotha.server.jobs.status import Job
 from kotha.server.jobs.store import OUT_PLACE, JobStore
+from kotha.server.jobs.table import DATABASE, JobConflictError, NoSuchJobError, began, create_table, transaction
 from kotha.server.jobs.uploads import Uploads
 from kotha.server.settings import Limits, ServeSettings
 from kotha.text.stories.corpus import stories
@@ -145,7 +143,7 @@ def test_a_signal_while_the_command_is_being_begun_reaches_it(tmp_path: Path, en
         "import os, signal, subprocess, sys\n"
         "from pathlib import Path\n"
         "from kotha.server.jobs import job\n"
-        "from kotha.server.jobs.database import transaction\n"
+        "from kotha.server.jobs.table import transaction\n"
         "with transaction(Path(sys.argv[1]).parent, write=True) as table:\n"
         "    table.execute('UPDATE jobs SET pid=?', (os.getpid(),))\n"
         "begin = subprocess.Popen\n"
@@ -305,7 +303,7 @@ def written(store: JobStore, kind: str, code: int | None) -> str:
         ("data", "prepare running", 409, "is not done yet; wait until GET /api/jobs/"),
         ("data", "prepare failed", 409, "failed, see GET /api/jobs/"),
         ("data", "prepare stopped", 409, "was stopped, see"),
-        ("data", "damaged", 409, "its folder is damaged"),
+        ("data", "damaged", 400, "is a damaged job; data takes"),
         ("tokenizer", "prepare", 400, "is a prepare job; tokenizer takes the id of a tokenizer job"),
         ("tokenizer", "tokenizer running", 409, "the tokenizer job "),
         ("texts", "tokenizer", 400, "is a job; texts takes ids of files"),
@@ -314,7 +312,7 @@ def written(store: JobStore, kind: str, code: int | None) -> str:
         ("model", "tokenizer", 400, "is a tokenizer job, of which no model comes"),
         ("model", "train", 409, "has no model yet; it ended as done"),
         ("model", "train running", 409, "has no model yet; ask again when it has saved one"),
-        ("model", "damaged", 409, "its folder is damaged"),
+        ("model", "damaged", 400, "is a damaged job, of which no model comes"),
     ],
 )
 def test_an_id_of_another_kind_or_too_early_is_told_in_words(

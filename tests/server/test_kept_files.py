@@ -12,8 +12,8 @@ from tests.server.test_jobs import clients, note, noted, over, said, waited
 from kotha.errors import KothaError
 from kotha.server.app import make_app
 from kotha.server.jobs import uploads as uploads_module
-from kotha.server.jobs.errors import FilesFullError, JobConflictError, NoSuchJobError
 from kotha.server.jobs.store import JobStore
+from kotha.server.jobs.table import FilesFullError, JobConflictError, NoSuchJobError
 from kotha.server.jobs.uploads import Upload, making_room
 from kotha.server.settings import Limits, ServeSettings
 

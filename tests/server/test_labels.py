@@ -11,9 +11,9 @@ from tests.server.test_jobs import working, written  # noqa: F401 - a fixture
 
 from kotha.errors import KothaError
 from kotha.server.app import make_app
-from kotha.server.jobs.errors import NoSuchJobError
-from kotha.server.jobs.labels import LONGEST_NAME, LONGEST_TAG, MOST_TAGS
 from kotha.server.jobs.store import JobStore
+from kotha.server.jobs.table import NoSuchJobError
+from kotha.server.wire import LONGEST_NAME, LONGEST_TAG, MOST_TAGS
 
 
 def change(address: Address, id: str, **label: Any) -> dict[str, Any]:

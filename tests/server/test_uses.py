@@ -229,7 +229,7 @@ def test_runs_are_compared_as_the_library_does(office: Address) -> None:
     assert said["rows"][0]["bits_per_byte"] == pytest.approx(expected.bits_per_byte) and said["best"] is None
     assert "no run with figures" in refused(office, "compare", runs=["run", "plain"])
     assert "named twice" in refused(office, "compare", runs=["run", "run"])
-    assert "3 can be compared" in refused(office, "compare", runs=list("abcd"))
+    assert "4 runs are too many for one request; 3 are allowed" in refused(office, "compare", runs=list("abcd"))
     brought = http.post(f"{office.url}/api/files", json={"text": "নদীর ধারে একটি গ্রাম ছিল।"}).json()["id"]
     measured = ask(office, "compare", runs=["plain", "run"], text=brought)
     assert measured["text"] == brought and measured["undecided"].startswith("No best one is named")

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from kotha.server.metrics import Metrics
-from kotha.server.watching import RequestWatch
+from kotha.server.watching import Metrics, RequestWatch
 
 START = {"type": "http.response.start", "status": 200, "headers": []}
 PART = {"type": "http.response.body", "body": b"a", "more_body": True}

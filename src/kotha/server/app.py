@@ -1,31 +1,49 @@
 """The app: the registry of models, OpenAI's addresses and ours, the doorkeeper around all of it."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from starlette.types import ASGIApp
 
 import kotha
 from kotha.server import errors
-from kotha.server.api.routers import ROUTERS
-from kotha.server.book import book_router
+from kotha.server.api import exercise, heads, inside, judging, numbers, plan, runs, tables, text, uses, write
 from kotha.server.indexes import Indexes
 from kotha.server.jobs import routes as job_routes
 from kotha.server.jobs.store import JobStore
-from kotha.server.metrics import Metrics
 from kotha.server.model_registry import ModelRegistry
 from kotha.server.openai import routes
+from kotha.server.pages import book_router, studio_router
 from kotha.server.safety import Guard
 from kotha.server.settings import ServeSettings
 from kotha.server.state import State, state_of
-from kotha.server.studio import studio_router
-from kotha.server.watching import RequestWatch
+from kotha.server.watching import Metrics, RequestWatch
 from kotha.storage import bundled
 
+_FIELDS = Path(__file__).with_name("fields.json")
+# Our own routes, in the order of the OpenAPI page.
+_OURS = (text, write, inside, heads, exercise, numbers, uses, runs, plan, judging, tables)
 # What is being written when the server stops was given its time; how long the last steps of it may take.
 _DRAIN_SECONDS = 5.0
+
+
+class _App(FastAPI):
+    """FastAPI's app; what a field is for is told by a file beside it, by its schema's name or for all (``*``)."""
+
+    def openapi(self) -> dict[str, Any]:
+        """The schema of every address."""
+        told = super().openapi()
+        descriptions = json.loads(_FIELDS.read_text(encoding="utf-8"))
+        for name, schema in told["components"]["schemas"].items():
+            known = descriptions["*"] | descriptions.get(name, {})
+            for field, about in schema.get("properties", {}).items():
+                about["description"] = known.get(field, "")
+        return told
 
 
 def make_app(
@@ -47,7 +65,7 @@ def make_app(
             registry.close, _DRAIN_SECONDS
         )  # beside the loop, in which streams let go of their places
 
-    app = FastAPI(
+    app = _App(
         title="Kotha",
         version=kotha.__version__,
         summary="Small language models, Bangla first.",
@@ -63,8 +81,9 @@ def make_app(
     app.state.kotha = State(settings, registry, metrics, jobs, indexes)
     errors.install(app)
     app.include_router(routes.router)
-    for router in (*ROUTERS, job_routes.router, studio_router()):
-        app.include_router(router)
+    for module in (*_OURS, job_routes):
+        app.include_router(module.router)
+    app.include_router(studio_router())
     if settings.book is not None:
         app.include_router(book_router(settings.book))
     _add_running(app)

@@ -12,7 +12,6 @@ import threading
 from collections import Counter, OrderedDict, deque
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import Any
 
 from kotha.errors import KothaError
 from kotha.generation.answers import Request, Result, Written
@@ -22,9 +21,13 @@ from kotha.generation.engine import Engine
 class QueueFullError(KothaError):
     """There is no place to wait."""
 
-    def __init__(self, template: str, /, of_one: bool, **values: Any) -> None:
-        super().__init__(template, **values)
-        self.of_one = of_one  # whether others would still find one
+    status, code = 503, "queue_full"
+
+
+class OwnQueueFullError(QueueFullError):
+    """… for one client; others would still find one."""
+
+    status = 429
 
 
 @dataclass(frozen=True)
@@ -99,13 +102,11 @@ class Batcher:
         with self._changed:
             queue = self._waiting.get(client, ())
             if len(queue) >= self._most_for_one:
-                raise QueueFullError(
-                    "{n:,} of your texts wait already; ask again when some are done", of_one=True, n=len(queue)
-                )
+                raise OwnQueueFullError("{n:,} of your texts wait already; ask again when some are done", n=len(queue))
             if self.n_waiting >= self._most:
-                raise QueueFullError("{n:,} texts wait already; ask again in a moment", of_one=False, n=self.n_waiting)
+                raise QueueFullError("{n:,} texts wait already; ask again in a moment", n=self.n_waiting)
             if self._closing:
-                raise QueueFullError("the server is stopping; ask again when it is back", of_one=False)
+                raise QueueFullError("the server is stopping; ask again when it is back")
             self._waiting.setdefault(client, deque()).append(ticket)
             self._changed.notify()
         return ticket

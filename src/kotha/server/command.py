@@ -54,9 +54,9 @@ def serve(
 ) -> None:
     """Serve models to OpenAI's clients and others, at http://127.0.0.1:8000/v1 unless told otherwise."""
     _prepare("serving needs FastAPI and uvicorn: pip install 'kotha[serve]'")
-    from kotha.server.logs import log_requests
     from kotha.server.running import run
     from kotha.server.settings import Limits, ServeSettings, StartAdvice, is_open, read_key
+    from kotha.server.watching import log_requests
 
     settings = ServeSettings(
         host=host,

@@ -1,26 +1,27 @@
-"""Whatever goes wrong, in OpenAI's words: a message that says what to do, a type, and the parameter that is meant."""
+"""Whatever goes wrong, in OpenAI's words: a message that says what to do, a type, and the parameter that is meant.
+
+An error may have a ``status``, a ``param`` and a ``code`` of its own. What a server has is known by names; where it is,
+is told to nobody (``by_name``).
+"""
 
 import errno
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from copy import copy
 from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from kotha.errors import KothaError, TokenizerError, UsageError, is_short_of_memory
 from kotha.i18n.catalogue import Messenger, to_json
-from kotha.i18n.message import Message
-from kotha.server.batching import QueueFullError
-from kotha.server.indexes import NoSuchIndexError
-from kotha.server.jobs.errors import FilesFullError, JobConflictError, NoSuchJobError
-from kotha.server.model_registry import ModelInUseError, NoSuchModelError
-from kotha.server.serial_executor import ClientLeftError, TooLongError
-from kotha.server.validation import first_fault
+from kotha.i18n.message import Message, Option
+from kotha.i18n.numbers import Amount
+from kotha.server.wire import JsonObject, first_fault
 
 _log = logging.getLogger("kotha.serve")
 _TYPES = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
@@ -32,22 +33,22 @@ _OF_THE_DISK = {errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES
 class ErrorDetail(BaseModel):
     """What went wrong."""
 
-    message: str = Field(description="What was wrong, and what to do.")
-    type: str = Field(description="In OpenAI's words.")
-    param: str | None = Field(description="The field that is meant, if it is one.")
-    code: str | None = Field(description="A word for programs, where there is one.")
-    template: str = Field(description="The message without what is filled in, for who shows it in another language.")
-    values: dict[str, Any] = Field(description="What is filled in, by name.")
+    message: str
+    type: str
+    param: str | None
+    code: str | None
+    template: str
+    values: JsonObject
 
 
 class ErrorAnswer(BaseModel):
     """The body of every answer that refuses."""
 
-    error: ErrorDetail = Field(description="Why it is refused.")
+    error: ErrorDetail
 
 
 # Every route may answer so; OpenAPI is told in ranges, since what the doorkeeper refuses it refuses everywhere.
-RESPONSES: dict[int | str, dict[str, Any]] = {
+RESPONSES: dict[int | str, JsonObject] = {
     "4XX": {"model": ErrorAnswer, "description": "The request cannot be met; the message says why."},
     "5XX": {"model": ErrorAnswer, "description": "The server cannot meet it now."},
 }
@@ -70,6 +71,19 @@ class UnsupportedByModelError(RefusedError):
         super().__init__(template, 400, param, "unsupported_by_model", **values)
 
 
+def check_most(count: int, most: int, what: Message, param: str | None = None, code: str | None = None) -> None:
+    """Refuse more of something than the limits allow."""
+    if count > most:
+        raise RefusedError(
+            "{count:,} {what} are too many for one request; {allowed:,} are allowed",
+            param=param,
+            code=code,
+            count=count,
+            what=what,
+            allowed=most,
+        )
+
+
 @contextmanager
 def refusing(*kinds: type[KothaError], param: str | None = None) -> Iterator[None]:
     """Errors that are the client's here, though elsewhere they would be the server's."""
@@ -81,7 +95,7 @@ def refusing(*kinds: type[KothaError], param: str | None = None) -> Iterator[Non
         raise refused from error
 
 
-def as_error(message: Messenger, status: int, param: str | None = None, code: str | None = None) -> dict[str, Any]:
+def as_error(message: Messenger, status: int, param: str | None = None, code: str | None = None) -> JsonObject:
     """The body of an answer that refuses."""
     kind = _TYPES.get(status, "invalid_request_error" if status < 500 else "server_error")
     told = to_json(message)
@@ -89,25 +103,12 @@ def as_error(message: Messenger, status: int, param: str | None = None, code: st
     return {"error": {"message": told["text"], "type": kind, "param": param, "code": code, **more}}
 
 
-def answer(error: Exception) -> tuple[int, dict[str, Any], dict[str, str]]:
+def answer(error: Exception) -> tuple[int, JsonObject, dict[str, str]]:
     """Status, body and headers for an error; what nobody foresaw is logged whole and told in one sentence."""
-    if isinstance(error, RefusedError):
-        return error.status, as_error(error, error.status, error.param, error.code), {}
-    if isinstance(error, NoSuchModelError):
-        return 404, as_error(error, 404, "model", "model_not_found"), {}
-    if isinstance(error, NoSuchJobError | NoSuchIndexError):
-        return 404, as_error(error, 404), {}
-    if isinstance(error, JobConflictError | ModelInUseError | FilesFullError):
-        status = 413 if isinstance(error, FilesFullError) else 409
-        return status, as_error(error, status), {}
-    if isinstance(error, TooLongError | ClientLeftError):
-        status = 504 if isinstance(error, TooLongError) else 499
-        return status, as_error(error, status), {}
-    if isinstance(error, QueueFullError):
-        status = 429 if error.of_one else 503
-        return status, as_error(error, status, code="queue_full"), _RETRY_AFTER
-    if isinstance(error, UsageError | TokenizerError):  # a text that no tokenizer reads is the client's too
-        return 400, as_error(error, 400), {}
+    client_fault = 400 if isinstance(error, UsageError | TokenizerError) else None  # a text that no tokenizer reads
+    if isinstance(error, KothaError) and (status := getattr(error, "status", client_fault)) is not None:
+        body = as_error(error, status, getattr(error, "param", None), getattr(error, "code", None))
+        return status, body, _RETRY_AFTER if status in (429, 503) else {}
     if isinstance(error, RequestValidationError):
         message, param = first_fault(error.errors()[0])
         return 400, as_error(message, 400, param), {}
@@ -145,3 +146,36 @@ def install(app: FastAPI) -> None:
     # want of memory, which torch tells by a RuntimeError and the system by an OSError, nothing is to be found there.
     for kind in (KothaError, RequestValidationError, HTTPException, MemoryError, RuntimeError, OSError, Exception):
         app.add_exception_handler(kind, handle)
+
+
+@contextmanager
+def by_name(names: Mapping[str, str]) -> Iterator[None]:
+    """Errors inside speak of names instead of places.
+
+    >>> with by_name({"/home/me/news.index": "news"}):
+    ...     raise KothaError("/home/me/news.index is empty")
+    Traceback (most recent call last):
+    ...
+    kotha.errors.KothaError: news is empty
+    """
+    try:
+        yield
+    except KothaError as error:
+        error.template = _named(error.template, names)
+        error.values = {name: _named(value, names) for name, value in error.values.items()}
+        raise
+
+
+def _named(value: Any, names: Mapping[str, str]) -> Any:
+    if value is None or isinstance(value, int | float | Option | Amount):
+        return value
+    if isinstance(value, list | tuple):
+        return [_named(each, names) for each in value]
+    if hasattr(value, "template"):
+        message = copy(value) if isinstance(value, Message) else Message(_named(value.template, names))
+        message.values = {name: _named(each, names) for name, each in value.values.items()}
+        return message
+    text = str(value)
+    for place in sorted(names, key=len, reverse=True):  # a folder's own name begins those of what is in it
+        text = text.replace(place, names[place])
+    return text

@@ -8,13 +8,15 @@ from kotha.api.index import Index
 from kotha.api.model import LanguageModel
 from kotha.errors import KothaError, UsageError, nearest
 from kotha.i18n.message import Message
-from kotha.server.naming import by_name
+from kotha.server.errors import by_name
 from kotha.server.serial_executor import SerialExecutor
 from kotha.server.settings import StartAdvice
 
 
 class NoSuchIndexError(KothaError):
     """A name that no index of this server has."""
+
+    status = 404
 
 
 class ServedIndex:

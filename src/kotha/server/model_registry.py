@@ -8,6 +8,7 @@ whoever asks for it, and is tried again the next time.
 import asyncio
 import copy
 import time
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -19,11 +20,13 @@ from kotha.artifacts.model_folder import Bundle
 from kotha.errors import KothaError, UsageError, nearest
 from kotha.generation.conversation import was_taught
 from kotha.generation.weights import Weights, as_they_are
+from kotha.inside.embeddings.words import Embeddings, open_table
 from kotha.inside.heads.overlap import HeadWeights, head_weights
+from kotha.inside.numbers.ledger import Ledger
 from kotha.model.classifier import TextClassifier
 from kotha.model.gpt import GPT
 from kotha.server.batching import Batcher
-from kotha.server.naming import by_name
+from kotha.server.errors import by_name
 from kotha.server.serial_executor import SerialExecutor
 from kotha.server.settings import Limits
 from kotha.storage import bundled
@@ -36,18 +39,23 @@ _KEPT_BYTES = 64 << 20
 class NoSuchModelError(KothaError):
     """A name that this server does not know."""
 
+    status, param, code = 404, "model", "model_not_found"
+
 
 class ModelInUseError(KothaError):
     """A model that somebody uses just now."""
+
+    status = 409
 
 
 class Served:
     """An opened model: the face for whatever is asked, and the batch in which a GPT writes."""
 
     def __init__(self, name: str, model: LanguageModel, limits: Limits, weights: Weights | None = None) -> None:
-        self.name, self.model = name, model
+        self.name, self.model, self.limits = name, model, limits
         self.users, self.last_used = 0, time.monotonic()
         self.turns = SerialExecutor()  # for all but the batch: looking inside hooks into the model
+        self.passes: OrderedDict[str, Ledger] = OrderedDict()  # the last few through it, by what was read
         self.batcher: Batcher | None = None
         if isinstance(model.model, GPT) and not isinstance(model.model, TextClassifier) and model.tokenizer is not None:
             engine = model.engine(limits.rows, weights or as_they_are(model.model), kept_bytes=_KEPT_BYTES)
@@ -65,6 +73,11 @@ class Served:
     def head_weights(self) -> dict[str, HeadWeights]:
         """What the weights of its heads show by themselves: worked out for the first who asks, kept for the others."""
         return head_weights(self.apart.model)
+
+    @cached_property
+    def embeddings(self) -> Embeddings:
+        """Its words as vectors, in double precision."""
+        return open_table(self.apart, self.model.path)
 
     @cached_property
     def takes_turns(self) -> bool:

@@ -2,17 +2,21 @@
 
 import asyncio
 import errno
+import json
 import socket
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import h11
 import uvicorn
 from fastapi import FastAPI
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from kotha.errors import KothaError
 from kotha.i18n.message import Message, Option
 from kotha.server.app import guarded, make_app
-from kotha.server.protocol import HttpConnection
+from kotha.server.errors import as_error
+from kotha.server.safety import with_headers
 from kotha.server.settings import Limits, ServeSettings
 from kotha.server.state import State
 
@@ -20,6 +24,10 @@ from kotha.server.state import State
 _BACKLOG, _GRACE_SECONDS = 512, 30
 # How long nobody is let in when there are too many, or no descriptors.
 _FULL_SECONDS = 0.2
+
+_NO_HTTP = Message(
+    "this is no HTTP request that can be read: its first line or a header is malformed, or they are too long"
+)
 
 
 def run(
@@ -39,6 +47,22 @@ def _address(listening: socket.socket) -> str:
     host, port = listening.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
     return f"http://{shown}:{port}"
+
+
+class HttpConnection(H11Protocol):
+    """HTTP on one connection: uvicorn's, by h11, with our words for what is no HTTP at all.
+
+    The doorkeeper never sees such a request, so what it does for all others is done here.
+    """
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what cannot be read, and hang up: nobody knows where a next request would begin."""
+        body = json.dumps(as_error(_NO_HTTP, 400)).encode()
+        told = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+        headers = with_headers([*told, (b"connection", b"close")])
+        for event in (h11.Response(status_code=400, headers=headers), h11.Data(data=body), h11.EndOfMessage()):
+            self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
 
 
 class HttpServer(uvicorn.Server):

@@ -22,8 +22,8 @@ from starlette.types import Message as AsgiMessage
 
 from kotha.i18n.message import Message
 from kotha.report.built import pages
-from kotha.server.book import book_pages
 from kotha.server.errors import as_error
+from kotha.server.pages import book_pages
 from kotha.server.settings import LOOPBACK, ServeSettings
 
 OPEN_PATHS = ("/health",)

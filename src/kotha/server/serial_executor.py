@@ -9,7 +9,7 @@ goes first.
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -19,14 +19,19 @@ from kotha.errors import KothaError
 from kotha.i18n.message import OnProgress, Text
 
 T = TypeVar("T")
+TOO_LONG = "this took longer than {seconds:,.0f} s, and was given up; ask for less"
 
 
 class TooLongError(KothaError):
     """What was asked for took longer than any request may."""
 
+    status = 504
+
 
 class ClientLeftError(KothaError):
     """Nobody waits for the answer any more."""
+
+    status = 499
 
 
 class _GivenUpError(Exception):
@@ -77,20 +82,10 @@ class SerialExecutor:
                 if self.how_far is mine:
                     self.how_far = None
 
-        working, leaving = asyncio.ensure_future(self._execute(begin)), asyncio.ensure_future(gone(request))
         try:
-            done, _ = await asyncio.wait({working, leaving}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-            if not done:
-                raise TooLongError(
-                    "this took longer than {seconds:,.0f} s, and was given up; ask for less", seconds=seconds
-                )
-            if not working.done():
-                raise ClientLeftError("the client has left")
-            return await working
+            return await while_wanted(request, seconds, self._execute(begin))
         finally:
             given_up.set()
-            working.cancel()
-            leaving.cancel()
 
     async def _execute(self, work: Callable[[], T]) -> T:
         await self._acquire()
@@ -121,7 +116,21 @@ class SerialExecutor:
             thread.exception()  # looked at, or the loop would complain that nobody has
 
 
-async def gone(request: Request) -> None:
-    """Wait until whoever asked has left."""
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
+async def while_wanted(request: Request, seconds: float, work: Coroutine[Any, Any, T]) -> T:
+    """What comes of some work, unless the client leaves before, or it takes too long: then it is cancelled."""
+
+    async def gone() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    working, leaving = asyncio.ensure_future(work), asyncio.ensure_future(gone())
+    try:
+        done, _ = await asyncio.wait({working, leaving}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        if not done:
+            raise TooLongError(TOO_LONG, seconds=seconds)
+        if not working.done():
+            raise ClientLeftError("the client has left")
+        return await working
+    finally:
+        working.cancel()
+        leaving.cancel()

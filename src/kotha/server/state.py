@@ -4,12 +4,13 @@ from dataclasses import dataclass, field
 
 from fastapi import Request
 
+from kotha.server.errors import RefusedError
 from kotha.server.indexes import Indexes
 from kotha.server.jobs.store import JobStore
-from kotha.server.metrics import Metrics
 from kotha.server.model_registry import ModelRegistry
 from kotha.server.serial_executor import SerialExecutor
 from kotha.server.settings import ServeSettings
+from kotha.server.watching import Metrics
 
 
 @dataclass
@@ -21,12 +22,16 @@ class State:
     metrics: Metrics
     jobs: JobStore | None = None  # None: no folder was named for them
     indexes: Indexes = field(default_factory=lambda: Indexes(()))
-    turns: SerialExecutor = field(
-        default_factory=SerialExecutor
-    )  # for what takes its time and is about no opened model
-    reading: SerialExecutor = field(
-        default_factory=SerialExecutor
-    )  # for what reads a few files: it waits for none of that
+    # For what takes its time and is about no opened model; and for what reads a few files, and waits for none of that.
+    turns: SerialExecutor = field(default_factory=SerialExecutor)
+    reading: SerialExecutor = field(default_factory=SerialExecutor)
+
+    def job_store(self, param: str | None = None) -> JobStore:
+        """The jobs and files of a server that keeps some."""
+        if self.jobs is None:
+            advice = self.settings.advice.jobs
+            raise RefusedError("this server takes no jobs and keeps no files; {advice}", 404, param, advice=advice)
+        return self.jobs
 
 
 def state_of(request: Request) -> State:

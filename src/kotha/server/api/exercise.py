@@ -1,18 +1,19 @@
-"""``/api/exercise``: a sheet to work out by hand, and the same as a spreadsheet of live formulas.
+"""One attention head as arithmetic: written out (``/api/inside/worksheet``), as a sheet to work out by hand
+(``/api/exercise``), and the same as a spreadsheet of live formulas.
 
 Without a model it is the workshop's, or one whose numbers are drawn by a seed; with one, a head of it over a short
 text. The page computes along by itself; what the server gives is the sheet, and which operation makes each step.
 """
 
 import asyncio
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from fastapi import APIRouter, Request, Response
-from pydantic import Field, model_validator
+from pydantic import BaseModel, Field, model_validator
 
 from kotha.course.exercises.paper import MOST_TOKENS, for_paper
-from kotha.course.worksheet.model import model_sheet
+from kotha.course.worksheet.model import model_sheet, worksheet_view
 from kotha.course.worksheet.page import steps_of
 from kotha.course.worksheet.papers import Paper, paper_sheet
 from kotha.course.worksheet.sheet import Sheet, recomputed
@@ -20,11 +21,20 @@ from kotha.course.worksheet.spreadsheet import spreadsheet
 from kotha.course.worksheet.workshop import Given, sheet_by_hand, workshop_sheet
 from kotha.i18n.message import Message, OnProgress
 from kotha.model.vit import ViT
-from kotha.server.api.requests import EXAMPLE, WireAnswer, check_reads, count_tokens, looked, refuse_family
+from kotha.server.api.requests import (
+    AboutModel,
+    Example,
+    WireAnswer,
+    check_reads,
+    check_size,
+    count_tokens,
+    in_turn,
+    of_model,
+    refuse_family,
+)
 from kotha.server.model_registry import Served
 from kotha.server.state import state_of
-from kotha.server.validation import FieldError
-from kotha.server.wire import ModelName, ToldMessage, WireRequest
+from kotha.server.wire import FieldError, InEnglish, JsonObject, ModelName, Said, WireRequest
 
 router = APIRouter(prefix="/api", tags=["Inside"])
 XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
@@ -36,13 +46,93 @@ _Rows = Annotated[
 ]
 
 
+class OfHead(BaseModel):
+    """Which head of a model."""
+
+    layer: int = Field(0, ge=0, le=100_000)
+    head: int = Field(0, ge=0, le=100_000)
+    target: str | None = None
+    stack: Literal["encoder", "decoder"] | None = None
+    part: Literal["attention", "cross"] = "attention"
+
+
+class WorksheetRequest(AboutModel, OfHead):
+    """Which head, over which text; a Seq2Seq also has a target, two stacks and cross-attention."""
+
+    text: Example
+    rows: int | None = Field(None, ge=0, le=1000)
+    precision: int = Field(4, ge=0, le=15)
+
+
+class SheetMatrix(WireAnswer):
+    """A matrix of a sheet; null is −∞, where nobody may look."""
+
+    name: str
+    title: str
+    rows: list[str]
+    columns: list[str]
+    values: list[list[float | None]]
+
+
+class WorksheetStep(SheetMatrix):
+    """A matrix: its numbers in full (null: −∞, nobody may look there), as it is written, and its cells worked out."""
+
+    given: bool
+    header: list[str]
+    written: list[list[str]]
+    sums: list[str]
+    remark: InEnglish
+
+
+class SheetTold(WireAnswer):
+    """What a sheet is of."""
+
+    text: InEnglish
+    place: str
+    layer: int
+    head: int
+    tokens: list[InEnglish]
+    key_tokens: list[InEnglish]
+
+
+class Worksheet(SheetTold):
+    """One head, step by step; every number was compared with what torch computes."""
+
+    target: str | None
+    steps: list[WorksheetStep]
+    remarks: list[InEnglish]
+
+
+@of_model(router, "/inside/worksheet", Worksheet)
+def worksheet(served: Served, _: OnProgress, body: WorksheetRequest) -> JsonObject:
+    """One attention head as arithmetic: every product, sum and exponential, to be done again by hand."""
+    _check(served, body, served.limits.positions)
+    view = worksheet_view(served.apart, **body.model_dump(exclude={"model"}))
+    count = sum(step.values.size for step in view.found.steps.values()) + sum(len(step.sums) for step in view.steps)
+    check_size(served, count, Message("use a shorter text, or write out fewer rows"))
+    steps = [
+        {**vars(shown), **step, "given": shown.is_given, "written": shown.rows}
+        for step, shown in zip(steps_of(view.found), view.steps, strict=True)
+    ]
+    return {**vars(view.found), "steps": steps}
+
+
+def _check(served: Served, body: Any, most: int) -> None:
+    check_reads(served)
+    if isinstance(served.model.model, ViT):
+        raise refuse_family(served, Message("a sheet is laid out for models that read text"))
+    for name in ("text", "target"):
+        if getattr(body, name) is not None:
+            count_tokens(served, getattr(body, name), most, name)
+
+
 class OwnNumbers(WireRequest):
     """Numbers of one's own instead of those that a sheet by hand has."""
 
-    X: _Rows = Field(description="Tokens by width.")
-    W_Q: _Rows = Field(description="Width by head width, and so are the other two.")
-    W_K: _Rows = Field(description="The keys' weights.")
-    W_V: _Rows = Field(description="The values' weights.")
+    X: _Rows
+    W_Q: _Rows
+    W_K: _Rows
+    W_V: _Rows
 
     @model_validator(mode="after")
     def _fit(self) -> "OwnNumbers":
@@ -55,22 +145,15 @@ class OwnNumbers(WireRequest):
         return self
 
 
-class ExerciseRequest(WireRequest):
+class ExerciseRequest(WireRequest, OfHead):
     """Which sheet: the workshop's, one that is drawn, or a head of a model over a text."""
 
-    size: str | None = Field(
-        None, max_length=12, examples=["4x6x3"], description="Tokens, width and head width of a drawn sheet."
-    )
-    paper: Paper | None = Field(None, description="A sheet by its name: a whole block, or one of the notes' examples.")
-    language: Literal["en", "bn"] = Field("en", description="Of a sheet whose words are an example.")
-    seed: int = Field(0, ge=0, lt=1 << 32, description="Which numbers are drawn.")
-    model: ModelName | None = Field(None, description="Whose head; left out, a sheet without a model.")
-    text: str | None = Field(None, examples=[EXAMPLE], description="What the model reads; a few words.")
-    layer: int = Field(0, ge=0, le=100_000, description="Which layer of the model.")
-    head: int = Field(0, ge=0, le=100_000, description="Which head of the layer.")
-    target: str | None = Field(None, description="A Seq2Seq's translation.")
-    stack: Literal["encoder", "decoder"] | None = Field(None, description="Of a Seq2Seq; left out, the decoder.")
-    part: Literal["attention", "cross"] = Field("attention", description="Cross-attention is a Seq2Seq decoder's.")
+    size: str | None = Field(None, max_length=12, examples=["4x6x3"])
+    paper: Paper | None = None
+    language: Literal["en", "bn"] = "en"
+    seed: int = Field(0, ge=0, lt=1 << 32)
+    model: ModelName | None = None
+    text: Example | None = None
 
     @model_validator(mode="after")
     def _go_together(self) -> "ExerciseRequest":
@@ -88,10 +171,8 @@ class ExerciseRequest(WireRequest):
 class SpreadsheetRequest(ExerciseRequest):
     """… and numbers of one's own in it."""
 
-    own: OwnNumbers | None = Field(None, description="For a sheet without a model: other numbers given.")
-    given: dict[str, _Rows] | None = Field(
-        None, max_length=24, description="For a sheet with a name: other numbers, by the names of their matrices."
-    )
+    own: OwnNumbers | None = None
+    given: dict[str, _Rows] | None = Field(None, max_length=24)
 
     @model_validator(mode="after")
     def _own_or_model(self) -> "SpreadsheetRequest":
@@ -104,41 +185,32 @@ class SpreadsheetRequest(ExerciseRequest):
         return self
 
 
-class ExerciseStep(WireAnswer):
+class ExerciseStep(SheetMatrix):
     """A matrix of the sheet, and what makes it."""
 
-    name: str = Field(description="Q, scores, weights, …")
-    title: str = Field(description="In a line.")
-    rows: list[str] = Field(description="Labels of its rows.")
-    columns: list[str] = Field(description="Labels of its columns.")
-    values: list[list[float | None]] = Field(description="Its numbers in full; null is −∞.")
-    operation: str | None = Field(description="What is done to the operands; null where it is given.")
-    operands: list[str] = Field(description="Names of the steps that it reads.")
+    operation: str | None
+    operands: list[str]
 
 
-class ExerciseSheet(WireAnswer):
+class ExerciseSheet(SheetTold):
     """A sheet to work out, step by step."""
 
-    text: str = Field(description="What the tokens say.")
-    place: str = Field(description="Which attention of the model; empty without one.")
-    layer: int = Field(description="Of the model.")
-    head: int = Field(description="Of the layer.")
-    tokens: list[str] = Field(description="Those that look.")
-    key_tokens: list[str] = Field(description="Those that are looked at.")
-    steps: list[ExerciseStep] = Field(description="In the order of the arithmetic.")
-    remarks: list[ToldMessage] = Field(description="What to know about how it was read.")
+    steps: list[ExerciseStep]
+    remarks: list[Said]
 
 
 @router.post("/exercise", response_model=ExerciseSheet)
 async def exercise(request: Request, body: ExerciseRequest) -> Response:
     """A sheet of self-attention to work out by hand: what is given, and what each step makes of it."""
+    state = state_of(request)
+
+    def told(sheet: Sheet) -> JsonObject:
+        return {**vars(sheet), "steps": steps_of(sheet)}
+
     if body.model is None:
-        return Response(_told(_by_hand(body)).model_dump_json(), media_type="application/json")
-
-    def work(served: Served, _: OnProgress) -> ExerciseSheet:
-        return _told(for_paper(_of_model(served, body)))
-
-    return await looked(request, body.model, work)
+        return await in_turn(request, state.reading, ExerciseSheet, lambda _: told(_by_hand(body)))
+    async with state.registry.use(body.model) as served:
+        return await in_turn(request, served.turns, ExerciseSheet, lambda _: told(for_paper(_of_model(served, body))))
 
 
 @router.post(
@@ -173,25 +245,6 @@ def _of_own(own: OwnNumbers) -> Sheet:
 
 
 def _of_model(served: Served, body: ExerciseRequest) -> Sheet:
-    check_reads(served)
-    if isinstance(served.model.model, ViT):
-        raise refuse_family(served, Message("a sheet is laid out for models that read text"))
     assert body.text is not None, "model and text go together"
-    for name in ("text", "target"):
-        if getattr(body, name) is not None:
-            count_tokens(served, getattr(body, name), MOST_TOKENS, name)
-    which = body.model_dump(include={"layer", "head", "target", "stack", "part"})
-    return model_sheet(served.apart, body.text, **which)
-
-
-def _told(sheet: Sheet) -> ExerciseSheet:
-    return ExerciseSheet(
-        text=str(sheet.text),
-        place=sheet.place,
-        layer=sheet.layer,
-        head=sheet.head,
-        tokens=list(map(str, sheet.tokens)),
-        key_tokens=list(map(str, sheet.key_tokens)),
-        steps=[ExerciseStep(**step) for step in steps_of(sheet)],
-        remarks=[ToldMessage.of(each) for each in sheet.remarks],
-    )
+    _check(served, body, MOST_TOKENS)
+    return model_sheet(served.apart, body.text, **body.model_dump(include=set(OfHead.model_fields)))

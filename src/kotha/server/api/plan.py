@@ -1,21 +1,26 @@
-"""``/api/plan``: what a training would need, before it starts."""
+"""What a training would need, before it starts (``/api/plan``); what it has to fit into (``/api/machine``), where a
+design may begin (``/api/presets``), and how far what takes its time is (``/api/progress``).
+"""
 
 import json
-from typing import Any, Literal
+import os
+from typing import Annotated, Literal
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Query, Request
 from pydantic import Field, model_validator
 
 from kotha.errors import ConfigError, CorpusError, DataError
 from kotha.export.targets import supported_targets
-from kotha.server.api.requests import WireAnswer, in_turn
-from kotha.server.errors import RefusedError, refusing
-from kotha.server.jobs.kinds import Id, job_output
-from kotha.server.naming import by_name
+from kotha.i18n.message import OnProgress
+from kotha.model.presets import presets
+from kotha.server.api.requests import WireAnswer, of_server
+from kotha.server.errors import by_name, refusing
+from kotha.server.jobs.kinds import Id, ModelSizes, job_output
+from kotha.server.serial_executor import HowFar
 from kotha.server.state import State, state_of
-from kotha.server.validation import FieldError
-from kotha.server.wire import InEnglish, Said, WireRequest
+from kotha.server.wire import FieldError, InEnglish, JsonObject, ModelName, Said
 from kotha.storage.json_files import as_json
+from kotha.training.plan.budget import budget_here
 from kotha.training.plan.gpus import gpu_named
 from kotha.training.plan.render import tell_plan
 from kotha.training.plan.text_size import TextSize
@@ -28,34 +33,22 @@ _BYTES_PER_CHARACTER, _DOCUMENT_BYTES = 2.65, 2500
 _TRAINING = ("steps", "batch_size", "micro_batch_size", "precision")
 
 
-class PlanRequest(WireRequest):
+class PlanRequest(ModelSizes):
     """A preset with sizes of one's own; or the minutes there are, for data or a text that was brought."""
 
-    preset: str | None = Field(None, examples=["pocket"], description="Exact name, as `kotha presets` tells.")
-    recipe: Literal["course", "classic", "modern"] = Field("modern", description="How the block is built.")
-    # Sizes up to those of the largest models that were published: each layer is laid out, which takes its time.
-    vocab_size: int | None = Field(None, ge=1, le=1 << 20, description="Tokens of the vocabulary.")
-    context_length: int | None = Field(None, ge=1, le=1 << 20, description="Tokens that are read at once.")
-    d_model: int | None = Field(None, ge=1, le=1 << 14, description="Width of a position's vector.")
-    n_heads: int | None = Field(None, ge=1, le=256, description="Heads of an attention.")
-    n_kv_heads: int | None = Field(None, ge=1, le=256, description="Heads of keys and values, where several share one.")
-    d_ff: int | None = Field(None, ge=1, le=1 << 17, description="Width of the feed-forward layer.")
-    n_layers: int | None = Field(None, ge=1, le=128, description="Blocks.")
-    steps: int | None = Field(None, ge=1, le=1_000_000_000, description="Of the training.")
-    batch_size: int | None = Field(None, ge=1, le=1 << 20, description="Sequences that a step learns from.")
-    micro_batch_size: int | None = Field(
-        None, ge=1, le=1 << 20, description="… of which so many are in memory at a time."
-    )
-    precision: Literal["auto", "float32", "bfloat16", "float16"] | None = Field(None, description="Of the arithmetic.")
-    gpu: str | None = Field(None, max_length=80, description="Estimate for a GPU by name: h200, a100, t4, …")
-    minutes: float | None = Field(None, gt=0, le=525_600, description="What a training does in this time, and why.")
-    memory_gb: float | None = Field(
-        None, gt=0, le=1_000_000, description="That a design may take; left out, what there is."
-    )
-    data: Id | None = Field(None, description="A job that prepared data, or a file that was brought.")
-    text_bytes: int | None = Field(
-        None, ge=1000, le=10**13, description="In place of data: how large a text in Bangla there would be."
-    )
+    preset: str | None = Field(None, examples=["pocket"])
+    recipe: Literal["course", "classic", "modern"] = "modern"
+    vocab_size: int | None = Field(None, ge=1, le=1 << 20)
+    n_kv_heads: int | None = Field(None, ge=1, le=256)
+    d_ff: int | None = Field(None, ge=1, le=1 << 17)
+    steps: int | None = Field(None, ge=1, le=1_000_000_000)
+    micro_batch_size: int | None = Field(None, ge=1, le=1 << 20)
+    precision: Literal["auto", "float32", "bfloat16", "float16"] | None = None
+    gpu: str | None = Field(None, max_length=80)
+    minutes: float | None = Field(None, gt=0, le=525_600)
+    memory_gb: float | None = Field(None, gt=0, le=1_000_000)
+    data: Id | None = None
+    text_bytes: int | None = Field(None, ge=1000, le=10**13)
 
     @model_validator(mode="after")
     def _enough_said(self) -> "PlanRequest":
@@ -75,60 +68,62 @@ class PlanRequest(WireRequest):
 class ExportDoor(WireAnswer):
     """Where a model could go, or why not."""
 
-    name: str = Field(description="The format.")
-    open: bool = Field(description="Whether a model of this kind can go there.")
-    because: Said = Field(description="As what it opens there, or which settings close it.")
+    name: str
+    open: bool
+    because: Said
 
 
 class PlanTable(WireAnswer):
     """A table as it is read."""
 
-    title: InEnglish = Field(description="What it shows.")
-    header: list[InEnglish] = Field(description="Its columns.")
-    rows: list[list[InEnglish]] = Field(description="As they are read.")
+    title: InEnglish
+    header: list[InEnglish]
+    rows: list[list[InEnglish]]
 
 
 class PlanAnswer(WireAnswer):
     """Parameters, work, memory and time: as numbers, and in tables and sentences."""
 
-    preset: str | None = Field(description="What the sizes began with; null where they were chosen.")
-    config: dict[str, Any] = Field(description="The model's, whole.")
-    parameters: dict[str, int | bool] = Field(description="By part.")
-    precision: str = Field(description="Of the arithmetic.")
-    device: str = Field(description="That was reckoned for.")
-    compiled: bool = Field(description="Whether torch would compile it.")
-    context_length: int = Field(description="Tokens that it reads at once.")
-    micro_batch_size: int = Field(description="Sequences in memory at a time.")
-    gpu: str | None = Field(description="That was named.")
-    memory_available_bytes: int | None = Field(description="Of the GPU that was named.")
-    tokens_per_step: int = Field(description="That a step learns from.")
-    steps: int = Field(description="Of the training.")
-    seconds_per_step: float | None = Field(description="Null where nothing was timed and no GPU named.")
-    time_source: InEnglish | None = Field(description="Where the seconds come from.")
-    peak_flops_per_second: float | None = Field(description="Of the device, if known.")
-    memory_bytes: dict[str, int | str] = Field(description="By what takes it.")
-    flops_per_token: float = Field(description="Of training.")
-    flops: dict[str, Any] = Field(description="Work by part.")
-    tokens: int = Field(description="Of the whole training.")
-    epochs: float | None = Field(description="How often the data are read; null without data.")
-    seconds: float | None = Field(description="Of the whole training.")
-    peak_share: float | None = Field(description="How much of the device's peak that uses.")
-    doors: list[ExportDoor] = Field(description="Where the model could be exported to.")
-    design: dict[str, Any] | None = Field(description="Where the sizes were chosen: which, and why.")
-    words: list[InEnglish] = Field(description="The same in sentences.")
-    tables: list[PlanTable] = Field(description="… and in tables.")
+    preset: str | None
+    config: JsonObject
+    parameters: dict[str, int | bool]
+    precision: str
+    device: str
+    compiled: bool
+    context_length: int
+    micro_batch_size: int
+    gpu: str | None
+    memory_available_bytes: int | None
+    tokens_per_step: int
+    steps: int
+    seconds_per_step: float | None
+    time_source: InEnglish | None
+    peak_flops_per_second: float | None
+    memory_bytes: dict[str, int | str]
+    flops_per_token: float
+    flops: JsonObject
+    tokens: int
+    epochs: float | None
+    seconds: float | None
+    peak_share: float | None
+    doors: list[ExportDoor]
+    design: JsonObject | None
+    words: list[InEnglish]
+    tables: list[PlanTable]
 
 
-@router.post("/plan", response_model=PlanAnswer)
-async def plan(request: Request, body: PlanRequest) -> Response:
+@of_server(router, "/plan", PlanAnswer)
+def plan(state: State, _: OnProgress, body: PlanRequest) -> JsonObject:
     """What a model is made of and what its training takes, part by part; or which model fits the minutes there are."""
-    state = state_of(request)
-    return await in_turn(request, state.turns, lambda _: _plan(state, body))
-
-
-def _plan(state: State, body: PlanRequest) -> PlanAnswer:
     changes = {name: getattr(body, name) for name in (*_SIZES, *_TRAINING) if getattr(body, name) is not None}
-    data = _imagined(body.text_bytes) if body.data is None else _data(state, body.data)
+    data: str | TextSize | None = None
+    if body.data is not None:  # that a job prepared, or a text that was brought
+        store = state.job_store("data")
+        is_job = store.has(body.data)
+        data = str(job_output(store, body.data, "prepare", "data") if is_job else store.uploads.place(body.data))
+    if body.text_bytes is not None:  # a document is as long as a story, and a letter as many bytes as in Bangla
+        size, documents = body.text_bytes, body.text_bytes // _DOCUMENT_BYTES + 1
+        data = TextSize("", size, int(size / _BYTES_PER_CHARACTER), documents, None, None)
     with refusing(ConfigError, CorpusError, DataError), by_name({str(data): str(body.data)}):
         gpu = None if body.gpu is None else gpu_named(body.gpu)
         memory = None if body.memory_gb is None else int(body.memory_gb * 1e9)
@@ -142,23 +137,49 @@ def _plan(state: State, body: PlanRequest) -> PlanAnswer:
         shown = {name: value for name, value in design.items() if name not in ("data", "commands")}  # they name folders
         design = json.loads(as_json(shown))  # its reasons are messages
     tables = [{"title": title, "header": header, "rows": rows} for title, header, rows in text.tables]
-    return PlanAnswer.model_validate({**found, "design": design, "words": text.words, "tables": tables})
+    return {**found, "design": design, "words": text.words, "tables": tables}
 
 
-def _imagined(n_bytes: int | None) -> TextSize | None:
-    """A text of a size, in which a document is as long as a story, and a letter as many bytes as in Bangla."""
-    if n_bytes is None:
-        return None
-    return TextSize("", n_bytes, int(n_bytes / _BYTES_PER_CHARACTER), n_bytes // _DOCUMENT_BYTES + 1, None, None)
+class MachineTold(WireAnswer):
+    """This machine as a training sees it."""
+
+    device: str
+    precision: str
+    cores: int
+    memory_bytes: int
+    operations_per_second: float
 
 
-def _data(state: State, id: str) -> str:
-    """Where data are that a job prepared, or a text that was brought."""
-    if state.jobs is None:
-        advice = state.settings.advice.jobs
-        raise RefusedError(
-            "this server keeps no files and no jobs; plan a preset, or {advice}", 404, "data", advice=advice
-        )
-    if state.jobs.has(id):
-        return str(job_output(state.jobs, id, "prepare", "data"))
-    return str(state.jobs.uploads.place(id))
+@of_server(router, "/machine", MachineTold, method="GET")
+def machine(_state: State, _: OnProgress) -> JsonObject:
+    """What this machine has; its speed is timed once, which takes a moment."""
+    found = budget_here(minutes=1)
+    return {**vars(found), "cores": os.cpu_count() or 1, "operations_per_second": found.usual}
+
+
+class PresetTold(WireAnswer):
+    """A complete config by its name."""
+
+    name: str
+    family: str
+    parameters: int
+    purpose: InEnglish
+    config: JsonObject
+
+
+@router.get("/presets")
+async def all_presets() -> list[PresetTold]:
+    """Every preset, from the smallest use to the published ones."""
+    return [PresetTold(**{**vars(each), "config": each.config.to_dict()}) for each in presets()]
+
+
+@router.get("/progress")
+async def progress(
+    request: Request,
+    model: Annotated[ModelName | None, Query(description="What is asked of a model; left out, of none.")] = None,
+) -> HowFar:
+    """How far it is: heads being tried one by one, models writing for a judgement."""
+    state = state_of(request)
+    served = None if model is None else state.registry.opened.get(model)
+    turns = state.turns if model is None else None if served is None else served.turns
+    return (turns and turns.how_far) or HowFar("", 0, 0)

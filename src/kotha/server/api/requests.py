@@ -1,25 +1,35 @@
-"""What our own routes share: requests that name a model, answers as JSON, and pictures that somebody sent."""
+"""What our own routes share: questions to a model, answers as JSON, and what a model is given to read."""
 
 import base64
 import binascii
-from collections.abc import Callable
-from typing import Annotated
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from contextlib import contextmanager
+from functools import cache, partial
+from inspect import Parameter, Signature, signature
+from typing import Annotated, Any, TypeVar
 
 import numpy as np
-from fastapi import Request, Response
+from fastapi import APIRouter, Request, Response
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from kotha.artifacts.model_folder import Bundle
 from kotha.errors import KothaError
 from kotha.i18n.message import Message, OnProgress
+from kotha.inside.flow.flow import FinalAnswer
+from kotha.inside.hook_points import layers
+from kotha.inside.inputs import ModelInput, speller
+from kotha.inside.request import Asked
 from kotha.model.classifier import TextClassifier
+from kotha.model.config import ViTConfig
+from kotha.model.family import Model
 from kotha.model.vit import ViT
-from kotha.server.errors import RefusedError, UnsupportedByModelError
+from kotha.server.batching import Batcher
+from kotha.server.errors import RefusedError, UnsupportedByModelError, check_most
 from kotha.server.model_registry import Served
 from kotha.server.serial_executor import SerialExecutor
-from kotha.server.settings import Limits
 from kotha.server.state import state_of
-from kotha.server.wire import ModelName, WireRequest
+from kotha.server.wire import InEnglish, JsonObject, ModelName, WireRequest
 from kotha.storage.images import decode_png
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
@@ -27,8 +37,7 @@ from kotha.text.tokenizer.tokenizer import Tokenizer
 _LETTERS_OF_A_TOKEN = 64
 # Text in Bangla that the schema's readers may try at once.
 EXAMPLE = "নদীর ধারে একটি গ্রাম"
-
-Png = Annotated[str, Field(description="A PNG, in base64.")]
+Example = Annotated[str, Field(examples=[EXAMPLE])]
 
 
 class AboutModel(WireRequest):
@@ -38,45 +47,100 @@ class AboutModel(WireRequest):
 
 
 class WireAnswer(BaseModel):
-    """An answer: all of its fields, no others, and no number that JSON does not know."""
+    """An answer: of what it is made from, a dict or a dataclass, its own fields; no number that JSON does not know.
 
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+    A field may be a dataclass of the library's; it is made from a dict, or its numbers would not be looked at.
+    """
+
+    model_config = ConfigDict(allow_inf_nan=False, from_attributes=True)
 
 
-class TokenPiece(BaseModel):
+class LinePiece(WireAnswer):
+    """A position as it reads: a token, or a patch of an image, which has no id."""
+
+    id: int | None
+    text: str
+    part: bool = Field(validation_alias=AliasChoices("is_part", "part"))
+
+
+class TokenPiece(LinePiece):
     """A token as it reads; ``part`` where it is only part of a character."""
 
-    id: int = Field(description="Its number in the vocabulary.")
-    text: str = Field(description="As it reads: ␣ for a space, a lone sign on ◌, part of a character as hex.")
-    part: bool = Field(
-        description="Whether it is only part of a character, whose bytes are spread over several tokens."
-    )
+    id: int
 
 
-async def looked(
-    request: Request, name: str, work: Callable[[Served, OnProgress], BaseModel], *, shares: bool = False
-) -> Response:
-    """Ask a model something that hooks into it or computes: in a thread, one at a time, in time."""
-    state = state_of(request)
-    async with state.registry.use(name) as served:
-        return await in_turn(request, served.turns, lambda on_progress: work(served, on_progress), shares=shares)
+class Likely(WireAnswer):
+    """A token, or of a ViT a class, and how likely it is."""
+
+    id: int
+    text: str
+    probability: float
+
+
+# What answers a request: a function of an opened model or of the server's state, of who is told how far it is, and of
+# what the request says.
+Work = TypeVar("Work", bound=Callable[..., Any])
+
+
+def of_model(router: APIRouter, path: str, answer: Any, *, shares: bool = False) -> Callable[[Work], Work]:
+    """Make a function of an opened model a route; it hooks into the model, or computes."""
+
+    def add(work: Work) -> Work:
+        async def route(request: Request, body: AboutModel) -> Response:
+            async with state_of(request).registry.use(body.model) as served:
+                told = partial(work, served, body=body)
+                return await in_turn(request, served.turns, answer, told, shares=shares)
+
+        return _add(router, "POST", path, answer, work, route)
+
+    return add
+
+
+def of_server(
+    router: APIRouter, path: str, answer: Any, *, method: str = "POST", reads: bool = False, shares: bool = False
+) -> Callable[[Work], Work]:
+    """Make a function of the server's state a route; what only ``reads`` a few files does not wait for the others."""
+
+    def add(work: Work) -> Work:
+        async def route(request: Request, **said: Any) -> Response:
+            state = state_of(request)
+            turns = state.reading if reads else state.turns
+            return await in_turn(request, turns, answer, partial(work, state, **said), shares=shares)
+
+        return _add(router, method, path, answer, work, route)
+
+    return add
+
+
+def _add(router: APIRouter, method: str, path: str, answer: Any, work: Work, route: Any) -> Work:
+    said = [each.replace(kind=Parameter.KEYWORD_ONLY) for each in list(signature(work).parameters.values())[2:]]
+    route.__signature__ = Signature([Parameter("request", Parameter.KEYWORD_ONLY, annotation=Request), *said])
+    name, told = work.__name__, work.__doc__
+    router.add_api_route(path, route, methods=[method], response_model=answer, name=name, description=told)
+    return work
 
 
 async def in_turn(
-    request: Request, turns: SerialExecutor, work: Callable[[OnProgress], BaseModel], *, shares: bool = False
+    request: Request, turns: SerialExecutor, answer: Any, work: Callable[[OnProgress], Any], *, shares: bool = False
 ) -> Response:
-    """The answer to what takes a turn; it is also made JSON in the thread, as a large one would hold up the loop."""
-    seconds = state_of(request).settings.limits.seconds
+    """What takes a turn, as JSON of a type; it is made in the thread too, as a large one would hold up the loop."""
 
-    def answer(on_progress: OnProgress) -> str:
+    def told(on_progress: OnProgress) -> bytes:
+        found, kind = work(on_progress), _adapter(answer)
         try:
-            return work(on_progress).model_dump_json()
+            return kind.dump_json(kind.validate_python(found))
         except ValidationError as error:
             if any(each["type"] != "finite_number" for each in error.errors(include_input=False)):
                 raise
             raise KothaError("NaN or infinite numbers came of it; the model's weights are broken") from error
 
-    return Response(await turns.run(request, seconds, answer, shares=shares), media_type="application/json")
+    seconds = state_of(request).settings.limits.seconds
+    return Response(await turns.run(request, seconds, told, shares=shares), media_type="application/json")
+
+
+@cache
+def _adapter(answer: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(answer)
 
 
 def tokenizer_of(served: Served) -> Tokenizer:
@@ -86,6 +150,15 @@ def tokenizer_of(served: Served) -> Tokenizer:
     return served.model.tokenizer
 
 
+def writer_of(served: Served) -> Batcher:
+    """The batch of a model that writes."""
+    if served.batcher is None:
+        raise UnsupportedByModelError(
+            "{name} is a {family} and writes no text", name=served.name, family=served.model.config.family
+        )
+    return served.batcher
+
+
 def refuse_family(served: Served, only: Message) -> UnsupportedByModelError:
     """What to raise where a model is of another family: ``only a BERT fills gaps``."""
     return UnsupportedByModelError(
@@ -93,10 +166,19 @@ def refuse_family(served: Served, only: Message) -> UnsupportedByModelError:
     )
 
 
-def check_length(text: str, limits: Limits, param: str = "text") -> None:
-    """Refuse a text that is longer than any that is read."""
-    if len(text) > limits.prompt_characters:
-        raise RefusedError("the text is longer than {n:,} letters", param=param, n=limits.prompt_characters)
+def check_texts(served: Served, texts: Sequence[Sized], param: str) -> None:
+    """Refuse texts, as text or as token ids, that are none, too many, or together longer than any that is read."""
+    check_count(served, texts, param)
+    check_most(sum(map(len, texts)), served.limits.prompt_characters, Message("characters"), param)
+
+
+def check_count(served: Served, given: Sequence[Sized], param: str) -> None:
+    """Refuse nothing, or more than is taken at a time."""
+    count, most = len(given), served.limits.prompts
+    if not 0 < count <= most:
+        raise RefusedError(
+            "{count:,} {what}; give 1 to {prompts:,} at a time", param=param, count=count, what=param, prompts=most
+        )
 
 
 def count_tokens(served: Served, text: str, most: int, param: str = "text") -> int:
@@ -111,6 +193,16 @@ def count_tokens(served: Served, text: str, most: int, param: str = "text") -> i
     return count
 
 
+def check_ids(tokenizer: Tokenizer, ids: list[int], param: str) -> None:
+    """Refuse an id that no token has."""
+    wrong = next((token for token in ids if token >= tokenizer.vocab_size), None)
+    if wrong is not None:
+        size = tokenizer.vocab_size
+        raise RefusedError(
+            "token id {wrong} is outside the vocabulary of {vocab_size:,}", param=param, wrong=wrong, vocab_size=size
+        )
+
+
 def check_reads(served: Served) -> None:
     """Refuse a classifier: it has no words to look at; the model that it was made from has."""
     if isinstance(served.model.model, TextClassifier):
@@ -119,8 +211,9 @@ def check_reads(served: Served) -> None:
         )
 
 
-def picture(served: Served, png: str, limits: Limits, param: str = "image") -> NDArray[np.float32]:
+def picture(served: Served, png: str, param: str = "image") -> NDArray[np.float32]:
     """A PNG in base64 as a ViT's input; whatever is wrong with it is said."""
+    limits = served.limits
     if not isinstance(served.model.model, ViT):
         raise UnsupportedByModelError(
             "{name} is a {family} and reads no images", param, name=served.name, family=served.model.config.family
@@ -135,12 +228,102 @@ def picture(served: Served, png: str, limits: Limits, param: str = "image") -> N
     return decode_png(data, config.image_size, config.n_channels, limits.image_pixels)
 
 
-def checked_size(count: int, limits: Limits, advice: Message) -> None:
+def check_size(served: Served, count: int, advice: Message) -> None:
     """Refuse an answer of too many numbers, with a word on how to ask for fewer."""
-    if count > limits.numbers:
+    most = served.limits.numbers
+    if count > most:
         raise RefusedError(
-            "{n:,} numbers are more than one answer holds ({most:,}); {advice}",
-            n=count,
-            most=limits.numbers,
-            advice=advice,
+            "{n:,} numbers are more than one answer holds ({most:,}); {advice}", n=count, most=most, advice=advice
         )
+
+
+HeadName = Annotated[str, Field(max_length=80, examples=["blocks.0.attention.0"])]
+Heads = list[HeadName]
+
+
+class LookRequest(AboutModel):
+    """What a model shall read while it is watched; a text for most, an image for a ViT."""
+
+    text: Example | None = None
+    second: str | None = None
+    target: str | None = None
+    image: str | None = None
+
+    def to_input(self, served: Served, generate: int | None = None, **how: Any) -> Asked:
+        """As the library is asked, once it is known to be short enough to be shown."""
+        check_reads(served)
+        most, pixels = served.limits.positions, None
+        if self.image is not None:
+            pixels = picture(served, self.image)
+            config = served.model.config
+            assert isinstance(config, ViTConfig), "the picture was read for one"
+            check_most(1 + (config.image_size // config.patch_size) ** 2, most, Message("patches"), "image")
+        elif most <= (generate or 0):
+            check_most(generate or 0, most - 1, Message("tokens"), "generate")
+        elif not isinstance(served.model.model, ViT):  # which says itself that it reads no text
+            room = most - (generate or 0)
+            for name in ("text", "second"):
+                given = getattr(self, name)
+                room -= 0 if given is None else count_tokens(served, given, room, name)
+            if self.target is not None:
+                count_tokens(served, self.target, most, "target")
+        return Asked(self.text, self.second, self.target, pixels, generate, **how)
+
+
+class WatchRequest(LookRequest):
+    """… with heads that may be silent meanwhile."""
+
+    silenced: Heads = Field([], max_length=4096)
+
+
+class ToldAnswer(WireAnswer):
+    """What a model says in the end, at one place; the likeliest first."""
+
+    question: str
+    best: list[Likely]
+
+
+class Looked(WireAnswer):
+    """What was read: lines of pieces by name (``tokens``; ``source`` and ``target``; ``patches``)."""
+
+    family: str
+    lines: dict[str, list[LinePiece]]
+    grid: tuple[int, int] | None
+    remarks: list[InEnglish]
+
+
+def read_as(bundle: Bundle, given: ModelInput) -> JsonObject:
+    """What every answer says of what was read."""
+    return {"family": bundle.config.family, "lines": given.lines, "grid": given.grid, "remarks": given.remarks}
+
+
+def spelled(bundle: Bundle, best: Iterable[tuple[int, float]]) -> list[JsonObject]:
+    """Tokens or classes as they read, each with its probability."""
+    spell = spelling(bundle)
+    return [{"id": id, "text": spell(id), "probability": share} for id, share in best]
+
+
+def told_answers(bundle: Bundle, answers: Iterable[FinalAnswer]) -> list[JsonObject]:
+    """What a model says in the end."""
+    return [{"question": answer.question, "best": spelled(bundle, answer.best)} for answer in answers]
+
+
+def spelling(bundle: Bundle) -> Callable[[int], str]:
+    """How an answer's id reads: as a token, or as a class."""
+    config = bundle.config
+    return config.class_names.__getitem__ if isinstance(config, ViTConfig) else speller(bundle.tokenizer)
+
+
+@contextmanager
+def looking_up(model: Model, on_progress: OnProgress) -> Iterator[None]:
+    """Let every pass through a model's layers look up whether anyone still waits for what comes of it."""
+
+    def look_up(*_: object) -> None:
+        on_progress("", 0, 1)
+
+    hooks = [block.register_forward_pre_hook(look_up) for block in layers(model).values()]
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()

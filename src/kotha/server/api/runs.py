@@ -1,19 +1,328 @@
-"""Runs by name: those that the server was started with, and those of its jobs, finished or not."""
+"""Trainings by name, finished or under way: those that the server was started with, and those of its jobs.
 
+What each reached, its whole curve and its held-out score (``/api/runs``), what the curve shows (``/api/doctor``), and
+several in one fair table (``/api/compare``).
+"""
+
+import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
+from fastapi import APIRouter, Query, Request
+from fastapi import Path as PathParameter
 from pydantic import Field
 
-from kotha.server.errors import RefusedError
-from kotha.server.jobs.errors import NoSuchJobError
-from kotha.server.jobs.store import TRAININGS
-from kotha.server.state import State
+from kotha.api.compare import compare as compare_runs
+from kotha.artifacts.run_folder import METRICS, RunFolder, figure, find_data, mapping, run_config
+from kotha.errors import CorpusError, DataError
+from kotha.evaluation.doctor.curve import read_curve
+from kotha.evaluation.doctor.diagnosis import examine
+from kotha.evaluation.doctor.drawing import evaluations_of, points_of
+from kotha.finetune.examples import EXAMPLES, PARTS
+from kotha.i18n.message import Message, OnProgress
+from kotha.server.api.requests import WireAnswer, of_server
+from kotha.server.errors import RefusedError, by_name, check_most, refusing
+from kotha.server.jobs.kinds import Id, uploaded_file
+from kotha.server.jobs.status import TRAININGS, Job
+from kotha.server.jobs.table import NoSuchJobError
+from kotha.server.state import State, state_of
+from kotha.server.wire import InEnglish, JsonObject, ToldMessage, WireRequest
+from kotha.text.shards import Dataset
 
-RunName = Annotated[str, Field(max_length=300, description="A model of this server, or the id of a training job.")]
+router = APIRouter(prefix="/api", tags=["Jobs"])
+NamedRun = Annotated[str, PathParameter(description="A model of this server, or the id of a training job.")]
+RunName = Annotated[str, Field(max_length=300)]
+# A curve of more rows than this is thinned out: no screen has so many columns.
+_MOST_ROWS = 4000
+# Held-out examples that are shown.
+_SOME = 6
+_AFTER = "Only what was measured after this step: for whoever has seen the rest."
 
 
-def place_of(state: State, name: str) -> Path:
+class RunRow(WireAnswer):
+    """A training in a line."""
+
+    name: str
+    title: str
+    tags: list[str]
+    state: str
+    began: float | None
+    family: str | None
+    steps: int | None
+    bits_per_byte: float | None
+    loss_nats: float | None
+
+
+class CurvePoint(WireAnswer):
+    """What was measured at a step of the training."""
+
+    step: int
+    loss_nats: float | None
+    tokens: float | None
+    seconds: float | None
+    learning_rate: float | None
+    gradient_norm: float | None
+    tokens_per_second: float | None
+    memory_bytes: float | None
+
+
+class CurveEvaluation(WireAnswer):
+    """A look at text that was held out, and what the model wrote then."""
+
+    step: int
+    loss_nats: float
+    bits_per_byte: float | None
+    bits_per_character: float | None
+    sample: str
+
+
+class RunTold(WireAnswer):
+    """A training: what it is, what was expected of it, and how it went."""
+
+    name: str
+    title: str
+    tags: list[str]
+    state: str
+    said: str
+    error: ToldMessage | None
+    stages: dict[str, bool]
+    family: str | None
+    sizes: dict[str, int]
+    steps: int | None
+    epochs: float | None
+    references: dict[str, float]
+    floor_bits_per_byte: float | None
+    predicted_seconds: float | None
+    predicted_bytes: int | None
+    points: list[CurvePoint]
+    evaluations: list[CurveEvaluation]
+
+
+@router.get("/runs")
+def runs(request: Request) -> list[RunRow]:
+    """Every training at hand: of the models that are served, and of jobs; the newest first."""
+    store, places = state_of(request).jobs, state_of(request).registry.places
+    jobs = [] if store is None else [(job, store.result(job.id)) for job in store.all() if job.kind in TRAININGS]
+    served = [(name, place) for name, place in places.items() if (place / METRICS).is_file()]
+    return [_row(job.id, place, job) for job, place in jobs] + [_row(name, place, None) for name, place in served]
+
+
+def _row(name: str, place: Path, job: Job | None) -> RunRow:
+    folder = RunFolder(place)
+    best = folder.best() or {}
+    scores: JsonObject = {key: figure(best, key) for key in ("bits_per_byte", "loss_nats")}
+    return RunRow(**_known(name, folder.about() if folder.exists else {}, job), **scores)
+
+
+def _known(name: str, config: JsonObject, job: Job | None) -> JsonObject:
+    """What is known of a training: by its job, where it has one, and by the run's config."""
+    steps = figure(config, "training", "steps")
+    told = {"tags": [], "state": "done", "began": None, "said": "", "error": None} if job is None else dict(job)
+    found = {"name": name, "family": mapping(config, "model").get("family"), "steps": steps and int(steps)}
+    return {**told, **found, "title": (job.name if job is not None else "") or name}
+
+
+@of_server(router, "/runs/{name}", RunTold, method="GET", reads=True)
+def run(
+    state: State, _: OnProgress, name: NamedRun, after: Annotated[int, Query(ge=-1, description=_AFTER)] = -1
+) -> JsonObject:
+    """One training with its curve; also before it has begun to learn."""
+    place = _place_of(state, name)
+    job = None if state.jobs is None or name in state.registry.places else state.jobs.status(name)
+    folder = RunFolder(place)
+    if job is None and not (place / METRICS).is_file():
+        raise RefusedError("{name} is a model without a training to look back at", 404, "name", name=name)
+    config, metrics = (folder.about(), folder.metrics()) if folder.exists else ({}, [])
+    curve = read_curve(config, metrics)
+    new = [row for row in metrics if (figure(row, "step") or -1.0) > after]
+    sizes = {key: value for key, value in mapping(config, "model").items() if type(value) is int}
+    if sizes:
+        sizes["batch_size"] = int(figure(config, "training", "batch_size") or 0)
+    n_bytes = figure(config, "predicted", "memory_bytes", "total")
+    return {
+        **_known(name, config, job),
+        "stages": {} if job is None or state.jobs is None else state.jobs.stages(job.id),
+        "sizes": sizes,
+        "epochs": curve.epochs,
+        "references": curve.references,
+        "floor_bits_per_byte": curve.floor,
+        "predicted_seconds": figure(config, "predicted", "seconds"),
+        "predicted_bytes": n_bytes and int(n_bytes),
+        "points": points_of(new, _MOST_ROWS),
+        "evaluations": evaluations_of(new),
+    }
+
+
+class ClassReached(WireAnswer):
+    """One class by itself."""
+
+    label: str
+    precision: float
+    recall: float
+    f1: float
+    support: int
+
+
+class RunScore(WireAnswer):
+    """What a training from examples reached on those that were held out, beside what simpler ways reach."""
+
+    measure: Literal["accuracy", "bleu", "none"]
+    value: float | None
+    macro_f1: float | None
+    chrf: float | None
+    examples: int
+    baselines: dict[str, float]
+    classes: list[ClassReached]
+    confusion: list[list[int]]
+    some: list[tuple[str, str]]
+
+
+@of_server(router, "/runs/{name}/score", RunScore, method="GET", reads=True)
+def score(state: State, _: OnProgress, name: NamedRun) -> JsonObject:
+    """What a training from examples reached on those that it never saw."""
+    folder = RunFolder(_place_of(state, name))
+    summary = folder.summary() if folder.exists else None
+    held_out = folder.path / EXAMPLES / f"{PARTS[-1]}.jsonl"
+    if not held_out.is_file():
+        raise RefusedError(
+            "{name} did not learn from a table of examples, so none were held out", 404, "name", name=name
+        )
+    if summary is None or summary.get("stopped"):
+        raise RefusedError("{name} has not come to its end yet; its score is measured then", 409, "name", name=name)
+    rows = [json.loads(line) for line in held_out.read_text(encoding="utf-8").split("\n") if line]
+    measure = "accuracy" if "confusion" in summary else "bleu" if "bleu" in summary else "none"
+    baselines = {name: figure(each, measure) for name, each in mapping(summary, "baselines").items()}
+    return {
+        "measure": measure,
+        "value": figure(summary, measure),
+        "macro_f1": figure(summary, "macro_f1"),
+        "chrf": figure(summary, "chrf"),
+        "examples": len(rows),
+        "baselines": {name: value for name, value in baselines.items() if value is not None},
+        "classes": summary["classes"] if measure == "accuracy" else [],
+        "confusion": summary["confusion"] if measure == "accuracy" else [],
+        "some": [tuple(map(str, row.values()))[:2] for row in rows[:_SOME]],
+    }
+
+
+class DoctorRequest(WireRequest):
+    """Whose curve to read."""
+
+    run: Annotated[RunName, Field(examples=["box"])]
+
+
+class FindingTold(WireAnswer):
+    """Something that a run shows, with its evidence; words and advice by language, en and bn."""
+
+    kind: str
+    severity: str
+    evidence: dict[str, float | int | str]
+    words: dict[str, str]
+    advice: dict[str, list[str]]
+
+
+class DoctorAnswer(WireAnswer):
+    """What was found, gravest first; where nothing is wrong, a word that says so."""
+
+    findings: list[FindingTold]
+    healthy: dict[str, str] | None
+    looked_at_data: bool
+
+
+@of_server(router, "/doctor", DoctorAnswer)
+def doctor(state: State, _: OnProgress, body: DoctorRequest) -> JsonObject:
+    """Read the loss curve of a run and say in plain words, English and Bangla, what it shows and what to try."""
+    place = _place_of(state, body.run)
+    folder = RunFolder(place)
+    if not (folder.exists and (place / METRICS).exists()):
+        raise RefusedError("{run} is no run with a curve; a training leaves one", param="run", run=body.run)
+    config = folder.about()
+    data = find_data(config, place)
+    return examine(config, folder.metrics(), None if data is None else Dataset(data, verify=False)).to_dict()
+
+
+class CompareRequest(WireRequest):
+    """Which runs; with a text that was brought, all are measured on it."""
+
+    runs: list[RunName] = Field(min_length=1, examples=[["box"]])
+    text: Id | None = None
+
+
+class MeasuredText(WireAnswer):
+    """How much text a model was measured on."""
+
+    documents: int
+    bytes: int
+
+
+class SeenBefore(WireAnswer):
+    """How many documents of the text a model has learned from."""
+
+    documents: int
+    trained: int
+    held_out: int
+    verdict: InEnglish
+
+
+class ComparedRun(WireAnswer):
+    """One model: what it is, how long it learned, how well it does; null where that is not known or not fair."""
+
+    name: str
+    model: str
+    parameters: int | None
+    task: str | None
+    tokenizer: str | None
+    measured: MeasuredText | None
+    steps: int | None
+    tokens: int | None
+    best_step: int | None
+    bits_per_byte: float | None
+    bits_per_character: float | None
+    perplexity: float | None
+    seen: SeenBefore | None
+
+
+class ComparedReason(WireAnswer):
+    """Why something is left out, or no best one named."""
+
+    kind: str
+    names: list[str]
+    count: int
+
+
+class CompareAnswer(WireAnswer):
+    """The table, and what must be said about it."""
+
+    rows: list[ComparedRun]
+    remarks: list[InEnglish]
+    best: str | None
+    undecided: InEnglish
+    text: Id | None
+    reasons: list[ComparedReason]
+
+
+@of_server(router, "/compare", CompareAnswer)
+def compare(state: State, on_progress: OnProgress, body: CompareRequest) -> JsonObject:
+    """Compare runs across tokenizers: by bits per byte and per character, and by perplexity only where it is fair."""
+    check_most(len(body.runs), state.settings.limits.runs, Message("runs"), "runs")
+    if len(set(body.runs)) < len(body.runs):
+        raise RefusedError("a run is named twice", param="runs")
+    text = None if body.text is None else uploaded_file(state.job_store("text"), body.text, "text")
+    places = {name: _place_of(state, name) for name in body.runs}
+    for name, place in places.items():
+        if text is None and not run_config(place):
+            raise RefusedError(
+                "{name} is no run with figures of its own; bring a text to measure on", param="runs", name=name
+            )
+    names = {str(place): name for name, place in places.items()} | {str(text): str(body.text)}
+    with refusing(CorpusError, DataError, param="text"), by_name(names):
+        found = compare_runs(
+            places.values(), names=body.runs, text=text, device=state.registry.device, on_progress=on_progress
+        )
+    return {**vars(found), "text": body.text}
+
+
+def _place_of(state: State, name: str) -> Path:
     """The folder of a run; a training's also before it has a model."""
     if name in state.registry.places or state.jobs is None:
         return state.registry.place(name)

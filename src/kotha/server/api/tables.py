@@ -1,25 +1,23 @@
 """``/api/table`` and ``/api/examples``: what a table that was brought holds, and tables of our own to begin with."""
 
-import asyncio
 import json
+import re
 from collections import Counter
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Query
 from fastapi import Path as PathParameter
-from pydantic import Field
 
 from kotha.errors import KothaError
 from kotha.i18n.message import OnProgress
-from kotha.server.api.requests import WireAnswer, in_turn
-from kotha.server.errors import RefusedError, refusing
+from kotha.server.api.requests import WireAnswer, of_server
+from kotha.server.errors import by_name, refusing
 from kotha.server.jobs.kinds import Id, TwoColumnNames, uploaded_table
 from kotha.server.jobs.uploads import Ending
-from kotha.server.naming import by_name
-from kotha.server.state import state_of
-from kotha.server.wire import ToldMessage, WireRequest
+from kotha.server.state import State
+from kotha.server.wire import JsonObject, Said, WireRequest
 from kotha.text.corpus.columns import Named
 from kotha.text.corpus.documents import OnProblem, field_names
 from kotha.text.corpus.labelled import read_labelled
@@ -37,7 +35,7 @@ ExampleSeed = Annotated[int, Query(ge=0, description="The same seed gives the sa
 # What is shown of a table: its first rows, its largest classes, the first of what is wrong.
 _ROWS, _CLASSES, _PROBLEMS = 5, 50, 5
 _LONGEST_SHOWN = 400
-_SENTENCE_ENDS = "।?!"
+_SENTENCE_END = re.compile("(?<=[।?!]) ")
 _SHORTEST, _LONGEST = 12, 60
 _KINDS = {"story": "গল্প", "news": "খবর", "entry": "পরিচিতি"}
 
@@ -45,78 +43,69 @@ _KINDS = {"story": "গল্প", "news": "খবর", "entry": "পরিচ�
 class TableRequest(WireRequest):
     """Which table, and what for."""
 
-    file: Id = Field(description="The file that was brought, as jsonl, csv or tsv.")
-    use: Use = Field(description="classify: a text and its label in each row; translate: a text and its translation.")
-    fields: TwoColumnNames | None = Field(None, description="The two columns; left out, they are guessed.")
+    file: Id
+    use: Use
+    fields: TwoColumnNames | None = None
 
 
 class TableProblem(WireAnswer):
     """Something wrong with a row."""
 
-    line: int | None = Field(description="On which line of the file, from 1.")
-    field: str | None = Field(description="In which column; null where it is the whole row.")
-    reason: ToldMessage = Field(description="What is wrong, in words.")
+    line: int | None
+    field: str | None
+    reason: Said
 
 
 class TableTold(WireAnswer):
     """What a table holds, as a training would read it."""
 
-    fields: list[str] = Field(description="Its columns.")
-    chosen: tuple[str, str] = Field(description="The two that are read.")
-    count: int = Field(description="Rows that can be read.")
-    rows: list[tuple[str, str]] = Field(description="The first of them.")
-    classes: dict[str, int] = Field(description="How many rows each label has, the commonest first; at most fifty.")
-    broken: int = Field(description="Rows that cannot be read.")
-    problems: list[TableProblem] = Field(description="What is wrong with the first of these.")
+    fields: list[str]
+    chosen: tuple[str, str]
+    count: int
+    rows: list[tuple[str, str]]
+    classes: dict[str, int]
+    broken: int
+    problems: list[TableProblem]
 
 
 class ExampleTable(WireAnswer):
     """A table of our own, as a file would hold it."""
 
-    text: str = Field(description="All of it.")
-    ending: Ending = Field(description="How it is read.")
+    text: str
+    ending: Ending
 
 
-@router.post("/table", response_model=TableTold)
-async def table(request: Request, body: TableRequest) -> Response:
+@of_server(router, "/table", TableTold, reads=True)
+def table(state: State, _: OnProgress, body: TableRequest) -> JsonObject:
     """The first rows of a table, its classes, and what is wrong with it, by line and column."""
-    state = state_of(request)
-    if state.jobs is None:
-        raise RefusedError("this server takes no jobs; {advice}", 404, advice=state.settings.advice.jobs)
-    store = state.jobs
-
-    def work(_: OnProgress) -> TableTold:
-        place = uploaded_table(store, body.file, "file")
-        name = store.uploads.name(body.file) or place.name
-        with refusing(KothaError, param="file"), by_name({str(place): name}):
-            return _told(place, body.use, body.fields or (None, None))
-
-    return await in_turn(request, state.reading, work)
+    store = state.job_store()
+    place = uploaded_table(store, body.file, "file")
+    name = store.uploads.name(body.file) or place.name
+    with refusing(KothaError, param="file"), by_name({str(place): name}):
+        return _told(place, body.use, body.fields or (None, None))
 
 
-def _told(place: Path, use: Use, named: Named) -> TableTold:
+def _told(place: Path, use: Use, named: Named) -> JsonObject:
     problems: list[CorpusProblem] = []
     try:
         rows, chosen = _read(place, use, named, problems.append)
     except KothaError as error:
         if not problems:
             raise
-        raise KothaError(
-            "{problem}", problem=problems[0]
-        ) from error  # nothing is left since this is wrong with every row
+        # Nothing is left since this is wrong with every row.
+        raise KothaError("{problem}", problem=problems[0]) from error
     fields = field_names(place)
-    return TableTold(
-        fields=fields if set(chosen) <= set(fields) else list(chosen),  # columns without a header go by number
-        chosen=chosen,
-        count=len(rows),
-        rows=[(first[:_LONGEST_SHOWN], second[:_LONGEST_SHOWN]) for first, second in rows[:_ROWS]],
-        classes=dict(Counter(label for _, label in rows).most_common(_CLASSES)) if use == "classify" else {},
-        broken=len(problems),
-        problems=[
-            TableProblem(line=each.line or each.row, field=each.field, reason=ToldMessage.of(each.reason))
-            for each in problems[:_PROBLEMS]
+    return {
+        "fields": fields if set(chosen) <= set(fields) else list(chosen),  # columns without a header go by number
+        "chosen": chosen,
+        "count": len(rows),
+        "rows": [(first[:_LONGEST_SHOWN], second[:_LONGEST_SHOWN]) for first, second in rows[:_ROWS]],
+        "classes": dict(Counter(label for _, label in rows).most_common(_CLASSES)) if use == "classify" else {},
+        "broken": len(problems),
+        "problems": [
+            {"line": each.line or each.row, "field": each.field, "reason": each.reason} for each in problems[:_PROBLEMS]
         ],
-    )
+    }
 
 
 def _read(place: Path, use: Use, named: Named, on_problem: OnProblem) -> tuple[list[tuple[str, str]], tuple[str, str]]:
@@ -129,32 +118,17 @@ def _read(place: Path, use: Use, named: Named, on_problem: OnProblem) -> tuple[l
 
 
 @router.get("/examples/{use}")
-async def examples(use: ExampleUse, rows: ExampleRows = 400, seed: ExampleSeed = 0) -> ExampleTable:
+def examples(use: ExampleUse, rows: ExampleRows = 400, seed: ExampleSeed = 0) -> ExampleTable:
     """Small examples of the built-in grammar: beginnings with their kind, sentences in two scripts, stories to ask."""
-    return await asyncio.to_thread(_example, use, rows, seed)
-
-
-def _example(use: ExampleOf, rows: int, seed: int) -> ExampleTable:
+    documents = list(islice(stories(seed), rows))
     if use == "ask":
-        return ExampleTable(text="\n\n".join(each.text for each in islice(stories(seed), rows)), ending="txt")
+        return ExampleTable(text="\n\n".join(each.text for each in documents), ending="txt")
+    # The sentences of a document's first paragraph, which stands under its title.
+    sentences = [_SENTENCE_END.split(each.text.split("\n")[1]) for each in documents]
     if use == "classify":
-        documents = islice(stories(seed), rows)
-        lines = [{"text": " ".join(_sentences(each.text)[:2]), "label": _KINDS[each.kind]} for each in documents]
-        return ExampleTable(text="".join(json.dumps(row, ensure_ascii=False) + "\n" for row in lines), ending="jsonl")
-    told = dict.fromkeys(
-        sentence for each in islice(stories(seed), rows) for sentence in _sentences(each.text) if _is_short(sentence)
-    )
-    lines_of_pairs = (f"{romanized(sentence)}\t{sentence}\n" for sentence in islice(told, rows))
-    return ExampleTable(text="latin\tbangla\n" + "".join(lines_of_pairs), ending="tsv")
-
-
-def _sentences(document: str) -> list[str]:
-    """The sentences of a document's first paragraph, which stands under its title."""
-    paragraph = document.split("\n")[1]
-    for end in _SENTENCE_ENDS:
-        paragraph = paragraph.replace(f"{end} ", f"{end}\n")
-    return paragraph.split("\n")
-
-
-def _is_short(sentence: str) -> bool:
-    return _SHORTEST <= len(sentence) <= _LONGEST and "“" not in sentence
+        kinds = [_KINDS[each.kind] for each in documents]
+        told = [{"text": " ".join(some[:2]), "label": kind} for some, kind in zip(sentences, kinds, strict=True)]
+        return ExampleTable(text="".join(json.dumps(row, ensure_ascii=False) + "\n" for row in told), ending="jsonl")
+    short = (each for each in chain(*sentences) if _SHORTEST <= len(each) <= _LONGEST and "“" not in each)
+    pairs = (f"{romanized(each)}\t{each}\n" for each in islice(dict.fromkeys(short), rows))
+    return ExampleTable(text="latin\tbangla\n" + "".join(pairs), ending="tsv")

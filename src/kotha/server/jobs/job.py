@@ -13,15 +13,14 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from kotha.errors import KothaError
-from kotha.server.jobs.database import transaction
+from kotha.server.jobs.table import transaction
 from kotha.storage.processes import end_with_parent
-from kotha.storage.status import is_file
 
 LOG = "log.txt"
-_SHOWN_BYTES = 4000  # of it
 ERROR = "error.json"  # why the last command failed, as a message
 ERROR_VARIABLE = "KOTHA_ERROR_FILE"  # by which a command knows where to leave it
 STOPPING = (signal.SIGTERM, signal.SIGINT)  # the signals that tell a job to stop
@@ -69,44 +68,14 @@ def _run(words: list[str], folder: Path, told: "_Told") -> int:
             stdout=log,
             stderr=log,
             env={**os.environ, ERROR_VARIABLE: str(folder / ERROR)},
-            preexec_fn=_end_with_this_one,
+            # The system stops a command whose job is killed: nobody would know of it any more.
+            preexec_fn=partial(end_with_parent, signal.SIGTERM),
         )
         told.hand_on_to(process)
         code = process.wait()
         with suppress(OSError):  # its last words are there before it is said to have ended
             os.fsync(log.fileno())
     return code
-
-
-def end_of_log(folder: Path) -> str:
-    """The last lines of what a job's commands said."""
-    if not is_file(folder / LOG):
-        return ""
-    with (folder / LOG).open("rb") as file:
-        file.seek(max(0, (folder / LOG).stat().st_size - _SHOWN_BYTES))
-        return file.read().decode("utf-8", "replace")
-
-
-def began(pid: int) -> str | None:
-    """When a process began, in the machine's ticks, or as ``ps`` says it; None where there is none."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(") ")[2].split()
-    except OSError:
-        return None if sys.platform == "linux" else _began_by_ps(pid)
-    return None if fields[0] == "Z" else fields[19]
-
-
-def _began_by_ps(pid: int) -> str | None:
-    """The same where there is no ``/proc``: macOS, BSD."""
-    command = ["ps", "-o", "stat=", "-o", "lstart=", "-p", str(pid)]
-    told = subprocess.run(command, capture_output=True, text=True, env={"LC_ALL": "C", "PATH": os.defpath}, check=False)
-    state, _, when = told.stdout.strip().partition(" ")
-    return " ".join(when.split()) or None if not state.startswith("Z") else None
-
-
-def _end_with_this_one() -> None:
-    """Have the system stop a command whose job is killed: nobody would know of it any more."""
-    end_with_parent(signal.SIGTERM)
 
 
 class _Told:

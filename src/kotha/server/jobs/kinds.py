@@ -1,8 +1,9 @@
 """What can be asked for as a job, and the commands that do it; files and folders are named by ids alone."""
 
 from collections.abc import Callable
+from itertools import chain
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -11,11 +12,8 @@ from kotha.finetune.pairs import USUAL_PRESET
 from kotha.i18n.message import Message
 from kotha.model.presets import PRESETS, preset
 from kotha.server.errors import RefusedError
-from kotha.server.jobs.labels import SeenName, Tags
-from kotha.server.jobs.legacy import DAMAGED
 from kotha.server.jobs.store import JOB_PLACE, OUT_PLACE, JobStore
-from kotha.server.validation import FieldError
-from kotha.server.wire import ModelName, WireRequest
+from kotha.server.wire import FieldError, ModelName, SeenName, Tags, WireRequest
 from kotha.training.plan.rules import choose_vocabulary
 
 # A command line holds so many.
@@ -34,44 +32,34 @@ _ENDED = {"failed": Message("failed"), "stopped": Message("was stopped"), "kille
 
 def job_output(store: JobStore, id: str, kind: str, param: str) -> Path:
     """Where what came of a job is, once it is known to be of this kind, and done."""
+    told: dict[str, Any] = {"id": id, "field": param}
     if store.uploads.has(id):
         raise RefusedError(
             "{id} is a file; {field} takes the id of a {kind} job, which is made from files",
-            400,
-            param,
-            id=id,
-            field=param,
+            param=param,
             kind=kind,
+            **told,
         )
     status = store.status(id)
-    if status.kind == DAMAGED:
-        raise RefusedError("the job {id} cannot be used: {said}", 409, param, id=id, said=status.said)
+    told["kind"] = status.kind
     if status.kind != kind:
         raise RefusedError(
-            "{id} is a {kind} job; {field} takes the id of a {wanted} job",
-            400,
-            param,
-            id=id,
-            kind=status.kind,
-            field=param,
-            wanted=kind,
+            "{id} is a {kind} job; {field} takes the id of a {wanted} job", param=param, wanted=kind, **told
         )
     if status.state == "running":
         raise RefusedError(
             "the {kind} job {id} is not done yet; wait until GET /api/jobs/{id} says so, or watch its events",
             409,
             param,
-            kind=kind,
-            id=id,
+            **told,
         )
     if status.state != "done":
         raise RefusedError(
             "the {kind} job {id} {ended}, see GET /api/jobs/{id}; begin it again and use the new id",
             409,
             param,
-            kind=kind,
-            id=id,
             ended=_ENDED[status.state],
+            **told,
         )
     return store.result(id)
 
@@ -80,7 +68,7 @@ def uploaded_file(store: JobStore, id: str, param: str) -> Path:
     """Where a file is that was brought, once it is known that the id is a file's."""
     if not store.uploads.has(id) and store.has(id):
         raise RefusedError(
-            "{id} is a job; {field} takes ids of files, which POST /api/files gives", 400, param, id=id, field=param
+            "{id} is a job; {field} takes ids of files, which POST /api/files gives", param=param, id=id, field=param
         )
     return store.uploads.place(id)
 
@@ -95,9 +83,27 @@ def uploaded_table(store: JobStore, id: str, param: str) -> Path:
     return table
 
 
+def _flags(**given: object) -> list[str]:
+    """Options of a command; None is none.
+
+    >>> _flags(vocab_size=512, reverse=True, seed=None, pair=("a", "b"))
+    ['--vocab-size', '512', '--reverse', '--pair', 'a', 'b']
+    """
+    words = []
+    for name, value in given.items():
+        if value is not None and value is not False:
+            values = () if value is True else value if isinstance(value, tuple) else (value,)
+            words += [f"--{name.replace('_', '-')}", *map(str, values)]
+    return words
+
+
+def _texts(store: JobStore, ids: list[Id]) -> list[str]:
+    return [str(uploaded_file(store, id, "texts")) for id in ids]
+
+
 class _Job(WireRequest):
-    name: SeenName = Field("", description="What people call it.")
-    tags: Tags | None = Field(None, description="Words to find it by.")
+    name: SeenName = ""
+    tags: Tags | None = None
 
     @model_validator(mode="after")
     def _can_be_said(self) -> Self:
@@ -109,83 +115,88 @@ class _Job(WireRequest):
         return self
 
 
-class DesignedSettings(WireRequest):
+class ModelSizes(WireRequest):
+    """Sizes up to those of the largest models that were published: each layer is laid out, which takes its time."""
+
+    n_layers: int | None = Field(None, ge=1, le=128)
+    d_model: int | None = Field(None, ge=1, le=1 << 14)
+    n_heads: int | None = Field(None, ge=1, le=256)
+    context_length: int | None = Field(None, ge=1, le=1 << 20)
+    batch_size: int | None = Field(None, ge=1, le=1 << 20)
+
+
+class DesignedSettings(ModelSizes):
     """Sizes of a model and settings of its training, those that differ from a preset's and from the recipe's."""
 
-    n_layers: int | None = Field(None, ge=1, le=128, description="Blocks, one after the other.")
-    d_model: int | None = Field(None, ge=1, le=1 << 14, description="Numbers in the vector of a token.")
-    n_heads: int | None = Field(None, ge=1, le=256, description="Heads of each attention.")
-    context_length: int | None = Field(None, ge=1, le=1 << 20, description="Tokens in sight.")
-    batch_size: int | None = Field(None, ge=1, le=1 << 20, description="Sequences in one step.")
-    learning_rate: float | None = Field(None, gt=0, le=10, description="The largest, after the warm-up.")
-    warmup_steps: int | None = Field(None, ge=0, le=1_000_000_000, description="In which the rate rises.")
-    decay_steps: int | None = Field(None, ge=1, le=1_000_000_000, description="The last ones, in which it falls.")
+    learning_rate: float | None = Field(None, gt=0, le=10)
+    warmup_steps: int | None = Field(None, ge=0, le=1_000_000_000)
+    decay_steps: int | None = Field(None, ge=1, le=1_000_000_000)
 
 
 class TokenizerJob(_Job):
     """Train a tokenizer on files that were brought."""
 
-    kind: Literal["tokenizer"] = Field(description="Train a tokenizer.")
-    texts: list[Id] = Field(min_length=1, max_length=MOST_TEXTS, description="Files that were brought.")
-    tokenizer_kind: Literal["unigram", "bpe", "wordpiece"] = Field("unigram", description="How it cuts.")
-    vocab_size: int = Field(8192, ge=LEAST_VOCABULARY, le=200_000, description="Pieces that it shall have.")
+    kind: Literal["tokenizer"]
+    texts: list[Id] = Field(min_length=1, max_length=MOST_TEXTS)
+    tokenizer_kind: Literal["unigram", "bpe", "wordpiece"] = "unigram"
+    vocab_size: int = Field(8192, ge=LEAST_VOCABULARY, le=200_000)
 
     def commands(self, store: JobStore, _: PlaceOfModel) -> list[list[str]]:
         """The command."""
-        texts = [str(uploaded_file(store, id, "texts")) for id in self.texts]
-        sizes = ["--kind", self.tokenizer_kind, "--vocab-size", str(self.vocab_size)]
-        return [["tokenizer", "train", *texts, *sizes, "--out", OUT_PLACE]]
+        how = _flags(kind=self.tokenizer_kind, vocab_size=self.vocab_size, out=OUT_PLACE)
+        return [["tokenizer", "train", *_texts(store, self.texts), *how]]
 
 
 class PrepareJob(_Job):
     """Turn files that were brought into data, with a tokenizer that was trained."""
 
-    kind: Literal["prepare"] = Field(description="Turn texts into data.")
-    texts: list[Id] = Field(min_length=1, max_length=MOST_TEXTS, description="Files that were brought.")
-    tokenizer: Id = Field(description="The job that trained it.")
-    validation: float = Field(0.05, gt=0, lt=1, description="The share of documents that is held out.")
+    kind: Literal["prepare"]
+    texts: list[Id] = Field(min_length=1, max_length=MOST_TEXTS)
+    tokenizer: Id
+    validation: float = Field(0.05, gt=0, lt=1)
 
     def commands(self, store: JobStore, _: PlaceOfModel) -> list[list[str]]:
         """The command."""
-        texts = [str(uploaded_file(store, id, "texts")) for id in self.texts]
-        tokenizer = str(job_output(store, self.tokenizer, "tokenizer", "tokenizer"))
-        validation = ["--validation", str(self.validation)]
-        return [["prepare", *texts, "--tokenizer", tokenizer, *validation, "--out", OUT_PLACE]]
+        texts, tokenizer = _texts(store, self.texts), job_output(store, self.tokenizer, "tokenizer", "tokenizer")
+        return [["prepare", *texts, *_flags(tokenizer=tokenizer, validation=self.validation, out=OUT_PLACE)]]
 
 
 class TrainJob(_Job):
     """Train a model on data that were prepared, for so many minutes."""
 
-    kind: Literal["train"] = Field(description="Train a model.")
-    data: Id = Field(description="The job that prepared them.")
-    minutes: float = Field(gt=0, le=24 * 60, description="What it may take; the sizes follow from that.")
-    seed: int = Field(0, ge=0, lt=1 << 63, description="The same seed draws the same.")
+    kind: Literal["train"]
+    data: Id
+    minutes: float = Field(gt=0, le=24 * 60)
+    seed: int = Field(0, ge=0, lt=1 << 63)
 
     def commands(self, store: JobStore, _: PlaceOfModel) -> list[list[str]]:
         """The command."""
         data = str(job_output(store, self.data, "prepare", "data"))
-        return [["train", data, "--minutes", str(self.minutes), "--seed", str(self.seed), "--out", OUT_PLACE]]
+        return [["train", data, *_flags(minutes=self.minutes, seed=self.seed, out=OUT_PLACE)]]
 
 
-class LearnJob(_Job):
+class _ForSoLong(_Job):
+    start: ModelName | None = None
+    minutes: float | None = Field(None, gt=0, le=24 * 60)
+    steps: int | None = Field(None, ge=1, le=1_000_000_000)
+    seed: int = Field(0, ge=0, lt=1 << 63)
+
+    @model_validator(mode="after")
+    def _has_one_length(self) -> Self:
+        if (self.minutes is None) == (self.steps is None):
+            raise FieldError("say how long: minutes or steps, one of them")
+        return self
+
+
+class LearnJob(_ForSoLong):
     """The whole way in one job: texts, or stories of the built-in grammar, to a trained model."""
 
-    kind: Literal["learn"] = Field(description="Go the whole way to a model.")
-    texts: list[Id] = Field(
-        [], max_length=MOST_TEXTS, description="Files that were brought; none: stories are written."
-    )
-    stories: int = Field(2000, ge=50, le=100_000, description="How many stories, where no texts are given.")
-    minutes: float | None = Field(None, gt=0, le=24 * 60, description="How long the training may take.")
-    steps: int | None = Field(None, ge=1, le=1_000_000_000, description="How many steps, in place of minutes.")
-    vocab_size: int | None = Field(
-        None, ge=LEAST_VOCABULARY, le=200_000, description="Tokens; left out, by the size of the text."
-    )
-    start: ModelName | None = Field(None, description="A model to go on from, with its tokenizer; left out, none.")
-    preset: str | None = Field(
-        None, pattern=r"^[a-z0-9][a-z0-9.-]{0,79}$", description="Sizes by a preset's name; left out, what fits."
-    )
-    sizes: DesignedSettings | None = Field(None, description="Sizes that differ from the preset's.")
-    seed: int = Field(0, ge=0, lt=1 << 63, description="Which stories, and which first weights.")
+    kind: Literal["learn"]
+    texts: list[Id] = Field([], max_length=MOST_TEXTS)
+    stories: int = Field(2000, ge=50, le=100_000)
+    vocab_size: int | None = Field(None, ge=LEAST_VOCABULARY, le=200_000)
+    preset: str | None = Field(None, pattern=r"^[a-z0-9][a-z0-9.-]{0,79}$")
+    sizes: DesignedSettings | None = None
 
     @model_validator(mode="after")
     def _fits_together(self) -> "LearnJob":
@@ -203,45 +214,37 @@ class LearnJob(_Job):
             )
         if self.preset is not None and preset(self.preset).family not in ("gpt", "bert"):
             raise FieldError("preset {preset!r} does not learn from texts", preset=self.preset)
-        if (self.minutes is None) == (self.steps is None):
-            raise FieldError("say how long: minutes or steps, one of them")
         return self
-
-    @property
-    def _hides_words(self) -> bool:
-        """Whether it is a BERT, whose tokenizer needs marks that others do without."""
-        return self.preset is not None and preset(self.preset).family == "bert"
 
     def commands(self, store: JobStore, place: PlaceOfModel) -> list[list[str]]:
         """Stories, a tokenizer, data, the training."""
-        texts, n_bytes, found = [f"{JOB_PLACE}/stories.jsonl"], self.stories * _STORY_BYTES, []
-        if self.texts:
-            texts_here = [uploaded_file(store, id, "texts") for id in self.texts]
-            texts, n_bytes = [str(text) for text in texts_here], sum(text.stat().st_size for text in texts_here)
+        texts, n_bytes, found = _texts(store, self.texts), self.stories * _STORY_BYTES, []
+        if texts:
+            n_bytes = sum(Path(text).stat().st_size for text in texts)
         else:
-            count = ["--documents", str(self.stories), "--seed", str(self.seed)]
-            found.append(["corpus", "stories", *count, "--out", texts[0]])
-        tokenizer, model = f"{JOB_PLACE}/tokenizer", []
+            texts = [f"{JOB_PLACE}/stories.jsonl"]
+            found.append(["corpus", "stories", *_flags(documents=self.stories, seed=self.seed, out=texts[0])])
+        tokenizer, data, model = f"{JOB_PLACE}/tokenizer", f"{JOB_PLACE}/data", []
         if self.start is not None:
             tokenizer = str(place(self.start))
             model = ["--from", tokenizer]
         else:
+            # A BERT hides words, for which its tokenizer needs marks that others do without.
+            kind = "wordpiece" if self.preset is not None and preset(self.preset).family == "bert" else None
             size = self.vocab_size or choose_vocabulary(n_bytes)
-            cuts = ["--kind", "wordpiece"] if self._hides_words else []
-            found.append(["tokenizer", "train", *texts, *cuts, "--vocab-size", str(size), "--out", tokenizer])
+            found.append(["tokenizer", "train", *texts, *_flags(kind=kind, vocab_size=size, out=tokenizer)])
         if self.preset is not None:
             sizes = {} if self.sizes is None else self.sizes.model_dump(exclude_none=True)
-            changes = [f"{name}={value}" for name, value in sizes.items()]
-            model = ["--preset", self.preset, *(word for change in changes for word in ("--set", change))]
-        found.append(["prepare", *texts, "--tokenizer", tokenizer, "--out", f"{JOB_PLACE}/data"])
-        length = ["--minutes", str(self.minutes)] if self.steps is None else ["--steps", str(self.steps)]
-        found.append(["train", f"{JOB_PLACE}/data", *model, *length, "--seed", str(self.seed), "--out", OUT_PLACE])
-        return found
+            changes = [_flags(set=f"{name}={value}") for name, value in sizes.items()]
+            model = [*_flags(preset=self.preset), *chain(*changes)]
+        found.append(["prepare", *texts, *_flags(tokenizer=tokenizer, out=data)])
+        length = _flags(minutes=self.minutes, steps=self.steps, seed=self.seed, out=OUT_PLACE)
+        return [*found, ["train", data, *model, *length]]
 
 
 class _FromTable(_Job):
-    table: Id = Field(description="The file with the examples, as jsonl, csv or tsv.")
-    broken: Literal["stop", "skip"] = Field("stop", description="What becomes of rows that lack a value.")
+    table: Id
+    broken: Literal["stop", "skip"] = "stop"
 
     def read(self, store: JobStore) -> str:
         """Where the table is."""
@@ -251,64 +254,46 @@ class _FromTable(_Job):
 class AdaptJob(_FromTable):
     """Teach a model that was trained to name classes, or to answer, from a table that was brought."""
 
-    kind: Literal["adapt"] = Field(description="Make a use of a model.")
-    use: Literal["classify", "instruct"] = Field(description="What it shall do afterwards.")
-    fields: TwoColumnNames | None = Field(
-        None, description="Columns of text and label, or of instruction and answer; left out, they are guessed."
-    )
-    model: str = Field(description="A model of this server, by its name.")
-    epochs: float = Field(4.0, gt=0, le=100, description="How often the examples are read.")
+    kind: Literal["adapt"]
+    use: Literal["classify", "instruct"]
+    fields: TwoColumnNames | None = None
+    model: str
+    epochs: float = Field(4.0, gt=0, le=100)
 
     def commands(self, store: JobStore, place: PlaceOfModel) -> list[list[str]]:
         """The command."""
-        words = ["adapt", self.use, self.read(store), "--from", str(place(self.model)), "--epochs", str(self.epochs)]
-        if self.fields is not None:
-            flags = ("--text", "--label") if self.use == "classify" else ("--instruction", "--answer")
-            words += [word for pair in zip(flags, self.fields, strict=True) for word in pair]
-        return [[*words, "--errors", self.broken, "--out", OUT_PLACE]]
+        flags = ("text", "label") if self.use == "classify" else ("instruction", "answer")
+        fields = dict(zip(flags, self.fields or (None, None), strict=True))
+        how = _flags(epochs=self.epochs, **fields, errors=self.broken, out=OUT_PLACE)
+        return [["adapt", self.use, self.read(store), "--from", str(place(self.model)), *how]]
 
 
-class PairsJob(_FromTable):
+class PairsJob(_FromTable, _ForSoLong):
     """Make a translator from a table of texts and their translations."""
 
-    kind: Literal["pairs"] = Field(description="Make a translator.")
-    fields: TwoColumnNames | None = Field(None, description="Columns of source and target; left out, they are guessed.")
-    reverse: bool = Field(False, description="Learn the other direction.")
-    start: ModelName | None = Field(None, description="A translator to go on from; left out, none.")
-    minutes: float | None = Field(None, gt=0, le=24 * 60, description="How long the training may take.")
-    steps: int | None = Field(None, ge=1, le=1_000_000_000, description="How many steps, in place of minutes.")
-    seed: int = Field(0, ge=0, lt=1 << 63, description="Which pairs are held out, and which first weights.")
-
-    @model_validator(mode="after")
-    def _has_one_length(self) -> "PairsJob":
-        if (self.minutes is None) == (self.steps is None):
-            raise FieldError("say how long: minutes or steps, one of them")
-        return self
+    kind: Literal["pairs"]
+    fields: TwoColumnNames | None = None
+    reverse: bool = False
 
     def commands(self, store: JobStore, place: PlaceOfModel) -> list[list[str]]:
         """The command."""
-        words = ["train", self.read(store)]
-        words += ["--preset", USUAL_PRESET] if self.start is None else ["--from", str(place(self.start))]
-        words += ["--minutes", str(self.minutes)] if self.steps is None else ["--steps", str(self.steps)]
-        words += [] if self.fields is None else ["--pair", *self.fields]
-        words += ["--reverse"] if self.reverse else []
-        return [[*words, "--errors", self.broken, "--seed", str(self.seed), "--out", OUT_PLACE]]
+        model = ["--preset", USUAL_PRESET] if self.start is None else ["--from", str(place(self.start))]
+        length = _flags(minutes=self.minutes, steps=self.steps, pair=self.fields, reverse=self.reverse)
+        how = _flags(errors=self.broken, seed=self.seed, out=OUT_PLACE)
+        return [["train", self.read(store), *model, *length, *how]]
 
 
 class IndexJob(_Job):
     """Make an index of documents that were brought, to ask questions of."""
 
-    kind: Literal["index"] = Field(description="Make an index of documents.")
-    texts: list[Id] = Field(min_length=1, max_length=MOST_TEXTS, description="Files that were brought.")
-    model: ModelName | None = Field(
-        None, description="A model by whose embeddings passages are found too; left out, by their words alone."
-    )
+    kind: Literal["index"]
+    texts: list[Id] = Field(min_length=1, max_length=MOST_TEXTS)
+    model: ModelName | None = None
 
     def commands(self, store: JobStore, place: PlaceOfModel) -> list[list[str]]:
         """The command."""
-        texts = [str(uploaded_file(store, id, "texts")) for id in self.texts]
-        model = [] if self.model is None else ["--model", str(place(self.model))]
-        return [["index", *texts, *model, "--errors", "replace", "--out", OUT_PLACE]]
+        model = None if self.model is None else place(self.model)
+        return [["index", *_texts(store, self.texts), *_flags(model=model, errors="replace", out=OUT_PLACE)]]
 
 
 JobRequest = Annotated[

@@ -6,13 +6,13 @@ The notes stay as they are. One of another shape makes its job a damaged one, wh
 import json
 import sqlite3
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from kotha.errors import KothaError
-from kotha.server.jobs.labels import Name, Tags
 from kotha.server.jobs.uploads import ID, IDS_IN
+from kotha.server.wire import Name, Tags
 from kotha.storage.status import is_file
 
 JOB, LABEL, PROCESS, EXIT = "job.json", "label.json", "process.json", "exit.json"
@@ -37,12 +37,12 @@ class _JobNote(_Note):
     name: _Text
     commands: list[list[_Text]] = Field(min_length=1)
     began: float
-    files: list[_Text] = []
+    files: list[_Text] = Field(default=[])
 
 
 class _LabelNote(_Note):
     name: Annotated[Name, AfterValidator(_as_utf8)] = ""
-    tags: Tags = []
+    tags: Tags = Field(default=[])
 
 
 class _ProcessNote(_Note):
@@ -63,42 +63,30 @@ def take_over(table: sqlite3.Connection, folder: Path) -> None:
     """Write the jobs of a folder's notes into the table, those that it does not have yet."""
     known = {row["id"] for row in table.execute("SELECT id FROM jobs")}
     for place in folder.iterdir():
-        if ID.fullmatch(place.name) and place.name not in known and _is_there(place / JOB):
-            names = ("id", "kind", "name", "label", "tags", "commands", "files", "began", "pid", "process")
-            values = _row(place)
-            columns = [*names, "code", "ended", "why"]
-            table.execute(
-                f"INSERT INTO jobs ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})",
-                [values[name] for name in columns],
-            )
+        if ID.fullmatch(place.name) and place.name not in known and _may_be_there(place / JOB):
+            row = {"id": place.name, **_row(place)}
+            row |= {name: json.dumps(row[name], ensure_ascii=False) for name in ("commands", "files", "tags")}
+            marks = ", ".join("?" * len(row))
+            table.execute(f"INSERT INTO jobs ({', '.join(row)}) VALUES ({marks})", list(row.values()))
 
 
-def _row(place: Path) -> dict[str, object]:
+def _row(place: Path) -> dict[str, Any]:
     try:
         job, process, exit = _read(place / JOB, _JobNote), _read(place / PROCESS, _ProcessNote), exit_of(place)
     except KothaError as error:
         try:
-            text = (place / JOB).read_text(encoding="utf-8", errors="replace")
+            text, began = (place / JOB).read_text(encoding="utf-8", errors="replace"), place.stat().st_mtime
         except OSError:
-            text = ""
-        ids = json.dumps(sorted(set(IDS_IN.findall(text))))  # a damaged note still says which files it needs
-        found = {"kind": DAMAGED, "name": "", "commands": "[]", "files": ids, "began": _changed(place)}
-        nothing = dict.fromkeys(("pid", "process", "ended"))
-        return {"id": place.name, "label": "", "tags": "[]", **found, **nothing, "code": 1, "why": str(error)}
+            text, began = "", 0.0
+        files = sorted(set(IDS_IN.findall(text)))  # a damaged note still says which files it needs
+        told = {"code": 1, "why": str(error), "began": began}
+        return {"kind": DAMAGED, "name": "", "commands": [], "files": files, "tags": [], **told}
     try:
         label = _read(place / LABEL, _LabelNote)
     except KothaError:
         label = _LabelNote()
-    return {
-        "id": place.name,
-        **{name: getattr(job, name) for name in ("kind", "name", "began")},
-        **{name: json.dumps(getattr(job, name), ensure_ascii=False) for name in ("commands", "files")},
-        "label": label.name,
-        "tags": json.dumps(label.tags, ensure_ascii=False),
-        "pid": process.pid,
-        "process": process.began,
-        **exit.model_dump(),
-    }
+    labels = {"label": label.name, "tags": label.tags, "pid": process.pid, "process": process.began}
+    return {**job.model_dump(), **labels, **exit.model_dump()}
 
 
 def exit_of(place: Path) -> ExitNote:
@@ -112,8 +100,7 @@ N = TypeVar("N", bound=_Note)
 def _read(path: Path, kind: type[N]) -> N:
     """A note; one that is not there says nothing."""
     try:
-        text = path.read_bytes() if kind is _JobNote or is_file(path) else b"{}"
-        return kind.model_validate_json(text)
+        return kind.model_validate_json(path.read_bytes() if kind is _JobNote or is_file(path) else b"{}")
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         field = ".".join(map(str, first["loc"]))
@@ -122,15 +109,8 @@ def _read(path: Path, kind: type[N]) -> N:
         raise KothaError("{name} cannot be read: {why}", name=path.name, why=error.strerror) from error
 
 
-def _is_there(path: Path) -> bool:
+def _may_be_there(path: Path) -> bool:
     try:
         return is_file(path)
     except OSError:  # a disk that does not say: then it is told as damaged
         return True
-
-
-def _changed(place: Path) -> float:
-    try:
-        return place.stat().st_mtime
-    except OSError:
-        return 0.0

@@ -1,16 +1,33 @@
-"""A job as it stands, or how it ended: in words, where its command had no chance to say it."""
+"""A job as it stands, or how it ended: in words, where its command had no chance to say it.
 
+What the disk does not give is left out, and the job is told all the same.
+"""
+
+import json
 import signal
-from typing import Literal
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from kotha.artifacts.run_folder import CHECKPOINTS
+from kotha.errors import KothaError
 from kotha.i18n.message import Message
+from kotha.server.jobs.job import ERROR, LOG
+from kotha.server.jobs.legacy import DAMAGED, exit_of
+from kotha.server.jobs.table import process_of, words_of
 from kotha.server.wire import ToldMessage
+from kotha.storage.status import is_file, matching
 
 JobState = Literal["running", "done", "failed", "stopped", "killed"]
+OUT = "out"
+TRAININGS = ("train", "learn", "adapt", "pairs")  # kinds of which a run comes; they can go on where they stopped
 _SIGKILL = 9  # which Windows has no name for
 _STOPPED_CODES = (130, 143, -signal.SIGTERM, -signal.SIGINT)
+_SHOWN_BYTES = 4000  # of a log
+T = TypeVar("T")
 
 
 class Job(BaseModel):
@@ -18,23 +35,23 @@ class Job(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    id: str = Field(pattern="^[0-9a-f]{12}$", description="By which it is asked for.")
-    kind: str = Field(description="What was asked for, such as train; damaged, where nothing says it any more.")
-    name: str = Field(description="What people call it.")
-    state: JobState = Field(description="How it stands, or ended.")
-    began: float = Field(description="When, in seconds since 1970.")
-    ended: float | None = Field(
-        description="When, in seconds since 1970; null while it runs, and where nobody could write it down."
-    )
-    said: str = Field(description="The last of what its command said; where it could not say how it ended, that.")
-    tags: tuple[str, ...] = Field(description="Words that people find it by.")
-    error: ToldMessage | None = Field(
-        description="Why it failed, to be shown in the reader's language; null where it did not."
-    )
+    id: str = Field(pattern="^[0-9a-f]{12}$")
+    kind: str
+    name: str
+    state: JobState
+    began: float
+    ended: float | None
+    said: str
+    tags: tuple[str, ...]
+    error: ToldMessage | None
 
 
-def state_of(code: int) -> JobState:
-    """How a command ended, by its exit code."""
+def state_of(row: sqlite3.Row) -> JobState:
+    """How a job stands, as far as the table says it."""
+    return _state(row["code"]) if row["code"] is not None else "running" if process_of(row) is not None else "killed"
+
+
+def _state(code: int) -> JobState:
     if code == 0:
         return "done"
     if code == -_SIGKILL:
@@ -42,7 +59,39 @@ def state_of(code: int) -> JobState:
     return "stopped" if code in _STOPPED_CODES else "failed"
 
 
-def unsaid(state: JobState, code: int | None, why: str | None, saved: bool) -> Message | None:
+def job_of(jobs: Path, row: sqlite3.Row) -> Job:
+    """One job of a folder of jobs."""
+    state, folder = state_of(row), jobs / row["id"]
+    code, ended, why = row["code"], row["ended"], row["why"]
+    if state == "killed" and code is None and (old := _given(lambda: exit_of(folder), None)) is not None:
+        code, ended, why = old.code, old.ended, old.why
+        state = _state(code) if code is not None else state
+    if row["kind"] == DAMAGED:
+        unsaid: Message | None = Message("its folder is damaged: {why}", why=why)
+    else:
+        saved = row["kind"] in TRAININGS and _given(lambda: has_saved(folder), False)
+        unsaid = _unsaid(state, code, why, saved)
+    failure = ToldMessage.of(unsaid) if unsaid else None
+    if unsaid is None and state == "failed":
+        failure = _given(lambda: _error(jobs, row), None)
+    parts = (_without_places(_given(lambda: _end_of_log(folder), ""), jobs, words_of(row)), unsaid)
+    return Job(
+        **{name: row[name] for name in ("id", "kind", "began")},
+        name=row["label"] or row["name"],
+        state=state,
+        ended=ended,
+        said="\n".join(str(part).rstrip() for part in parts if part),
+        tags=tuple(json.loads(row["tags"])),
+        error=failure,
+    )
+
+
+def has_saved(folder: Path) -> bool:
+    """Whether a training left something to go on from."""
+    return bool(matching(folder / OUT / CHECKPOINTS))
+
+
+def _unsaid(state: JobState, code: int | None, why: str | None, saved: bool) -> Message | None:
     """What to add to the last words of a command; ``saved`` says whether it left something to go on from."""
     if why:  # of whoever looked after the command
         return Message("what it had to say could not be written: {why}; make room, and begin it again", why=why)
@@ -56,3 +105,36 @@ def unsaid(state: JobState, code: int | None, why: str | None, saved: bool) -> M
         name = signal.Signals(-code).name if is_known else Message("signal {number}", number=-code)
         return Message("its command was ended by {signal}", signal=name)
     return None
+
+
+def _end_of_log(folder: Path) -> str:
+    """The last lines of what a job's commands said."""
+    if not is_file(folder / LOG):
+        return ""
+    with (folder / LOG).open("rb") as file:
+        file.seek(max(0, (folder / LOG).stat().st_size - _SHOWN_BYTES))
+        return file.read().decode("utf-8", "replace")
+
+
+def _error(jobs: Path, row: sqlite3.Row) -> ToldMessage | None:
+    """Why a command failed, as it left it."""
+    file = jobs / row["id"] / ERROR
+    text = file.read_text(encoding="utf-8") if is_file(file) else ""
+    return ToldMessage.model_validate_json(_without_places(text, jobs, words_of(row))) if text else None
+
+
+def _without_places(said: str, jobs: Path, words: list[str]) -> str:
+    """What a command said, with ids and names instead of where things are on this machine."""
+    for folder in {f"{jobs}/", f"{jobs.resolve()}/"}:
+        said = said.replace(folder, "")
+    elsewhere = [word for word in words if word.startswith("/") and not word.startswith(f"{jobs}/")]
+    for place in sorted(elsewhere, key=len, reverse=True):  # a model that the server was started with
+        said = said.replace(place, Path(place).name)
+    return said
+
+
+def _given(part: Callable[[], T], otherwise: T) -> T:
+    try:
+        return part()
+    except (OSError, KothaError, ValueError):  # of which the last is what a full disk broke off
+        return otherwise

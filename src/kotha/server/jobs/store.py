@@ -2,7 +2,7 @@
 
 ::
 
-    JOBS/jobs.sqlite             every job: what was asked for, which process does it, how it ended (``database.py``)
+    JOBS/jobs.sqlite             every job: what was asked for, which process does it, how it ended (``table.py``)
     JOBS/uploads/ID.txt          what somebody brought (``uploads.py``)
     JOBS/ID/log.txt              what a job's command says
     JOBS/ID/error.json           why it failed, as a message
@@ -21,37 +21,39 @@ import signal
 import sqlite3
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
 from pathlib import Path
-from typing import TypeVar
 
 from kotha.artifacts.model_folder import RUN_MODEL
-from kotha.artifacts.run_folder import CHECKPOINTS
 from kotha.errors import KothaError, UsageError
 from kotha.i18n.message import Message
-from kotha.server.jobs.database import SPARE_BYTES, create_table, transaction
-from kotha.server.jobs.errors import JobConflictError, NoSuchJobError
-from kotha.server.jobs.job import ERROR, STOPPING, began, end_of_log
-from kotha.server.jobs.legacy import DAMAGED, exit_of, take_over
-from kotha.server.jobs.rows import as_json, needed_files, process_of, row_of, words_of
-from kotha.server.jobs.status import Job, JobState, state_of, unsaid
+from kotha.server.errors import by_name
+from kotha.server.jobs.job import ERROR, STOPPING
+from kotha.server.jobs.legacy import take_over
+from kotha.server.jobs.status import OUT, TRAININGS, Job, has_saved, job_of, state_of
+from kotha.server.jobs.table import (
+    SPARE_BYTES,
+    JobConflictError,
+    NoSuchJobError,
+    began,
+    create_table,
+    needed_files,
+    process_of,
+    row_of,
+    transaction,
+    words_of,
+)
 from kotha.server.jobs.uploads import ID, Ending, Upload, Uploads, making_room, spare
-from kotha.server.naming import by_name
 from kotha.server.settings import Limits
-from kotha.server.wire import ToldMessage
 from kotha.storage.atomic import clear_leftovers, filled_folder, remove_whole
-from kotha.storage.status import is_file, is_folder, is_there, matching
+from kotha.storage.status import is_folder, is_there
 
-OUT, UPLOADS = "out", "uploads"
+UPLOADS = "uploads"
 # Words of a command that a job fills in; what people say has no NUL.
 OUT_PLACE, JOB_PLACE = "\0out", "\0job"
-TRAININGS = ("train", "learn", "adapt", "pairs")  # kinds of which a run comes; they can go on where they stopped
 # Of most commands the first word says what is done.
 _SECOND_SAYS = ("corpus",)
-
-T = TypeVar("T")
 
 
 class JobStore:
@@ -93,15 +95,17 @@ class JobStore:
         _check_system()
         id = secrets.token_hex(6)
         folder = self.folder / id
-        places = {OUT_PLACE: str(folder / OUT), JOB_PLACE: str(folder)}
-        filled = [[_filled(word, places) for word in words] for words in commands]
+        filled = [
+            [word.replace(OUT_PLACE, str(folder / OUT)).replace(JOB_PLACE, str(folder)) for word in words]
+            for words in commands
+        ]
         with self._started(folder, new=True) as table:
             self._check_room(table, new=1)
             with filled_folder(folder):  # a folder whose name is lost takes everything in it along
                 pass
             table.execute(
                 "INSERT INTO jobs (id, kind, name, tags, commands, files, began) VALUES (?, ?, ?, ?, ?, ?, ?)",
-                (id, kind, name, as_json(tags), as_json(filled), as_json(self._named_files(filled)), time.time()),
+                (id, kind, name, _json(tags), _json(filled), _json(self._named_files(filled)), time.time()),
             )
         return id
 
@@ -146,23 +150,21 @@ class JobStore:
         folder, status = self._folder(id), self.status(id)
         if status.state == "running":
             raise JobConflictError("the job {id} is running", id=id)
-        if status.kind == DAMAGED:
-            raise JobConflictError("the job {id} cannot go on: {said}", id=id, said=status.said)
         if status.kind not in TRAININGS:
             raise JobConflictError("the job {id} is no training; begin it anew", id=id)
         with self._started(folder) as table:
             self._check_room(table)
             row = row_of(table, id)
-            if self._state(row) == "running":  # another server was first
+            if state_of(row) == "running":  # another server was first
                 raise JobConflictError("the job {id} is running", id=id)
             if status.state == "done":
                 raise JobConflictError("the job {id} is done", id=id)
-            if not _has_saved(folder):
+            if not has_saved(folder):
                 raise JobConflictError("the job {id} had saved nothing yet; begin it anew", id=id)
             (folder / ERROR).unlink(missing_ok=True)
             command = json.loads(row["commands"])[-1][:2]  # train DATA, adapt USE: the rest is in the run's folder
             words = [*command, "--out", str(folder / OUT), "--resume"]
-            table.execute("UPDATE jobs SET commands=? WHERE id=?", (as_json([words]), id))
+            table.execute("UPDATE jobs SET commands=? WHERE id=?", (_json([words]), id))
 
     def label(self, id: str, name: str | None = None, tags: Sequence[str] | None = None) -> None:
         """Give a job another name, or other tags; what is None stays, and an empty name is the one it began with."""
@@ -171,7 +173,7 @@ class JobStore:
             if name is not None:
                 table.execute("UPDATE jobs SET label=? WHERE id=?", (name, id))
             if tags is not None:
-                table.execute("UPDATE jobs SET tags=? WHERE id=?", (as_json(tags), id))
+                table.execute("UPDATE jobs SET tags=? WHERE id=?", (_json(tags), id))
 
     def _check_room(self, table: sqlite3.Connection, new: int = 0) -> None:
         jobs = table.execute("SELECT * FROM jobs").fetchall()
@@ -197,16 +199,14 @@ class JobStore:
                 raise JobConflictError("the job {id} is running; stop it first", id=id)
             self._check_unused(table, folder, Message("what came of the job {id}", id=id))
             table.execute("DELETE FROM jobs WHERE id=?", (id,))
-            _try(lambda: remove_whole(folder))
-            for file in set(json.loads(row["files"])) - needed_files(table):
-                if self.uploads.has(file):
-                    _try(partial(self.uploads.remove, file))
+            _try(remove_whole, folder)
+            self._remove_files(filter(self.uploads.has, set(json.loads(row["files"])) - needed_files(table)))
 
     def bring(self, text: str, ending: Ending, name: str = "") -> str:
         """Keep a text; its id. Where there is no room for it, spare ones go, the oldest first."""
         with self._alone() as table:
-            for each in making_room(self.uploads.all(), self._spare_files(table), len(text.encode()), self._limits):
-                _try(partial(self.uploads.remove, each.id))
+            gone = making_room(self.uploads.all(), self._spare_files(table), len(text.encode()), self._limits)
+            self._remove_files(each.id for each in gone)
             return self.uploads.bring(text, ending, name)
 
     def files(self) -> list[tuple[Upload, bool]]:
@@ -219,9 +219,12 @@ class JobStore:
         """Remove every file that no job needs; those that went."""
         with self._alone() as table:
             spares = self._spare_files(table)
-            for each in spares:
-                _try(partial(self.uploads.remove, each.id))
+            self._remove_files(each.id for each in spares)
         return spares
+
+    def _remove_files(self, ids: Iterable[str]) -> None:
+        for id in ids:
+            _try(self.uploads.remove, id)
 
     def _spare_files(self, table: sqlite3.Connection) -> list[Upload]:
         return spare(self.uploads.all(), needed_files(table), self._limits)
@@ -230,7 +233,7 @@ class JobStore:
         """Remove a file that was brought and that no job works on."""
         with self._alone() as table:
             self._check_unused(table, self.uploads.place(id), Message("the file {id}", id=id))
-            _try(lambda: self.uploads.remove(id))
+            self._remove_files([id])
 
     def _check_unused(self, table: sqlite3.Connection, place: Path, what: Message) -> None:
         """Refuse to take away what a job reads that is running."""
@@ -244,11 +247,11 @@ class JobStore:
         """Every job, the newest first."""
         with transaction(self.folder) as table:
             rows = table.execute("SELECT * FROM jobs ORDER BY began DESC").fetchall()
-        return [self._status(row) for row in rows]
+        return [job_of(self.folder, self._fresh(row)) for row in rows]
 
     def status(self, id: str) -> Job:
         """One job as it stands."""
-        return self._status(self._job(id))
+        return job_of(self.folder, self._fresh(self._job(id)))
 
     def stages(self, id: str) -> dict[str, bool]:
         """The commands before the last, by name, and whether what each makes is there: whole, or not at all."""
@@ -258,59 +261,11 @@ class JobStore:
             if "--out" in command[:-1]
         }
 
-    def _state(self, row: sqlite3.Row) -> JobState:
-        if row["code"] is not None:
-            return state_of(row["code"])
-        return "running" if process_of(row) is not None else "killed"
-
-    def _status(self, row: sqlite3.Row) -> Job:
-        state = self._state(row)
-        if state == "killed" and row["code"] is None:  # unless it wrote how it ended, and ended, while we looked
-            with suppress(NoSuchJobError):
-                row = self._job(row["id"])
-            state = self._state(row)
-        folder, code, ended, why = self.folder / row["id"], row["code"], row["ended"], row["why"]
-        if state == "killed" and code is None and (old := _told(lambda: exit_of(folder), None)) is not None:
-            code, ended, why = old.code, old.ended, old.why
-            state = state_of(code) if code is not None else state
-        if row["kind"] == DAMAGED:
-            silent: Message | None = Message("its folder is damaged: {why}", why=why)
-        else:
-            saved = row["kind"] in TRAININGS and _told(lambda: _has_saved(folder), False)
-            silent = unsaid(state, code, why, saved)
-        last_words = _told(lambda: end_of_log(folder), "")
-        parts = (self._without_places(last_words, words_of(row)), silent)
-        failure = ToldMessage.of(silent) if silent else None
-        if silent is None and state == "failed":
-            failure = _told(lambda: self._error(folder, row), None)
-        return Job(
-            id=row["id"],
-            kind=row["kind"],
-            name=row["label"] or row["name"],
-            state=state,
-            began=row["began"],
-            ended=ended,
-            said="\n".join(str(part).rstrip() for part in parts if part),
-            tags=tuple(json.loads(row["tags"])),
-            error=failure,
-        )
-
-    def _error(self, folder: Path, row: sqlite3.Row) -> ToldMessage | None:
-        """Why its command failed, as it left it."""
-        try:
-            text = (folder / ERROR).read_text(encoding="utf-8") if is_file(folder / ERROR) else ""
-            return ToldMessage.model_validate_json(self._without_places(text, words_of(row))) if text else None
-        except ValueError:  # a full disk broke it off
-            return None
-
-    def _without_places(self, said: str, words: Sequence[str]) -> str:
-        """What a command said, with ids and names instead of where things are on this machine."""
-        for folder in {f"{self.folder}/", f"{self.folder.resolve()}/"}:
-            said = said.replace(folder, "")
-        elsewhere = [word for word in words if word.startswith("/") and not word.startswith(f"{self.folder}/")]
-        for place in sorted(elsewhere, key=len, reverse=True):  # a model that the server was started with
-            said = said.replace(place, Path(place).name)
-        return said
+    def _fresh(self, row: sqlite3.Row) -> sqlite3.Row:
+        """A row, read again where its job seems killed: it may have written how it ended, and ended, since."""
+        with suppress(NoSuchJobError):
+            return self._job(row["id"]) if row["code"] is None and process_of(row) is None else row
+        return row
 
     def result(self, id: str) -> Path:
         """Where what came of a job is."""
@@ -333,8 +288,6 @@ class JobStore:
         except NoSuchJobError:
             return None
         run = self.folder / id / OUT
-        if status.kind == DAMAGED:
-            raise JobConflictError("the job {id} cannot be asked: {said}", id=id, said=status.said)
         if status.kind not in TRAININGS:
             raise UsageError("{id} is a {kind} job, of which no model comes; name a training", id=id, kind=status.kind)
         if not is_folder(run / RUN_MODEL):
@@ -369,27 +322,13 @@ def _check_system() -> None:
         )
 
 
-def _told(part: Callable[[], T], otherwise: T) -> T:
-    """A part of what is told of a job; what the disk does not give is left out, and the job is told all the same."""
+def _json(value: object) -> str:
+    """As a column has it."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _try(remove: Callable[..., object], what: Path | str) -> None:
     try:
-        return part()
-    except (OSError, KothaError):
-        return otherwise
-
-
-def _has_saved(folder: Path) -> bool:
-    """Whether a training left something to go on from."""
-    return bool(matching(folder / OUT / CHECKPOINTS))
-
-
-def _filled(word: str, places: dict[str, str]) -> str:
-    for name, place in places.items():
-        word = word.replace(name, place)
-    return word
-
-
-def _try(remove: Callable[[], object]) -> None:
-    try:
-        remove()
+        remove(what)
     except OSError as error:
         raise KothaError("it cannot be removed: {why}", why=error.strerror) from error

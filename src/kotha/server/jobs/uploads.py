@@ -6,18 +6,16 @@ What people call a file stands beside it (``ID.name``).
 import re
 import secrets
 import time
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
 from kotha.errors import KothaError
-from kotha.server.jobs.errors import FilesFullError, JobConflictError, NoSuchJobError
-from kotha.server.naming import by_name
+from kotha.server.jobs.table import FilesFullError, JobConflictError, NoSuchJobError
 from kotha.server.settings import Limits
 from kotha.storage.atomic import clear_leftovers, filled_folder, write_whole
-from kotha.storage.locks import Lock
 from kotha.storage.status import is_file, matching
 
 Ending = Literal["txt", "jsonl", "csv", "tsv"]
@@ -52,20 +50,19 @@ class Uploads:
                 place.unlink(missing_ok=True)
 
     def bring(self, text: str, ending: Ending, name: str = "") -> str:
-        """Keep a text; its id."""
-        with alone(self._folder):
-            self._check_room(len(text.encode()))
-            id = secrets.token_hex(6)
-            place, called = self._folder / f"{id}.{ending}", self._called(id)
-            try:
-                if name:
-                    write_whole(called, name)
-                write_whole(place, text)
-            except KothaError:  # a full disk: neither a name without its file nor a file that was refused may stay
-                with suppress(OSError):
-                    place.unlink(missing_ok=True)
-                    called.unlink(missing_ok=True)
-                raise
+        """Keep a text; its id. No other server changes anything meanwhile: the store sees to that."""
+        self._check_room(len(text.encode()))
+        id = secrets.token_hex(6)
+        place, called = self._folder / f"{id}.{ending}", self._called(id)
+        try:
+            if name:
+                write_whole(called, name)
+            write_whole(place, text)
+        except KothaError:  # a full disk: neither a name without its file nor a file that was refused may stay
+            with suppress(OSError):
+                place.unlink(missing_ok=True)
+                called.unlink(missing_ok=True)
+            raise
         return id
 
     def _called(self, id: str) -> Path:
@@ -146,14 +143,3 @@ def making_room(files: Sequence[Upload], spares: Sequence[Upload], n_bytes: int,
             return []
         count, kept, gone = count - 1, kept - spares[gone].n_bytes, gone + 1
     return list(spares[:gone])
-
-
-@contextmanager
-def alone(folder: Path) -> Iterator[None]:
-    """Let no other worker change what is in a folder meanwhile; what goes wrong is told without saying where it is."""
-    held = Lock(folder, wait=True)
-    try:
-        with by_name({f"{folder}/": ""}):
-            yield
-    finally:
-        held.let_go()

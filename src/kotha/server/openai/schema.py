@@ -4,16 +4,12 @@ Beside OpenAI's own names stand ``top_k``, ``min_p`` and ``repetition_penalty``.
 ``kotha generate`` has, which was chosen by measurement, not OpenAI's.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from kotha.generation.settings import SamplingSettings
-from kotha.server.validation import FieldError
-from kotha.server.wire import ModelName, Texts, TextsOrIds, WireRequest, as_list
+from kotha.server.wire import Drawn, FieldError, JsonObject, ModelName, Texts, TextsOrIds, WireRequest
 
-# What is drawn by, where a request does not say: the settings of `kotha generate`.
-_USUAL = SamplingSettings()
 _TOKENS = 150
 _SEEDS = 1 << 63
 Stop = Annotated[str, Field(max_length=1000)]
@@ -24,42 +20,23 @@ class StreamOptions(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    include_usage: bool = Field(False, description="Let a last part tell how many tokens were read and written.")
-    include_obfuscation: bool = Field(
-        False, description="Taken, and not needed: nothing here is worth guessing from lengths."
-    )
+    include_usage: bool = False
+    include_obfuscation: bool = False
 
 
-class Sampled(WireRequest):
+class Sampled(Drawn):
     """What completions and chats share: how texts are drawn, and how many."""
 
-    model: ModelName
-    temperature: float = Field(
-        _USUAL.temperature, ge=0, le=2, description="0 takes the best token; higher is more varied."
-    )
-    top_p: float | None = Field(
-        None, gt=0, le=1, description="Draw among the best tokens that hold this share of the probability."
-    )
-    top_k: int | None = Field(_USUAL.top_k, ge=1, description="Not OpenAI's: draw among so many of the best tokens.")
-    min_p: float | None = Field(
-        None, gt=0, le=1, description="Not OpenAI's: … at least this share as likely as the best."
-    )
-    repetition_penalty: float | None = Field(
-        _USUAL.repetition_penalty, gt=0, le=10, description="Not OpenAI's: above 1, what was said becomes less likely."
-    )
-    seed: int | None = Field(
-        None, ge=-_SEEDS, lt=_SEEDS, description="The same seed gives the same text; without one, another each time."
-    )
-    stop: Stop | Annotated[list[Stop], Field(max_length=4096, fail_fast=True)] | None = Field(
-        None, description="The answer ends before any of these."
-    )
-    n: int = Field(1, ge=1, description="Texts for each prompt.")
-    stream: bool = Field(False, description="Send letters as they are written, as server-sent events.")
-    stream_options: StreamOptions | None = Field(None, description="Only with stream.")
-    user: str | None = Field(None, description="Taken, and not used.")
-    presence_penalty: float = Field(0.0, description="Not offered; 0 is taken.")
-    frequency_penalty: float = Field(0.0, description="Not offered; 0 is taken.")
-    logit_bias: dict[str, Any] | None = Field(None, description="Not offered; an empty one is taken.")
+    max_tokens: int | None = Field(None, ge=0)
+    seed: int | None = Field(None, ge=-_SEEDS, lt=_SEEDS)
+    stop: Stop | Annotated[list[Stop], Field(max_length=4096, fail_fast=True)] | None = None
+    n: int = Field(1, ge=1)
+    stream: bool = False
+    stream_options: StreamOptions | None = None
+    user: str | None = None
+    presence_penalty: float = 0.0
+    frequency_penalty: float = 0.0
+    logit_bias: JsonObject | None = None
 
     @model_validator(mode="after")
     def _only_what_is_offered(self) -> "Sampled":
@@ -76,27 +53,25 @@ class Sampled(WireRequest):
         """The texts before which an answer ends."""
         return (self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ())
 
-    def settings(self, seed: int) -> SamplingSettings:
-        """How the text with this seed is drawn."""
-        return SamplingSettings(
-            seed=seed,
-            temperature=self.temperature,
-            top_k=self.top_k,
-            top_p=self.top_p,
-            min_p=self.min_p,
-            repetition_penalty=self.repetition_penalty,
-        )
+    @property
+    def most_tokens(self) -> int:
+        """How many tokens an answer may have."""
+        return _TOKENS if self.max_tokens is None else self.max_tokens
+
+    @property
+    def alternatives(self) -> int | None:
+        """How many other tokens are told at each place; None: no probabilities are."""
+        raise NotImplementedError
 
 
 class CompletionRequest(Sampled):
     """A text to go on with, or several."""
 
-    prompt: TextsOrIds = Field("", description="A text or several, as text or as token ids.")
-    max_tokens: int | None = Field(None, ge=0, description=f"Written at most; {_TOKENS} if left out.")
-    logprobs: int | None = Field(None, ge=0, description="Tell probabilities, and so many other tokens at each place.")
-    echo: bool = Field(False, description="Let the prompt stand before its text.")
-    best_of: int | None = Field(None, description="Not offered; the same as n is taken.")
-    suffix: str | None = Field(None, description="Not offered; an empty one is taken.")
+    prompt: TextsOrIds = ""
+    logprobs: int | None = Field(None, ge=0)
+    echo: bool = False
+    best_of: int | None = None
+    suffix: str | None = None
 
     @model_validator(mode="after")
     def _plain_completions(self) -> "CompletionRequest":
@@ -109,14 +84,9 @@ class CompletionRequest(Sampled):
         return self
 
     @property
-    def prompts(self) -> list[str | tuple[int, ...]]:
-        """One or several, texts or token ids."""
-        return as_list(self.prompt)
-
-    @property
-    def most_tokens(self) -> int:
-        """How many tokens an answer may have."""
-        return _TOKENS if self.max_tokens is None else self.max_tokens
+    def alternatives(self) -> int | None:
+        """As many as are asked for."""
+        return self.logprobs
 
 
 class TextPart(BaseModel):
@@ -124,8 +94,8 @@ class TextPart(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    type: Literal["text"] = Field(description="Only text is understood.")
-    text: str = Field(description="What was said.")
+    type: Literal["text"]
+    text: str
 
 
 class SentMessage(BaseModel):
@@ -133,11 +103,9 @@ class SentMessage(BaseModel):
 
     model_config = ConfigDict(extra="ignore")  # clients send back all of an answer, with fields that are empty here
 
-    role: Literal["system", "developer", "user", "assistant"] = Field(
-        description="Who said it; developer is read as system."
-    )
-    content: str | list[TextPart] | None = Field(None, description="What was said.")
-    name: str | None = Field(None, description="Taken, and not read.")
+    role: Literal["system", "developer", "user", "assistant"]
+    content: str | list[TextPart] | None = None
+    name: str | None = None
 
     @property
     def text(self) -> str:
@@ -150,21 +118,18 @@ class SentMessage(BaseModel):
 class ChatRequest(Sampled):
     """A conversation that the model is to go on with."""
 
-    messages: Annotated[list[SentMessage], Field(min_length=1, max_length=4096, fail_fast=True)] = Field(
-        description="What was said so far, the oldest first."
-    )
-    max_tokens: int | None = Field(None, ge=0, description="An older name of max_completion_tokens.")
-    max_completion_tokens: int | None = Field(None, ge=0, description=f"Written at most; {_TOKENS} if left out.")
-    logprobs: bool = Field(False, description="Tell how likely each token was.")
-    top_logprobs: int | None = Field(None, ge=0, description="Tell so many other tokens at each place; needs logprobs.")
-    response_format: dict[str, Any] | None = Field(None, description="Only text is offered.")
-    tools: list[dict[str, Any]] | None = Field(None, description="Not offered; an empty list is taken.")
-    tool_choice: str | dict[str, Any] | None = Field(None, description="Taken, and not used: there are no tools.")
-    parallel_tool_calls: bool | None = Field(None, description="Taken, and not used: there are no tools.")
-    metadata: dict[str, Any] | None = Field(None, description="Taken, and not kept.")
-    store: bool | None = Field(None, description="Taken; nothing is stored.")
-    modalities: Texts | None = Field(None, description="Only text is offered.")
-    reasoning_effort: str | None = Field(None, description="Taken, and not used.")
+    messages: Annotated[list[SentMessage], Field(min_length=1, max_length=4096, fail_fast=True)]
+    max_completion_tokens: int | None = Field(None, ge=0)
+    logprobs: bool = False
+    top_logprobs: int | None = Field(None, ge=0)
+    response_format: JsonObject | None = None
+    tools: list[JsonObject] | None = None
+    tool_choice: str | JsonObject | None = None
+    parallel_tool_calls: bool | None = None
+    metadata: JsonObject | None = None
+    store: bool | None = None
+    modalities: Texts | None = None
+    reasoning_effort: str | None = None
 
     @model_validator(mode="after")
     def _only_text(self) -> "ChatRequest":
@@ -180,23 +145,20 @@ class ChatRequest(Sampled):
 
     @property
     def most_tokens(self) -> int:
-        """How many tokens an answer may have."""
-        given = self.max_completion_tokens if self.max_completion_tokens is not None else self.max_tokens
-        return _TOKENS if given is None else given
+        """The newer of the two names, where it is given."""
+        return super().most_tokens if self.max_completion_tokens is None else self.max_completion_tokens
+
+    @property
+    def alternatives(self) -> int | None:
+        """As many as are asked for, or none beside what was written."""
+        return (self.top_logprobs or 0) if self.logprobs else None
 
 
 class EmbeddingRequest(WireRequest):
     """Texts to be made into vectors."""
 
     model: ModelName
-    input: TextsOrIds = Field(description="A text or several, as text or as token ids.")
-    encoding_format: Literal["float", "base64"] = Field(
-        "float", description="Numbers, or the bytes of float32 in base64."
-    )
-    dimensions: int | None = Field(None, ge=1, description="Only as many as the model has.")
-    user: str | None = Field(None, description="Taken, and not used.")
-
-    @property
-    def inputs(self) -> list[str | tuple[int, ...]]:
-        """One or several, texts or token ids."""
-        return as_list(self.input)
+    input: TextsOrIds
+    encoding_format: Literal["float", "base64"] = "float"
+    dimensions: int | None = Field(None, ge=1)
+    user: str | None = None

@@ -1,8 +1,8 @@
-"""The book at the server's address, under ``/book/``: a built site, read once, and nothing beside it.
+"""The pages at the server's address: the studio (``/``), and the book under ``/book/``, a built site, read once.
 
-Its pages hold a few short scripts of the builder's. Each is allowed by its hash alone, so that the policy of the other
-pages (``safety.py``) need not be widened: no other script runs, and nothing is asked of another host. Styles may be
-written in, as the builder's search does; nothing that a user says ever stands on these pages.
+The book's pages hold a few short scripts of the builder's. Each is allowed by its hash alone, so that the policy of
+the other pages (``safety.py``) need not be widened: no other script runs, and nothing is asked of another host. Styles
+may be written in, as the builder's search does; nothing that a user says ever stands on these pages.
 """
 
 import base64
@@ -17,9 +17,13 @@ from fastapi.responses import RedirectResponse
 
 from kotha.errors import UsageError
 from kotha.i18n.message import Option
+from kotha.report.built import pages
 from kotha.storage.status import below, is_file, is_link
 
 AT = "/book/"
+# Names of built files change with what is in them, so a browser need not ask for one again.
+_NAMED_BY_CONTENT = "/studio/"
+_KEPT = "public, max-age=31536000, immutable"
 _KINDS = {
     ".css": "text/css; charset=utf-8",
     ".html": "text/html; charset=utf-8",
@@ -67,12 +71,9 @@ def book_pages(folder: Path) -> dict[str, BookPage]:
 
 def _page(path: Path) -> BookPage:
     content = path.read_bytes()
-    scripts = [_hash(script) for script in _WRITTEN_IN.findall(content)] if path.suffix == ".html" else []
-    return BookPage(content, _KINDS[path.suffix], _POLICY.format(scripts="".join(f" '{each}'" for each in scripts)))
-
-
-def _hash(script: bytes) -> str:
-    return f"sha256-{base64.b64encode(hashlib.sha256(script).digest()).decode()}"
+    scripts = [hashlib.sha256(script).digest() for script in _WRITTEN_IN.findall(content) if path.suffix == ".html"]
+    allowed = "".join(f" 'sha256-{base64.b64encode(each).decode()}'" for each in scripts)
+    return BookPage(content, _KINDS[path.suffix], _POLICY.format(scripts=allowed))
 
 
 def book_router(folder: Path) -> APIRouter:
@@ -90,4 +91,18 @@ def book_router(folder: Path) -> APIRouter:
     for path in book_pages(folder):
         router.add_api_route(path, page, methods=["GET", "HEAD"])
     router.add_api_route(AT.rstrip("/"), begin, methods=["GET", "HEAD"])
+    return router
+
+
+def studio_router() -> APIRouter:
+    """A route for each file of the page; what is not among them is not found."""
+    router = APIRouter(include_in_schema=False)
+
+    async def page(request: Request) -> Response:
+        content, kind = pages()[request.url.path]
+        kept = _KEPT if request.url.path.startswith(_NAMED_BY_CONTENT) else "no-cache"
+        return Response(content, media_type=kind, headers={"cache-control": kept})
+
+    for path in pages():
+        router.add_api_route(path, page, methods=["GET", "HEAD"])
     return router

@@ -6,10 +6,13 @@ nothing new is needed for it.
 """
 
 import errno
+import json
 import os
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from kotha.errors import KothaError
@@ -37,6 +40,24 @@ CREATE TABLE IF NOT EXISTS jobs (
 """
 
 
+class NoSuchJobError(KothaError):
+    """An id that no job, and no file, has."""
+
+    status = 404
+
+
+class JobConflictError(KothaError):
+    """What is asked for does not go with how jobs stand."""
+
+    status = 409
+
+
+class FilesFullError(KothaError):
+    """More than all files together may take."""
+
+    status = 413
+
+
 @contextmanager
 def transaction(folder: Path, *, write: bool = False) -> Iterator[sqlite3.Connection]:
     """The table of a folder: all that is done inside is done, or nothing; while one writes, no other does."""
@@ -62,3 +83,50 @@ def create_table(folder: Path) -> None:
     """Make the table, where there is none yet."""
     with transaction(folder, write=True) as table:
         table.execute(_TABLE)
+
+
+def row_of(table: sqlite3.Connection, id: str) -> sqlite3.Row:
+    """The row of a job."""
+    row: sqlite3.Row | None = table.execute("SELECT * FROM jobs WHERE id = ?", (id,)).fetchone()
+    if row is None:
+        raise NoSuchJobError("there is no job {id!r}", id=id)
+    return row
+
+
+def process_of(row: sqlite3.Row) -> int | None:
+    """The process of a job, while it lives; a number may have been given to another since."""
+    if row["code"] is not None or row["pid"] is None or sys.platform == "win32":  # the last of another system's folder
+        return None
+    pid: int = row["pid"]
+    with suppress(ChildProcessError):  # ours, if this server began it: it must not stay as a zombie
+        os.waitpid(pid, os.WNOHANG)
+    return pid if began(pid) == row["process"] is not None else None
+
+
+def words_of(row: sqlite3.Row) -> list[str]:
+    """Every word of a job's commands."""
+    return [word for command in json.loads(row["commands"]) for word in command]
+
+
+def needed_files(table: sqlite3.Connection) -> set[str]:
+    """The files that jobs need for as long as they are kept: a training that goes on reads its table again, and an
+    index says by their names where a passage stands.
+    """
+    return {file for row in table.execute("SELECT files FROM jobs") for file in json.loads(row["files"])}
+
+
+def began(pid: int) -> str | None:
+    """When a process began, in the machine's ticks, or as ``ps`` says it; None where there is none."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(") ")[2].split()
+    except OSError:
+        return None if sys.platform == "linux" else _began_by_ps(pid)
+    return None if fields[0] == "Z" else fields[19]
+
+
+def _began_by_ps(pid: int) -> str | None:
+    """The same where there is no ``/proc``: macOS, BSD."""
+    command = ["ps", "-o", "stat=", "-o", "lstart=", "-p", str(pid)]
+    told = subprocess.run(command, capture_output=True, text=True, env={"LC_ALL": "C", "PATH": os.defpath}, check=False)
+    state, _, when = told.stdout.strip().partition(" ")
+    return " ".join(when.split()) or None if not state.startswith("Z") else None

@@ -1,1 +1,0 @@
-"""``/api/inside/…``: what ``kotha inside`` shows, as JSON; a file for each question."""

@@ -1,0 +1,286 @@
+"""``/api/inside/pass``, ``values`` and ``recipe``: every number of one pass, and what made it.
+
+Each question says what is read, not which pass is meant: a pass is kept for those that follow, and where it is gone
+(another took its place, or another worker answers) it is made again. So a link to one cell always opens.
+"""
+
+import math
+
+import numpy as np
+from fastapi import APIRouter, Request, Response
+from pydantic import Field
+
+from kotha.artifacts.model_folder import Bundle
+from kotha.i18n.message import Message, OnProgress
+from kotha.inside.flow.flow import final_answers
+from kotha.inside.heads.importance import silence
+from kotha.inside.lens import Opinion
+from kotha.inside.numbers.arithmetic import CellLine, Entry, Recipe
+from kotha.inside.numbers.ledger import Ledger, keep
+from kotha.inside.numbers.residual_stream import weave
+from kotha.inside.request import read_asked
+from kotha.server.api.requests import (
+    Likely,
+    Looked,
+    ToldAnswer,
+    WatchRequest,
+    WireAnswer,
+    check_size,
+    looking_up,
+    of_model,
+    read_as,
+    spelled,
+    told_answers,
+)
+from kotha.server.errors import RefusedError, check_most
+from kotha.server.model_registry import Served
+from kotha.server.state import state_of
+from kotha.server.wire import JsonObject
+
+router = APIRouter(prefix="/api", tags=["Inside"])
+# Passes kept of one model, and what they may take: of a small model a few, of a large one the last.
+_KEPT, _KEPT_BYTES = 4, 256 << 20
+# Terms of one line that are told; of a longer one the largest, and what the others come to.
+_TERMS = 512
+
+
+class PassSite(WireAnswer):
+    """A matrix of the pass, or one for each head."""
+
+    site: str
+    shape: tuple[int, int]
+    rows: str
+    columns: str
+    heads: list[int]
+    shared: list[int]
+    operation: str | None
+    operands: list[str]
+
+
+class PassCell(WireAnswer):
+    """What one position's vector would say if the model ended here; of a body that gives words."""
+
+    best: list[Likely]
+    entropy_nats: float
+    rank_of_answer: int
+    surprise_nats: float | None
+
+
+class PassColumn(WireAnswer):
+    """The vectors of a line before the first layer, or after one."""
+
+    site: str
+    layer: str | None
+    line: str
+    lengths: list[float]
+    changes: list[float] | None
+    cells: list[PassCell] | None
+
+
+class PassTold(Looked):
+    """A whole pass: what was read, every matrix by name, the weave of lines and layers, and the answers."""
+
+    masked: list[int]
+    sites: list[PassSite]
+    columns: list[PassColumn]
+    answers: list[ToldAnswer]
+
+
+@of_model(router, "/inside/pass", PassTold)
+def read_pass(served: Served, on_progress: OnProgress, body: WatchRequest) -> JsonObject:
+    """A text or an image through the whole model: every matrix that is made on the way, and a weave of it."""
+    ledger, bundle = _ledger(served, on_progress, body), served.apart
+    with silence(bundle.model, body.silenced), looking_up(bundle.model, on_progress):
+        woven = weave(ledger)
+    columns = [
+        {**vars(column), "cells": column.opinions and [_cell(bundle, each) for each in column.opinions]}
+        for column in woven
+    ]
+    answers = told_answers(bundle, final_answers(bundle.model, ledger.given, ledger.output))
+    sites = list(map(_site, ledger.entries.values()))
+    told = {"masked": ledger.given.masked, "sites": sites, "columns": columns, "answers": answers}
+    return {**read_as(bundle, ledger.given), **told}
+
+
+def _site(entry: Entry) -> JsonObject:
+    made = entry.operation
+    operation = {"operation": None if made is None else made.name, "operands": [] if made is None else made.operands}
+    return {**vars(entry), "shape": entry.shape, "shared": entry.places, **operation}
+
+
+def _cell(bundle: Bundle, opinion: Opinion) -> JsonObject:
+    best = spelled(bundle, zip(opinion.ids, opinion.probabilities, strict=True))
+    figures = {"entropy_nats": opinion.entropy_nats, "surprise_nats": opinion.surprise_nats}
+    return {"best": best, "rank_of_answer": opinion.rank, **figures}
+
+
+class CellRequest(WatchRequest):
+    """What was read, and one of its matrices."""
+
+    site: str = Field(max_length=120, examples=["blocks.0.attention.scores"])
+    head: int | None = Field(None, ge=0, le=100_000)
+
+
+class ValuesRequest(CellRequest):
+    """What was read, and a window of one of its matrices."""
+
+    row: int = Field(0, ge=0)
+    rows: int | None = Field(None, ge=1)
+    column: int = Field(0, ge=0)
+    columns: int | None = Field(None, ge=1)
+
+
+@router.post(
+    "/inside/values",
+    response_class=Response,
+    responses={
+        200: {"content": {"application/octet-stream": {}}, "description": "float32, little-endian, row by row."}
+    },
+)
+async def values(request: Request, body: ValuesRequest) -> Response:
+    """A window of a matrix as float32, little-endian, row by row; what a mask hides is −∞. Headers tell its shape."""
+    state = state_of(request)
+    async with state.registry.use(body.model) as served:
+
+        def work(on_progress: OnProgress) -> tuple[bytes, tuple[int, int]]:
+            entry, head = _entry(_ledger(served, on_progress, body), body)
+            rows, columns = (
+                slice(start, None if count is None else start + count)
+                for start, count in ((body.row, body.rows), (body.column, body.columns))
+            )
+            tile = entry.matrix(head)[rows, columns]
+            check_size(served, tile.numel(), Message("ask for fewer rows or columns"))
+            return np.ascontiguousarray(tile.float().numpy(), dtype="<f4").tobytes(), (tile.shape[0], tile.shape[1])
+
+        told, (rows, columns) = await served.turns.run(request, state.settings.limits.seconds, work)
+    headers = {"X-Rows": str(rows), "X-Columns": str(columns)}
+    return Response(told, media_type="application/octet-stream", headers=headers)
+
+
+class RecipeRequest(CellRequest):
+    """What was read, and one cell of one of its matrices; rows and columns from 0."""
+
+    row: int = Field(ge=0)
+    column: int = Field(ge=0)
+
+
+class RecipeSource(WireAnswer):
+    """Which part of a matrix the cell was made from; a whole row or column where the other is left out."""
+
+    site: str
+    head: int | None
+    row: int | None
+    column: int | None
+
+
+class RecipeTerms(WireAnswer):
+    """What the terms that are not told come to."""
+
+    count: int
+    value: float
+
+
+class RecipeLine(WireAnswer):
+    """One line of arithmetic; the value of the last is the cell's."""
+
+    gives: str
+    kind: str
+    terms: list[list[float]]
+    places: list[int]
+    more: RecipeTerms | None
+    constant: float
+    value: float | None
+
+
+class RecipeTold(WireAnswer):
+    """What made one cell, where it came from, and what is made of it."""
+
+    site: str
+    head: int | None
+    row: int
+    column: int
+    value: float | None
+    operation: str | None
+    sources: list[RecipeSource]
+    lines: list[RecipeLine]
+    uses: list[str]
+
+
+@of_model(router, "/inside/recipe", RecipeTold)
+def recipe(served: Served, on_progress: OnProgress, body: RecipeRequest) -> JsonObject:
+    """What made one number: the row and the column it came from, each term, and every step up to the value."""
+    ledger = _ledger(served, on_progress, body)
+    entry, head = _entry(ledger, body)
+    n_rows, n_columns = entry.shape
+    if body.row >= n_rows or body.column >= n_columns:
+        raise RefusedError(
+            "{site} has {n_rows:,} rows and {n_columns:,} columns, counted from 0",
+            param="row",
+            site=body.site,
+            n_rows=n_rows,
+            n_columns=n_columns,
+        )
+    made = Recipe((), ())
+    if entry.operation is not None:
+        made = entry.operation.recipe(ledger.entries, head, body.row, body.column)
+    return {
+        **{"site": body.site, "head": head, "row": body.row, "column": body.column},
+        "value": _finite(entry.cell(head, body.row, body.column)),
+        "operation": None if entry.operation is None else entry.operation.name,
+        "sources": made.sources,
+        "lines": list(map(_line, made.lines)),
+        "uses": ledger.uses(body.site),
+    }
+
+
+def _ledger(served: Served, on_progress: OnProgress, body: WatchRequest) -> Ledger:
+    """The pass of what was asked, kept or made."""
+    key, kept = body.model_dump_json(include=set(WatchRequest.model_fields)), served.passes
+    if key not in kept:
+        wanted, bundle = body.to_input(served), served.apart
+        with looking_up(bundle.model, on_progress):
+            given = read_asked(bundle, wanted)
+            longest = max(map(len, given.lines.values()))  # of a translation that the model wrote it is known now
+            check_most(longest, served.limits.positions, Message("positions"))
+            kept[key] = keep(bundle.model, given, body.silenced)
+    kept.move_to_end(key)
+    while len(kept) > 1 and (len(kept) > _KEPT or sum(each.n_bytes for each in kept.values()) > _KEPT_BYTES):
+        kept.popitem(last=False)
+    return kept[key]
+
+
+def _entry(ledger: Ledger, body: CellRequest) -> tuple[Entry, int | None]:
+    """A matrix, and whose it is, where each head has one."""
+    site, head = body.site, body.head
+    if site not in ledger.entries:
+        raise RefusedError(
+            "there is no place {site!r} in this pass; /api/inside/pass lists them", param="site", site=site
+        )
+    entry = ledger[site]
+    if not entry.heads:
+        return entry, None
+    if head is not None and head not in entry.heads:
+        heads = list(entry.heads)
+        raise RefusedError("{site} has no head {head}; it has {heads}", param="head", site=site, head=head, heads=heads)
+    return entry, entry.heads[0] if head is None else head
+
+
+def _line(line: CellLine) -> JsonObject:
+    """A line with its largest terms, in their order."""
+    places, more = list(range(len(line.terms))), None
+    if len(places) > _TERMS:
+        worth = [_worth(line, term) for term in line.terms]
+        largest = set(sorted(places, key=lambda place: -abs(worth[place]))[:_TERMS])
+        rest = math.fsum(worth[place] for place in places if place not in largest)
+        places, more = sorted(largest), {"count": len(places) - _TERMS, "value": rest}
+    terms = [line.terms[place] for place in places]
+    return {**vars(line), "terms": terms, "places": places, "more": more, "value": _finite(line.value)}
+
+
+def _worth(line: CellLine, term: tuple[float, ...]) -> float:
+    """What a term adds before the line's value is made of the sum."""
+    return math.exp(term[0] - term[1]) if line.kind == "powers" else math.prod(term)
+
+
+def _finite(value: float) -> float | None:
+    return None if value == -math.inf else value

@@ -1,0 +1,222 @@
+"""What models are put to: classes (``/api/classify``), gaps (``/api/fill``), translations (``/api/translate``), and
+questions to documents, answered with citations (``/api/ask``, ``/api/indexes``).
+"""
+
+import asyncio
+from pathlib import PurePath
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Request, Response
+from pydantic import Field
+
+from kotha.api.model import LanguageModel
+from kotha.errors import DataError
+from kotha.generation.classes import Classified, Classifier, classify_pixels
+from kotha.generation.filling import GAP, Guess
+from kotha.i18n.message import Message, OnProgress
+from kotha.model.bert import BERT
+from kotha.model.classifier import TextClassifier
+from kotha.model.seq2seq import Seq2Seq
+from kotha.model.vit import ViT
+from kotha.server.api.requests import (
+    AboutModel,
+    WireAnswer,
+    check_count,
+    check_texts,
+    count_tokens,
+    in_turn,
+    of_model,
+    of_server,
+    picture,
+    refuse_family,
+)
+from kotha.server.errors import RefusedError, UnsupportedByModelError, by_name, check_most, refusing
+from kotha.server.indexes import ServedIndex
+from kotha.server.model_registry import Served
+from kotha.server.state import State, state_of
+from kotha.server.wire import InEnglish, JsonObject, WireRequest
+
+router = APIRouter(prefix="/api", tags=["Uses"])
+_TOKENS = 100
+
+
+class ClassesRequest(AboutModel):
+    """Texts for a text classifier, or images for a ViT."""
+
+    texts: list[str] = Field([])
+    images: list[str] = Field([])
+    why: bool = False
+
+
+class ClassifyAnswer(WireAnswer):
+    """An answer for each text or image."""
+
+    results: list[Classified]
+    truncated: int
+
+
+@of_model(router, "/classify", ClassifyAnswer)
+def classify(served: Served, _: OnProgress, body: ClassesRequest) -> JsonObject:
+    """Of which class texts or images are, with probabilities; of texts on request why."""
+    if isinstance(served.model.model, ViT):
+        if body.texts or body.why:
+            raise UnsupportedByModelError(
+                "{name} reads images; where it looks is shown by its attention", "texts", name=served.name
+            )
+        check_count(served, body.images, "images")
+        pictures = [picture(served, each, "images") for each in body.images]
+        found = [classify_pixels(served.model.bundle, each).to_dict() for each in pictures]
+        return {"results": found, "truncated": 0}
+    if not isinstance(served.model.model, TextClassifier):
+        raise refuse_family(served, Message("it is no classifier; one can be made of it by an adapt job"))
+    if body.images:
+        raise UnsupportedByModelError("{name} reads texts and no images", "images", name=served.name)
+    check_texts(served, body.texts, "texts")
+    if body.why:  # a pass through the model for each token
+        room = served.limits.positions
+        for text in body.texts:
+            room -= count_tokens(served, text, room, "texts")
+    classifier = Classifier(served.model.bundle)
+    found = [each.to_dict() for each in classifier.classify(body.texts, body.why)]
+    return {"results": found, "truncated": classifier.truncated}
+
+
+class FillRequest(AboutModel):
+    """A text with ``[MASK]`` wherever a word is missing."""
+
+    text: Annotated[str, Field(examples=[f"নদীর ধারে {GAP} থাকে।"])]
+    words: int = Field(5, ge=1, le=100)
+
+
+class FillAnswer(WireAnswer):
+    """For each gap its likeliest words, the best first."""
+
+    text: str
+    words: list[list[Guess]]
+
+
+@of_model(router, "/fill", FillAnswer)
+def fill(served: Served, _: OnProgress, body: FillRequest) -> JsonObject:
+    """The likeliest words for each ``[MASK]`` of a text; a BERT does this."""
+    if not isinstance(served.model.model, BERT):
+        raise refuse_family(served, Message("only a BERT fills gaps"))
+    check_texts(served, [body.text], "text")
+    if body.text.count(GAP) * body.words * len(body.text) > served.limits.numbers:
+        raise RefusedError("the text with every word in every gap is too much for one answer; ask for fewer words")
+    return served.model.fill(body.text, words=body.words).to_dict()
+
+
+class TranslateRequest(AboutModel):
+    """Texts to be translated."""
+
+    texts: list[str] = Field(min_length=1)
+    beams: int = Field(4, ge=1, le=16)
+
+
+class TranslateAnswer(WireAnswer):
+    """A translation for each."""
+
+    texts: list[str]
+
+
+@of_model(router, "/translate", TranslateAnswer)
+def translate(served: Served, on_progress: OnProgress, body: TranslateRequest) -> dict[str, list[str]]:
+    """Texts in the other language, by beam search; a Seq2Seq does this."""
+    model = served.model.model
+    if not isinstance(model, Seq2Seq):
+        raise refuse_family(served, Message("only a Seq2Seq translates"))
+    check_count(served, body.texts, "texts")
+    for text in body.texts:  # the library would read the beginning alone
+        count_tokens(served, text, model.config.context_length - 1, "texts")
+    with refusing(DataError, param="model"):  # a tokenizer without the marks
+        return {"texts": served.model.translate(body.texts, beams=body.beams, on_progress=on_progress)}
+
+
+class IndexSize(WireAnswer):
+    """An index of this server."""
+
+    name: str
+    title: str
+    passages: int
+    documents: int
+    sources: int
+
+
+class IndexList(WireAnswer):
+    """Those that can be asked."""
+
+    indexes: list[IndexSize]
+
+
+@of_server(router, "/indexes", IndexList, method="GET")
+def indexes(state: State, _: OnProgress) -> JsonObject:
+    """The indexes that can be asked, and how much each holds."""
+
+    def size(index: ServedIndex) -> JsonObject:
+        with index.opened() as opened:
+            found = opened.measures
+        return {**vars(found), "name": index.name, "title": index.title}
+
+    return {"indexes": [size(each) for each in state.indexes.all().values()]}
+
+
+class AskRequest(WireRequest):
+    """A question to an index; with a model, passages are also found by meaning, and it may answer."""
+
+    index: str = Field(max_length=300, examples=["stories"])
+    question: str = Field(min_length=1, max_length=2000)
+    model: str | None = None
+    limit: int = Field(5, ge=1, le=50)
+    by: Literal["words", "meaning", "both"] | None = None
+    tokens: int | None = Field(None, ge=1, le=4096)
+
+
+class FoundPassage(WireAnswer):
+    """A passage: the file's name and the place in it, how much of the question it repeats, and the cosine."""
+
+    text: str
+    source: str
+    place: str
+    score: float
+    words: float | None
+    meaning: float | None
+
+
+class AskAnswer(WireAnswer):
+    """What is said to a question, and what it stands on; ``cited`` are the numbers of passages, from 1."""
+
+    question: str
+    answer: InEnglish
+    found: bool
+    cited: list[int]
+    passages: list[FoundPassage]
+    remark: InEnglish | None
+
+
+@router.post("/ask", response_model=AskAnswer)
+async def ask(request: Request, body: AskRequest) -> Response:
+    """Find the passages that fit a question, and answer from them with citations, or say that nothing is found."""
+    state = state_of(request)
+    index = await asyncio.to_thread(state.indexes.named, body.index)
+    check_most(body.tokens or 0, state.settings.limits.tokens, Message("tokens"), "tokens")
+    if body.model is None:
+        return await in_turn(request, index.turns, AskAnswer, lambda _: _answer(state, index, body))
+    async with state.registry.use(body.model) as served:
+        return await in_turn(request, served.turns, AskAnswer, lambda _: _answer(state, index, body, served.model))
+
+
+def _answer(state: State, index: ServedIndex, body: AskRequest, model: LanguageModel | None = None) -> JsonObject:
+    places = {str(place): name for name, place in state.registry.named.items()}  # an index knows its model by that
+    tokens = body.tokens or min(_TOKENS, state.settings.limits.tokens)
+    with by_name(places), index.opened(model) as opened:
+        if not opened.measures.passages:
+            raise RefusedError("the index {name} is empty; no documents are in it yet", param="index", name=index.name)
+        said = opened.ask(body.question, body.limit, body.by, tokens=tokens)
+
+    def called(source: str) -> str:
+        # Where files are is nobody's business but the server's: their names are told, and no folders.
+        file = PurePath(source)
+        return (state.jobs.uploads.name(file.stem) if state.jobs is not None else "") or file.name
+
+    passages = [{**vars(hit), **vars(hit.passage), "source": called(hit.passage.source)} for hit in said.hits]
+    return {**vars(said), "passages": passages}
