@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tests.inside.attention.test_maps import input_of
 from tests.inside.small_models import BODIES, small
+from tests.inside.test_attention import input_of
 
 from kotha.errors import KothaError
 from kotha.inside.trace import record, trace, write_arrays

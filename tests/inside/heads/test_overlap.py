@@ -8,7 +8,7 @@ import pytest
 import torch
 from tests.inside.conftest import with_inputs
 
-from kotha.inside.heads.attention_patterns import Passage, look
+from kotha.inside.heads.kinds import Passage, look
 from kotha.inside.heads.overlap import HeadWeights, Resemblance, head_weights, nearest_heads, shared_rank, symmetry
 from kotha.model.attention import Attention
 from kotha.model.config import BlockConfig

@@ -16,14 +16,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import combinations
+from itertools import combinations, permutations
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from kotha.inside.heads.attention_patterns import FEWEST_CHOICES, Sight
+from kotha.inside.heads.kinds import FEWEST_CHOICES, Sight
 from kotha.inside.hook_points import attentions
 from kotha.model.attention import Attention
 
@@ -68,10 +68,12 @@ class HeadWeights:
     @cached_property
     def overlaps(self) -> dict[tuple[int, int], Overlap]:
         """Every two heads compared, by their places."""
-        spaces = [_spaces(self.attention, place) for place in range(len(self.attention.heads))]
-        pairs = combinations(range(len(spaces)), 2)
-        found = {(one, other): _overlap(spaces[one], spaces[other]) for one, other in pairs}
-        return found | {(other, one): overlap for (one, other), overlap in found.items()}
+        heads = (_matrices(self.attention, place) for place in range(len(self.attention.heads)))
+        # What each head notices, and where it writes: orthonormal bases, each (C, rank).
+        spaces = [(_row_space(q, k.T), _row_space(v, o)) for q, k, v, o in heads]
+        return {
+            (one, other): _overlap(spaces[one], spaces[other]) for one, other in permutations(range(len(spaces)), 2)
+        }
 
     @cached_property
     def symmetries(self) -> list[float]:
@@ -88,12 +90,6 @@ class HeadWeights:
 def head_weights(model: nn.Module) -> dict[str, HeadWeights]:
     """The weights of every attention of a model, by its name."""
     return {name: HeadWeights(attention) for name, attention in attentions(model).items()}
-
-
-def _spaces(attention: Attention, place: int) -> tuple[Array, Array]:
-    """What a head notices, and where it writes: orthonormal bases, each (C, rank)."""
-    q, k, v, o = _matrices(attention, place)
-    return _row_space(q, k.T), _row_space(v, o)
 
 
 def _overlap(first: tuple[Array, Array], second: tuple[Array, Array]) -> Overlap:

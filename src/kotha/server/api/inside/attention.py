@@ -7,14 +7,12 @@ from typing import Any
 from fastapi import Request, Response
 from pydantic import Field
 
+from kotha.api.asked import Asked, read_asked, translator
 from kotha.artifacts.model_folder import Bundle
 from kotha.i18n.message import Message, OnProgress
-from kotha.inside.attention.alignment import alignment_view
-from kotha.inside.attention.maps import AttentionMap, summarize
-from kotha.inside.attention.page import attention_view
+from kotha.inside.attention import AttentionMap, alignment_view, attention_view, summarize
 from kotha.inside.heads.importance import silence
 from kotha.inside.hook_points import attentions, choose_layers
-from kotha.inside.request import Asked, read_asked
 from kotha.model.gpt import GPT
 from kotha.model.seq2seq import Seq2Seq
 from kotha.server.api.inside.looking import (
@@ -101,7 +99,8 @@ async def attention(request: Request, body: AttentionRequest) -> Response:
         wanted, bundle = body.to_input(served, limits, body.generate, **how), served.apart
         _check_size(bundle, wanted, body.layers, limits)
         with silence(bundle.model, body.silenced), looking_up(bundle.model, on_progress):
-            view = attention_view(bundle, wanted, body.layers)
+            chosen = choose_layers(bundle.model, body.layers)
+            view = attention_view(bundle, read_asked(bundle, wanted), chosen)
         checked_size(sum(each.weights.numel() for each in view.found.maps), limits, _ADVICE)
         spell, found = spelling(bundle), view.to_dict()
         for step in found["steps"]:
@@ -167,7 +166,8 @@ async def alignment(request: Request, body: AlignmentRequest) -> Response:
         if body.target is not None:
             count_tokens(served, body.target, limits.positions, "target")
         with looking_up(served.apart.model, on_progress):
-            view = alignment_view(served.apart, body.text, body.target, body.layer, body.beams)
+            write = translator(served.apart, body.beams)
+            view = alignment_view(served.apart, body.text, body.target, body.layer, write)
         pieces = {name: [vars(piece) for piece in getattr(view.found, name)] for name in ("source", "written")}
         return AlignmentTable.model_validate({**view.to_dict(), **pieces, "remarks": list(map(str, view.remarks))})
 

@@ -6,8 +6,7 @@ from fastapi import Request, Response
 from pydantic import Field
 
 from kotha.i18n.message import Message, OnProgress
-from kotha.inside.embeddings.near import nearest_words, word_map
-from kotha.inside.embeddings.words import Embeddings, open_table
+from kotha.inside.embeddings import Embeddings, nearest_words, open_table, word_map
 from kotha.server.api.inside.looking import inside_router
 from kotha.server.api.requests import AboutModel, WireAnswer, check_reads, looked, refuse_family
 from kotha.server.model_registry import Served

@@ -3,8 +3,9 @@
 from fastapi import Request, Response
 from pydantic import Field
 
+from kotha.api.asked import read_asked
 from kotha.i18n.message import OnProgress
-from kotha.inside.flow.page import flow_view
+from kotha.inside.flow import QUESTION, flow_view
 from kotha.inside.heads.importance import silence
 from kotha.server.api.inside.looking import Looked, ToldAnswer, WatchRequest, inside_router, read_as, spelling
 from kotha.server.api.requests import WireAnswer, looked
@@ -47,7 +48,7 @@ async def flow(request: Request, body: WatchRequest) -> Response:
     def work(served: Served, _: OnProgress) -> FlowStations:
         wanted, bundle = body.to_input(served, limits), served.apart
         with silence(bundle.model, body.silenced):
-            view = flow_view(bundle, wanted)
+            view = flow_view(bundle, read_asked(bundle, wanted, QUESTION))
         found = view.found.to_dict(spelling(bundle))
         return FlowStations.model_validate({**found, **read_as(bundle, view.found.given)})
 

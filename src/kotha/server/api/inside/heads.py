@@ -7,7 +7,7 @@ from kotha.artifacts.run_folder import find_data, run_config
 from kotha.errors import DataError
 from kotha.i18n.message import Message, OnProgress
 from kotha.inside.heads.measuring import TextSource
-from kotha.inside.heads.page import heads_view
+from kotha.inside.heads.study import heads_view
 from kotha.model.bert import BERT
 from kotha.model.gpt import GPT
 from kotha.server.api.inside.looking import inside_router

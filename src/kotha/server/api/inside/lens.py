@@ -3,6 +3,7 @@
 from fastapi import Request, Response
 from pydantic import Field
 
+from kotha.api.asked import read_asked
 from kotha.i18n.message import Message, OnProgress
 from kotha.inside.heads.importance import silence
 from kotha.inside.lens import lens_view
@@ -55,7 +56,7 @@ async def lens(request: Request, body: WatchRequest) -> Response:
             )
         wanted, bundle = body.to_input(served, limits), served.apart
         with silence(bundle.model, body.silenced):
-            view = lens_view(bundle, wanted)
+            view = lens_view(bundle, read_asked(bundle, wanted))
         return LogitLens.model_validate({**view.to_dict(), "remarks": list(map(str, view.remarks))})
 
     return await looked(request, body.model, work)

@@ -7,11 +7,11 @@ from typing import Annotated, Any
 from fastapi import APIRouter
 from pydantic import Field
 
+from kotha.api.asked import Asked
 from kotha.artifacts.model_folder import Bundle
 from kotha.i18n.message import OnProgress
 from kotha.inside.hook_points import layers
 from kotha.inside.inputs import ModelInput, speller
-from kotha.inside.request import Asked
 from kotha.model.config import ViTConfig
 from kotha.model.family import Model
 from kotha.model.vit import ViT
@@ -74,7 +74,7 @@ class LinePiece(WireAnswer):
     text: str = Field(
         description="As it reads: ␣ a space, a sign on ◌, part of a character in ‹›; a patch by row and column."
     )
-    part: bool = Field(validation_alias="is_part", description="Whether it is only part of a character.")
+    part: bool = Field(description="Whether it is only part of a character.")
 
 
 class LikelyAnswer(WireAnswer):

@@ -14,15 +14,14 @@ import numpy as np
 from fastapi import Request, Response
 from pydantic import Field
 
+from kotha.api.asked import read_asked
 from kotha.artifacts.model_folder import Bundle
 from kotha.i18n.message import Message, OnProgress
-from kotha.inside.flow.flow import final_answers
+from kotha.inside.flow import final_answers
 from kotha.inside.heads.importance import silence
-from kotha.inside.inputs import ModelInput
+from kotha.inside.inputs import ModelInput, likely
 from kotha.inside.numbers.arithmetic import CellLine, Entry, Recipe
-from kotha.inside.numbers.ledger import Ledger, keep
-from kotha.inside.numbers.residual_stream import WeaveColumn, weave
-from kotha.inside.request import read_asked
+from kotha.inside.numbers.ledger import Ledger, WeaveColumn, keep, weave
 from kotha.server.api.inside.looking import (
     LikelyAnswer,
     Looked,
@@ -122,13 +121,7 @@ async def read_pass(request: Request, body: WatchRequest) -> Response:
         with silence(bundle.model, body.silenced), looking_up(bundle.model, on_progress):
             columns = weave(ledger)
         spell = spelling(bundle)
-        answers = [
-            {
-                "question": answer.question,
-                "best": [{"id": id, "text": spell(id), "probability": share} for id, share in answer.best],
-            }
-            for answer in final_answers(bundle.model, ledger.given, ledger.output)
-        ]
+        answers = [each.to_dict(spell) for each in final_answers(bundle.model, ledger.given, ledger.output)]
         return PassTold.model_validate(
             {
                 **read_as(bundle, ledger.given),
@@ -329,10 +322,7 @@ def _site(entry: Entry) -> dict[str, object]:
 def _column(column: WeaveColumn, spell: Callable[[int], str]) -> dict[str, object]:
     cells = column.opinions and [
         {
-            "best": [
-                {"id": token, "text": spell(token), "probability": share}
-                for token, share in zip(opinion.ids, opinion.probabilities, strict=True)
-            ],
+            "best": likely(opinion.best, spell),
             "entropy_nats": opinion.entropy_nats,
             "rank_of_answer": opinion.rank,
             "surprise_nats": opinion.surprise_nats,

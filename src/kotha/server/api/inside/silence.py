@@ -1,13 +1,15 @@
 """``/api/inside/silence``: some heads switched off, beside the whole model."""
 
+from dataclasses import replace
 from typing import Any
 
 from fastapi import Request, Response
 from pydantic import Field
 
+from kotha.api.asked import continuation, read_asked
 from kotha.artifacts.model_folder import Bundle
 from kotha.i18n.message import Message, OnProgress
-from kotha.inside.heads.silencing import Spoken, without_heads
+from kotha.inside.heads.importance import Spoken, without_heads
 from kotha.model.gpt import GPT
 from kotha.server.api.inside.looking import (
     Heads,
@@ -60,12 +62,15 @@ async def silence(request: Request, body: SilenceRequest) -> Response:
         if body.generate is not None and not isinstance(bundle.model, GPT):
             raise refuse_family(served, Message("only a GPT goes on with a text; leave generate out"))
         with looking_up(bundle.model, on_progress):
-            found = without_heads(bundle, body.to_input(served, limits, body.generate), body.heads)
+            asked = body.to_input(served, limits, body.generate)
+            given = read_asked(bundle, replace(asked, generate=None))
+            go_on = None if body.generate is None else lambda: continuation(bundle, asked)
+            whole, without = without_heads(bundle.model, given, body.heads, go_on)
         return Silenced(
-            **read_as(bundle, found.given),
-            heads=list(found.heads),
-            whole=_heard(bundle, found.whole),
-            without=_heard(bundle, found.without),
+            **read_as(bundle, given),
+            heads=body.heads,
+            whole=_heard(bundle, whole),
+            without=_heard(bundle, without),
         )
 
     return await looked(request, body.model, work)
@@ -73,11 +78,5 @@ async def silence(request: Request, body: SilenceRequest) -> Response:
 
 def _heard(bundle: Bundle, spoken: Spoken) -> Heard:
     spell = spelling(bundle)
-    answers: list[Any] = [
-        {
-            "question": answer.question,
-            "best": [{"id": id, "text": spell(id), "probability": share} for id, share in answer.best],
-        }
-        for answer in spoken.answers
-    ]
+    answers: list[Any] = [answer.to_dict(spell) for answer in spoken.answers]
     return Heard(answers=answers, nats=list(spoken.nats), loss_nats=spoken.loss_nats, written=spoken.written)
