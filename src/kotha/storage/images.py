@@ -8,15 +8,12 @@ for training, for validation and for testing under the names that are usual: ``x
 
 import io
 import json
-import math
-import tokenize
+import re
 import unicodedata
-import zipfile
-import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,13 +29,8 @@ _PNG, _PNG_HEADER = b"\x89PNG\r\n\x1a\n", 33
 _PARTS = {"train": ("train",), "validation": ("validation", "valid", "val", "dev"), "test": ("test",)}
 _IMAGES, _LABELS = ("images", "image", "x"), ("labels", "label", "y")
 _ENDINGS = {".png", ".jpg", ".jpeg", ".gif", ".bmp", ".webp", ".tif", ".tiff", ".pgm", ".npy"}
-# Numbers alone, or texts; later versions are for records with names in any script.
-_ARRAY_HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-# What numpy and zipfile raise over an array that is broken; its header is read as a piece of Python.
-_BROKEN_ARRAY: tuple[type[Exception], ...] = (
-    *(ValueError, TypeError, AttributeError, KeyError, OverflowError, RuntimeError, OSError, EOFError, SyntaxError),
-    *(tokenize.TokenError, zipfile.BadZipFile, zlib.error, MemoryError, SystemError),
-)
+# Which kind of grey picture, width, height and the value of white, with comments between them.
+_PGM = re.compile(rb"(P[25])" + rb"(?:\s|#[^\n]*\n)+(\d+)" * 3 + rb"\s")
 
 Pixels = NDArray[Any]
 
@@ -69,13 +61,9 @@ def read_picture(path: Path, size: int, n_channels: int) -> NDArray[np.float32]:
             n=path.stat().st_size,
             most=_MOST_BYTES,
         )
-    if path.suffix.lower() in (".npy", ".json"):
-        pixels = _read_array(path)
-    elif path.suffix.lower() == ".pgm":
-        pixels = _read_pgm(path)
-    else:
-        pixels = _read_with_pillow(path, path, size)
-    return _fit(path, pixels, n_channels)
+    readers = {".npy": _read_array, ".json": _read_array, ".pgm": _read_pgm}
+    read = readers.get(path.suffix.lower())
+    return _fit(path, _read_with_pillow(path, path, size) if read is None else read(path), n_channels)
 
 
 def decode_png(data: bytes, size: int, n_channels: int, most_pixels: int) -> NDArray[np.float32]:
@@ -189,12 +177,9 @@ def _read_archive(path: Path) -> dict[str, LabelledImages]:
             "{path} holds no images; give an .npz archive, or a folder with a folder for each class", path=path
         )
     try:
-        with zipfile.ZipFile(path) as archive:
-            arrays = {}
-            for entry in archive.infolist():
-                with archive.open(entry) as stream:
-                    arrays[entry.filename.removesuffix(".npy").lower()] = _load_array(stream, entry.file_size)
-    except _BROKEN_ARRAY as error:
+        with np.load(path, allow_pickle=False) as archive:
+            arrays = {name.lower(): np.asarray(archive[name]) for name in archive.files}
+    except Exception as error:  # whatever broken bytes bring about in numpy and zipfile
         raise DataError("{path} holds no arrays that can be read: {why}", path=path, why=reason(error)) from error
     found = {}
     for part, names in _PARTS.items():
@@ -210,7 +195,7 @@ def _read_archive(path: Path) -> dict[str, LabelledImages]:
     return found
 
 
-def _array(arrays: dict[str, Pixels], kinds: Sequence[str], parts: Sequence[str], alone: bool) -> Pixels | None:
+def _array(arrays: Mapping[str, Pixels], kinds: Sequence[str], parts: Sequence[str], alone: bool) -> Pixels | None:
     """The array of a kind for a part: ``x_test``, ``test_images``; ``alone`` also ``images``."""
     names = [name for kind in kinds for part in parts for name in (f"{kind}_{part}", f"{part}_{kind}")]
     names += list(kinds) if alone else []
@@ -262,60 +247,28 @@ def _labelled(path: Path, part: str, images: Pixels, labels: Pixels) -> Labelled
 
 def _read_array(path: Path) -> Pixels:
     try:
-        if path.suffix.lower() == ".npy":
-            with path.open("rb") as stream:
-                return _load_array(stream, path.stat().st_size)
-        return np.asarray(json.loads(path.read_text(encoding="utf-8")))
-    except _BROKEN_ARRAY as error:
+        if path.suffix.lower() == ".json":
+            return np.asarray(json.loads(path.read_text(encoding="utf-8")))
+        # A map is never larger than the file, whatever its header says.
+        return np.array(np.load(path, mmap_mode="r", allow_pickle=False))
+    except Exception as error:  # whatever broken bytes bring about; a header is read as a piece of Python
         raise UsageError("{path} holds no array of pixels: {why}", path=path, why=reason(error)) from error
-
-
-def _load_array(stream: IO[bytes], n_bytes: int) -> Pixels:
-    """An array as numpy stores it, once its header speaks of no more than there is."""
-    version = np.lib.format.read_magic(stream)
-    if version not in _ARRAY_HEADERS:
-        raise ValueError(Message("an array in version {a}.{b} of its format", a=version[0], b=version[1]))
-    shape, _, dtype = _ARRAY_HEADERS[version](stream)
-    if dtype.hasobject:
-        raise ValueError(Message("Python objects (a pickle), and those are not opened; save numbers, or names as text"))
-    if math.prod(shape) * dtype.itemsize > n_bytes:
-        raise ValueError(
-            Message(
-                "its header speaks of {n:,} values, and {n_bytes:,} bytes are there",
-                n=math.prod(shape),
-                n_bytes=n_bytes,
-            )
-        )
-    stream.seek(0)
-    return np.asarray(np.lib.format.read_array(stream, allow_pickle=False))
 
 
 def _read_pgm(path: Path) -> Pixels:
     """A grey picture, written as bytes (P5) or as numbers (P2)."""
     data = path.read_bytes()
-    words: list[bytes] = []
-    place = 0
-    while len(words) < 4 and place < len(data):  # magic, width, height, the value of white
-        end = data.find(b"\n", place)
-        if data[place : place + 1] == b"#":
-            place = len(data) if end < 0 else end + 1
-        elif data[place : place + 1].isspace():
-            place += 1
-        else:
-            start = place
-            while place < len(data) and not data[place : place + 1].isspace():
-                place += 1
-            words.append(data[start:place])
+    head = _PGM.match(data)
     try:
-        width, height, white = (int(word) for word in words[1:])
-        if words[0] == b"P5" and 0 < white < 256:
-            values = np.frombuffer(data, np.uint8, count=width * height, offset=place + 1)
-        elif words[0] == b"P2":
-            values = np.array(data[place:].split()[: width * height], dtype=np.int64)
-        else:
+        width, height, white = map(int, head.groups()[1:]) if head is not None else (0, 0, 0)
+        if head is None or (head[1] == b"P5" and white > 255):
             raise ValueError(Message("only P2, and P5 of one byte a pixel"))
+        if head[1] == b"P5":
+            values = np.frombuffer(data, np.uint8, count=width * height, offset=head.end())
+        else:
+            values = np.array(data[head.end() :].split()[: width * height], dtype=np.int64)
         return (values.reshape(height, width) * (255 / white)).round().astype(np.uint8)
-    except (ValueError, IndexError, ZeroDivisionError, OverflowError) as error:
+    except (ValueError, ZeroDivisionError, OverflowError) as error:
         raise UsageError("{path} is no grey picture that can be read: {why}", path=path, why=reason(error)) from error
 
 
