@@ -90,42 +90,44 @@ def decode_png(data: bytes, size: int, n_channels: int, most_pixels: int) -> NDA
 
 def read_labelled_images(place: Path, size: int, n_channels: int) -> dict[str, LabelledImages]:
     """The images of a folder by class, or of an archive, by their part: train, maybe validation, maybe test."""
-    parts = _read_archive(place) if place.is_file() else _read_folders(place, size, n_channels)
     wanted = (n_channels, size, size)
-    for part, each in parts.items():
-        if each.images.shape[1:] != wanted:
-            found = " x ".join(map(str, each.images.shape[1:]))
-            raise DataError(
-                "the {part} images of {path} are {found} (colours, height, width), and the model reads {wanted}; "
-                "scale them, or change image_size and n_channels",
-                part=part,
-                path=place,
-                found=found,
-                wanted=" x ".join(map(str, wanted)),
-            )
-    return parts
+    if place.is_file():
+        parts = _read_archive(place)
+        for part, each in parts.items():
+            _check_size(part, place, each.images.shape[1:], wanted)
+        return parts
+    named = {folder.name.lower(): folder for folder in _folders(place)}
+    folders = {part: next((named[name] for name in names if name in named), None) for part, names in _PARTS.items()}
+    if folders["train"] is None:
+        folders = {"train": place}
+    return {part: _read_classes(part, folder, wanted) for part, folder in folders.items() if folder is not None}
 
 
 def holds_images(place: Path) -> bool:
     """Whether a place is an archive of arrays, or a folder of folders with images."""
     if place.is_file():
         return place.suffix == ".npz"
-    return place.is_dir() and any(_is_image(file) for folder in _folders(place) for file in _below(folder))
+    found = (file for pattern in ("[!.]*/*", "[!.]*/[!.]*/*") for file in place.glob(pattern))
+    return any(map(_is_image, found))
+
+
+def _check_size(part: str, path: Path, found: Sequence[int], wanted: Sequence[int]) -> None:
+    if tuple(found) != tuple(wanted):
+        raise DataError(
+            "the {part} images of {path} are {found} (colours, height, width), and the model reads {wanted}; "
+            "scale them, or change image_size and n_channels",
+            part=part,
+            path=path,
+            found=" x ".join(map(str, found)),
+            wanted=" x ".join(map(str, wanted)),
+        )
 
 
 # -- folders ----------------------------------------------------------------------------------------------------------
 
 
-def _read_folders(place: Path, size: int, n_channels: int) -> dict[str, LabelledImages]:
-    """A folder for each class, or one for each part that has a folder for each class."""
-    named = {folder.name.lower(): folder for folder in _folders(place)}
-    parts = {part: next((named[name] for name in names if name in named), None) for part, names in _PARTS.items()}
-    if parts["train"] is None:
-        return {"train": _read_classes(place, size, n_channels)}
-    return {part: _read_classes(folder, size, n_channels) for part, folder in parts.items() if folder is not None}
-
-
-def _read_classes(place: Path, size: int, n_channels: int) -> LabelledImages:
+def _read_classes(part: str, place: Path, wanted: tuple[int, int, int]) -> LabelledImages:
+    """The images of a folder that has a folder for each class."""
     images: list[NDArray[np.uint8]] = []
     labels: list[str] = []
     for folder in _folders(place):
@@ -137,17 +139,8 @@ def _read_classes(place: Path, size: int, n_channels: int) -> LabelledImages:
                 path=place,
             )
         for file in files:
-            pixels = read_picture(file, size, n_channels)
-            if images and pixels.shape != images[0].shape:
-                raise DataError(
-                    "{path} has {height} x {width} pixels, others {other_height} x {other_width}; scale them to one "
-                    "size",
-                    path=file,
-                    height=pixels.shape[1],
-                    width=pixels.shape[2],
-                    other_height=images[0].shape[1],
-                    other_width=images[0].shape[2],
-                )
+            pixels = read_picture(file, wanted[1], wanted[0])
+            _check_size(part, file, pixels.shape, wanted)
             images.append(((pixels + 1) * 127.5).round().clip(0, 255).astype(np.uint8))
             labels.append(unicodedata.normalize("NFC", folder.name))  # some disks take letters apart
     if not images:
@@ -157,11 +150,6 @@ def _read_classes(place: Path, size: int, n_channels: int) -> LabelledImages:
 
 def _folders(place: Path) -> list[Path]:
     return sorted(each for each in place.iterdir() if each.is_dir() and not each.name.startswith("."))
-
-
-def _below(folder: Path) -> list[Path]:
-    """The files of a folder, and of those in it."""
-    return [file for each in (folder, *_folders(folder)) for file in each.iterdir()]
 
 
 def _is_image(file: Path) -> bool:
