@@ -24,8 +24,6 @@ from kotha.i18n.message import Message
 # Far more than any picture for a model of this kind.
 _MOST_BYTES = 64 << 20
 _MOST_PIXELS = 1 << 26
-# What a PNG begins with, and how long its beginning is, with width and height.
-_PNG, _PNG_HEADER = b"\x89PNG\r\n\x1a\n", 33
 _PARTS = {"train": ("train",), "validation": ("validation", "valid", "val", "dev"), "test": ("test",)}
 _IMAGES, _LABELS = ("images", "image", "x"), ("labels", "label", "y")
 _ENDINGS = {".png", ".jpg", ".jpeg", ".gif", ".bmp", ".webp", ".tif", ".tiff", ".pgm", ".npy"}
@@ -74,18 +72,10 @@ def decode_png(data: bytes, size: int, n_channels: int, most_pixels: int) -> NDA
     ...
     kotha.errors.UsageError: the image is no PNG
     """
-    if not data.startswith(_PNG) or len(data) < _PNG_HEADER:
+    if not data.startswith(b"\x89PNG\r\n\x1a\n"):
         raise UsageError("the image is no PNG")
-    width, height = (int.from_bytes(data[start : start + 4], "big") for start in (16, 20))
-    if not 0 < width * height <= most_pixels:
-        raise UsageError(
-            "the image has {width:,} x {height:,} pixels; it may have {most:,} in all",
-            width=width,
-            height=height,
-            most=most_pixels,
-        )
     name = Message("the image")
-    return _fit(name, _read_with_pillow(name, io.BytesIO(data), size, (width, height)), n_channels)
+    return _fit(name, _read_with_pillow(name, io.BytesIO(data), size, most_pixels, ("PNG",)), n_channels)
 
 
 def read_labelled_images(place: Path, size: int, n_channels: int) -> dict[str, LabelledImages]:
@@ -261,12 +251,13 @@ def _read_pgm(path: Path) -> Pixels:
 
 
 def _read_with_pillow(
-    path: Path | Message, source: Path | io.BytesIO, size: int, told: tuple[int, int] | None = None
+    path: Path | Message,
+    source: Path | io.BytesIO,
+    size: int,
+    most_pixels: int = _MOST_PIXELS,
+    formats: Sequence[str] | None = None,
 ) -> Pixels:
-    """An image file, or a PNG's bytes, which are taken for nothing else.
-
-    Of a PNG the width and height were ``told`` by what stands first: what says so again later may say otherwise.
-    """
+    """An image file, or the bytes of one, in any of Pillow's ``formats``, or in those alone."""
     try:
         from PIL import Image
     except ImportError as error:
@@ -275,23 +266,11 @@ def _read_with_pillow(
             what=path.suffix or path if isinstance(path, Path) else path,
         ) from error
     try:
-        with Image.open(source, formats=["PNG"] if told else None) as picture:
-            if told is not None and picture.size != told:
-                raise ValueError(
-                    Message(
-                        "it begins with {width:,} x {height:,} pixels, and then has others",
-                        width=told[0],
-                        height=told[1],
-                    )
-                )
-            if picture.width * picture.height > _MOST_PIXELS:  # known before they are unpacked
-                raise ValueError(
-                    Message(
-                        "it has {width:,} x {height:,} pixels; make it smaller",
-                        width=picture.width,
-                        height=picture.height,
-                    )
-                )
+        with Image.open(source, formats=formats) as picture:
+            width, height = picture.size
+            if not 0 < width * height <= most_pixels:  # known before they are unpacked
+                much = "it has {width:,} x {height:,} pixels, and may have {most:,}; make it smaller"
+                raise ValueError(Message(much, width=width, height=height, most=most_pixels))
             grey = picture.mode in ("1", "L", "LA", "I;16")
             return np.asarray(picture.convert("L" if grey else "RGB").resize((size, size)))
     except Exception as error:  # whatever broken bytes bring about in one of its many formats

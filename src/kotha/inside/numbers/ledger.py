@@ -61,6 +61,8 @@ def _steps(model: Model) -> Iterator[Site]:
                 yield from (Site(f"{name}.{part}.{step}", inner) for step, inner in named if inner is not None)
                 yield Site(f"{name}.{part}_norm.input", getattr(block, f"{part}_norm"), entering=True)
         yield Site(f"{name}.feedforward.inner", block.feedforward.down, entering=True)
+    if isinstance(model, ViT):
+        yield Site("pixels", model.patches.projection, entering=True)
     if isinstance(model, BERT):
         yield from (Site(step, getattr(model, step)) for step in ("segments", "transform", "transform_norm"))
         yield Site("transform_bent", model.transform_norm, entering=True)
@@ -176,12 +178,8 @@ class Ledger:
         return self._put(site, line, values=waves) if bool(waves.any()) else None
 
     def _embed_image(self, model: ViT, line: str) -> str:
-        cut, images = model.patches, self.given.inputs[0]
-        rows, columns = cut.grid(images)
-        squares = images.reshape(-1, cut.n_channels, rows, cut.patch_size, columns, cut.patch_size)
-        flat = squares.permute(0, 2, 4, 1, 3, 5).flatten(1, 2).flatten(2)[0]
-        pixels = self._put("pixels", "squares", values=flat, columns="pixels")
-        self._product("patches", "squares", pixels, cut.projection, "patches.projection")
+        pixels = self._put("pixels", "squares", columns="pixels")
+        self._product("patches", "squares", pixels, model.patches.projection, "patches.projection")
         first = self._given("class_token", model.class_token[None])
         whole = torch.cat((model.class_token[None].cpu(), self._at("patches").cpu()))
 
@@ -189,7 +187,7 @@ class Ledger:
             return CellSource(first, 0, column) if row == 0 else CellSource("patches", row - 1, column)
 
         self._put("sequence", line, by.copied((first, "patches"), find), whole)
-        self._put("positions", line, values=model.positions(rows, columns))
+        self._put("positions", line, values=model.positions(*model.patches.grid(self.given.inputs[0])))
         added = by.sum_of_cells(("sequence", "positions"))
         return self._put("embedded", line, added, self._at("blocks.0.residual_in"))
 
