@@ -317,7 +317,7 @@ def test_a_png_that_tells_its_size_twice_is_not_unpacked() -> None:
 
     rows = chunk(b"IDAT", zlib.compress(bytes(101 * 100))) + chunk(b"IEND", b"")
     for first in (header(4), chunk(b"tEXt", struct.pack(">II", 4, 4) + b"k\0" + bytes(20))):
-        with pytest.raises(kotha.KothaError, match="100 x 100 pixels|no image that can be read"):
+        with pytest.raises(kotha.KothaError, match=r"100 x 100 pixels|no image that can be read"):
             decode_png(b"\x89PNG\r\n\x1a\n" + first + header(100) + rows, 8, 1, 4096)
     assert decode_png(b"\x89PNG\r\n\x1a\n" + header(100) + rows, 8, 1, 10_000).shape == (1, 8, 8)
 

@@ -16,7 +16,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import combinations, permutations
+from itertools import combinations
 
 import numpy as np
 import torch
@@ -66,14 +66,16 @@ class HeadWeights:
         self.attention = attention
 
     @cached_property
-    def overlaps(self) -> dict[tuple[int, int], Overlap]:
-        """Every two heads compared, by their places."""
+    def spaces(self) -> list[tuple[Array, Array]]:
+        """What each head notices, and where it writes: orthonormal bases, each (C, rank)."""
         heads = (_matrices(self.attention, place) for place in range(len(self.attention.heads)))
-        # What each head notices, and where it writes: orthonormal bases, each (C, rank).
-        spaces = [(_row_space(q, k.T), _row_space(v, o)) for q, k, v, o in heads]
-        return {
-            (one, other): _overlap(spaces[one], spaces[other]) for one, other in permutations(range(len(spaces)), 2)
-        }
+        return [(_row_space(q, k.T), _row_space(v, o)) for q, k, v, o in heads]
+
+    def overlap(self, one: int, other: int) -> Overlap:
+        """Two heads compared, by their places."""
+        pairs = list(zip(self.spaces[one], self.spaces[other], strict=True))
+        chances = (float(max(a.shape[1], b.shape[1]) / len(a)) for a, b in pairs)
+        return Overlap(*(subspace_overlap(a, b) for a, b in pairs), *chances)
 
     @cached_property
     def symmetries(self) -> list[float]:
@@ -90,12 +92,6 @@ class HeadWeights:
 def head_weights(model: nn.Module) -> dict[str, HeadWeights]:
     """The weights of every attention of a model, by its name."""
     return {name: HeadWeights(attention) for name, attention in attentions(model).items()}
-
-
-def _overlap(first: tuple[Array, Array], second: tuple[Array, Array]) -> Overlap:
-    pairs = list(zip(first, second, strict=True))
-    chances = (float(max(a.shape[1], b.shape[1]) / len(a)) for a, b in pairs)
-    return Overlap(*(subspace_overlap(a, b) for a, b in pairs), *chances)
 
 
 def subspace_overlap(a: Array, b: Array) -> float:
@@ -159,20 +155,17 @@ class Resemblance:
 
     def __init__(self) -> None:
         self._sums: dict[str, Tensor] = {}
-        self._tokens: dict[str, int] = {}
 
     def read(self, sights: Sequence[Sight]) -> None:
         """Take in what a passage showed."""
         for sight in sights:
-            counted = sight.n_allowed >= FEWEST_CHOICES
-            weights = sight.weights[:, counted]
-            alike = _alike(weights).double()
+            alike = _alike(sight.weights[:, sight.n_allowed >= FEWEST_CHOICES]).double()
             self._sums[sight.attention] = self._sums.get(sight.attention, 0) + alike
-            self._tokens[sight.attention] = self._tokens.get(sight.attention, 0) + int(counted.sum())
 
     def of(self, attention: str) -> Tensor:
         """Every head beside every other: (H, H), 1 where they look alike."""
-        return self._sums[attention] / max(self._tokens[attention], 1)
+        sums = self._sums[attention]
+        return sums / sums[0, 0].clamp(min=1)  # each is like itself at every token
 
 
 def _alike(weights: Tensor) -> Tensor:
@@ -193,5 +186,5 @@ def nearest_heads(resemblance: Resemblance, name: str, weights: HeadWeights) -> 
         return {}
     names, found = [f"{name}.{number}" for number in weights.attention.heads], {}
     for here, (share, there) in enumerate(zip(*(each.tolist() for each in alike.max(dim=-1)), strict=True)):
-        found[names[here]] = Likeness(names[there], share, weights.overlaps[here, there])
+        found[names[here]] = Likeness(names[there], share, weights.overlap(here, there))
     return found
