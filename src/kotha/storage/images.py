@@ -255,7 +255,7 @@ def _read_with_pillow(
     source: Path | io.BytesIO,
     size: int,
     most_pixels: int = _MOST_PIXELS,
-    formats: Sequence[str] | None = None,
+    formats: tuple[str, ...] | None = None,
 ) -> Pixels:
     """An image file, or the bytes of one, in any of Pillow's ``formats``, or in those alone."""
     try:
