@@ -178,7 +178,7 @@ def test_weights_of_several_types_are_refused(tmp_path: Path) -> None:
             lambda h: h["tokens.weight"].update(shape=[8, 40]),
             "tokens.weight has shape [8, 40], and its config asks for [40, 8]",
         ),
-        (lambda h: h["tokens.weight"].update(dtype="F64"), "tokens.weight is F64, and its config says float32"),
+        (lambda h: h["tokens.weight"].update(dtype="F64"), "tokens.weight has dtype F64, and its config asks for F32"),
         (lambda h: h["tokens.weight"].pop("shape"), "tokens.weight has shape None"),
         (lambda h: h.update(extra=5), "its header is no table of tensors"),
     ],
@@ -218,8 +218,8 @@ def test_whole_numbers_are_stored_again_as_they_were(whole_numbers: Path, tmp_pa
     [
         (lambda h: h.pop("tokens.weight.scale"), "lacks tokens.weight.scale, which its config asks for"),
         (lambda h: h["tokens.weight.scale"].update(shape=[8]), "has shape [8], and its config asks for [40]"),
-        (lambda h: h["tokens.weight.scale"].update(dtype="F32"), "scale is F32, and its config says float16"),
-        (lambda h: h["tokens.weight"].update(dtype="F32"), "tokens.weight is F32, and its config says int8"),
+        (lambda h: h["tokens.weight.scale"].update(dtype="F32"), "scale has dtype F32, and its config asks for F16"),
+        (lambda h: h["tokens.weight"].update(dtype="F32"), "tokens.weight has dtype F32, and its config asks for I8"),
     ],
 )
 def test_whole_numbers_without_their_scales_are_refused(whole_numbers: Path, change: Any, message: str) -> None:

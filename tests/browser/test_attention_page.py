@@ -1,48 +1,42 @@
 """The attention page in a real browser: tabs, steps, keys, Bangla whole, nothing asked of any network."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from tests.browser.inside_pages import check_it_fits, opened
-from tests.inside.attention.test_maps import HOSTILE, input_of
 from tests.inside.small_models import TEXT, small
+from tests.inside.test_attention import HOSTILE, input_of
 
-from kotha.inside.attention.alignment import alignment_view
-from kotha.inside.attention.maps import AttentionMaps, attention_maps
-from kotha.inside.attention.page import attention_page
-from kotha.inside.inputs import ModelInput, Piece, name_piece
+from kotha.inside.attention import AttentionMaps, alignment_view, attention_view
+from kotha.inside.inputs import Piece
+from kotha.inside.view import View
 
 pytestmark = pytest.mark.browser
 VIEWS = {"gpt": ["lines", "grid", "matrix", "steps"], "bert": ["lines", "grid", "matrix"]}
 VIEWS |= {"seq2seq": VIEWS["gpt"], "vit": ["image", *VIEWS["bert"]]}
 
 
-def made(body: str) -> AttentionMaps:
-    model, given = small(body).model, input_of(body)
+def view_of(body: str, **changes: Any) -> View[AttentionMaps]:
+    given = replace(input_of(body), **{"title": TEXT, **changes})
     if body in ("gpt", "seq2seq"):  # as if the model had written the last three
-        line = list(given.lines)[-1]
-        first = len(given.lines[line]) - 3
-        given = ModelInput(given.inputs, given.lines, (), first)
-    return attention_maps(model, given)
+        given = replace(given, written_from=len(given.last_line) - 3)
+    return attention_view(small(body), given)
+
+
+def made(body: str) -> AttentionMaps:
+    return view_of(body).found
 
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    folder, found = tmp_path_factory.mktemp("pages"), {}
-    for body in VIEWS:
-        maps, tokenizer = made(body), small(body).tokenizer
-        names = {token: name_piece(tokenizer, token) for step in maps.steps for token, _ in step.best}  # type: ignore[arg-type]
-        found[body] = folder / f"{body}.html"
-        found[body].write_text(attention_page(maps, TEXT, names), encoding="utf-8")
-    maps = made("bert")
-    line = maps.given.lines["tokens"]
-    hostile = ModelInput(maps.given.inputs, {"tokens": (Piece(HOSTILE, 1), *line[1:])})
-    found["hostile"] = folder / "hostile.html"
-    text = attention_page(AttentionMaps("bert", hostile, maps.maps), HOSTILE, {})
-    found["hostile"].write_text(text, encoding="utf-8")
-    return found
+    folder = tmp_path_factory.mktemp("pages")
+    line = input_of("bert").lines["tokens"]
+    hostile = view_of("bert", lines={"tokens": (Piece(HOSTILE, 1), *line[1:])}, title=HOSTILE)
+    views = {**{body: view_of(body) for body in VIEWS}, "hostile": hostile}
+    return {name: view.save(folder / f"{name}.html") for name, view in views.items()}
 
 
 @pytest.mark.parametrize(

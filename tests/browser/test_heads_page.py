@@ -6,12 +6,11 @@ import pytest
 import torch
 from tests.browser.inside_pages import check_it_fits, opened
 from tests.inside.small_models import small
-from torch import Tensor
-from torch.nn.functional import cross_entropy
 
-from kotha.inside.heads.attention_patterns import Passage
-from kotha.inside.heads.page import heads_page
+from kotha.inside.heads.kinds import Passage
+from kotha.inside.heads.measuring import Examined, GuessedBatch
 from kotha.inside.heads.study import Study, study
+from kotha.report.single_file import view_page
 
 pytestmark = pytest.mark.browser
 # Letters that a heads' example may show: long, stacked, joined, and what looks like HTML.
@@ -20,14 +19,11 @@ SHOWN = ("␣ক্ষুধার্ত", "র‍্যাব", "রাষ্�
 
 def studied(body: str) -> Study:
     """Every head of a small model, on tokens that repeat."""
-    tokens = torch.arange(40) % 13
-    target = None if body != "seq2seq" else tokens
-
-    def loss(model: torch.nn.Module, batch: Tensor) -> Tensor:
-        given = (batch, batch) if body == "seq2seq" else (batch,)
-        return cross_entropy(model(*given)[:, :-1].flatten(0, 1), batch[:, 1:].flatten())
-
-    return study(small(body).model, [Passage(tokens, target)], [tokens[None]], loss)
+    tokens, bundle = torch.arange(40) % 13, small(body)
+    passage = Passage(tokens[:-1], None if body != "seq2seq" else tokens)
+    batch = GuessedBatch(tuple(passage.inputs), tokens[None, 1:])
+    assert bundle.tokenizer is not None
+    return study(Examined(bundle, bundle.tokenizer, "<i>text</i>", [], [passage], [batch]))
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +32,8 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     found = {}
     for body in ("gpt", "seq2seq"):
         found[body] = folder / f"{body}.html"
-        page = heads_page(studied(body), "a/long/path/" * 12, "<i>text</i>", lambda token: SHOWN[token % len(SHOWN)])
+        data = studied(body).page(lambda token: SHOWN[token % len(SHOWN)])
+        page = view_page("heads", "a/long/path/" * 12, data)
         found[body].write_text(page, encoding="utf-8")
     return found
 

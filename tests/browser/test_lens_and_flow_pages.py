@@ -1,16 +1,17 @@
 """The lens and the flow in a real browser."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.browser.inside_pages import check_it_fits, opened
-from tests.inside.attention.test_maps import HOSTILE, input_of
 from tests.inside.small_models import TEXT, small
+from tests.inside.test_attention import HOSTILE, input_of
 
-from kotha.inside.flow.flow import flow
-from kotha.inside.flow.page import flow_page
-from kotha.inside.inputs import name_piece, speller
-from kotha.inside.lens import Lens, lens, lens_page
+from kotha.inside.flow import flow, flow_view
+from kotha.inside.inputs import name_piece
+from kotha.inside.lens import Lens, lens, lens_view
+from kotha.report.single_file import view_page
 
 pytestmark = pytest.mark.browser
 TEXTS_OUTSIDE = """() => [...document.querySelectorAll("svg text")].filter(each => {
@@ -26,13 +27,11 @@ def looked(body: str) -> Lens:
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("pages")
-    texts: dict[str, str] = {}
-    tokenizer = small("gpt").tokenizer
-    assert tokenizer is not None
-    texts["lens-gpt"] = lens_page(looked("gpt"), TEXT, speller(tokenizer))
+    texts = {"lens-gpt": lens_view(small("gpt"), replace(input_of("gpt"), title=TEXT)).html}
     for body in ("seq2seq", "vit"):
-        texts[f"flow-{body}"] = flow_page(flow(small(body).model, input_of(body)), TEXT, lambda token: f"শব্দ {token}")
-    texts["hostile"] = lens_page(looked("gpt"), HOSTILE, lambda token: HOSTILE)
+        texts[f"flow-{body}"] = flow_view(small(body), replace(input_of(body), title=TEXT)).html
+    data = {**looked("gpt").to_dict(lambda token: HOSTILE), "written_from": None}
+    texts["hostile"] = view_page("lens", HOSTILE, data)
     for name, text in texts.items():
         (folder / f"{name}.html").write_text(text, encoding="utf-8")
     return {name: folder / f"{name}.html" for name in texts}
@@ -48,16 +47,9 @@ def test_they_fit_and_ask_for_nothing(browser, pages, width: int, scheme: str, l
 
 
 def test_a_title_of_one_long_word_fits_a_phone(browser, tmp_path: Path) -> None:
-    tokenizer = small("gpt").tokenizer
-    assert tokenizer is not None
-    word = "ক্ষ্ম" * 45
-    made = {
-        "lens": lens_page(looked("gpt"), word, speller(tokenizer)),
-        "flow": flow_page(flow(small("gpt").model, input_of("gpt")), word, str),
-    }
-    for name, text in made.items():
-        path = tmp_path / f"{name}.html"
-        path.write_text(text, encoding="utf-8")
+    given = replace(input_of("gpt"), title="ক্ষ্ম" * 45)
+    for name, view in {"lens": lens_view(small("gpt"), given), "flow": flow_view(small("gpt"), given)}.items():
+        path = view.save(tmp_path / f"{name}.html")
         with opened(browser, path, 390) as page:
             check_it_fits(page, 390)
 
@@ -71,7 +63,7 @@ def test_the_lens_tells_what_a_layer_considered(browser, pages) -> None:
         rows = grid.locator("tbody th .piece").all_inner_texts()
         assert rows == [piece.text for piece in found.given.lines["tokens"]]
         cells = grid.locator("tbody tr").nth(2).locator(".text").all_inner_texts()
-        assert cells == [name_piece(tokenizer, row[2].ids[0]).text for row in found.opinions]
+        assert cells == [name_piece(tokenizer, row[2].best[0][0]).text for row in found.opinions]
         grid.get_by_role("gridcell").first.click()
         page.keyboard.press("ArrowDown")
         page.keyboard.press("ArrowRight")
@@ -81,7 +73,7 @@ def test_the_lens_tells_what_a_layer_considered(browser, pages) -> None:
         assert said.locator(".ranks li.here").inner_text().split() == ["0", f"{opinion.rank:,}"]
         assert said.locator("dd").all_inner_texts() == [f"{opinion.entropy_nats:.3f}", f"{opinion.kl_nats:.3f}"]
         shares = said.locator("ol").first.locator(".number").all_inner_texts()
-        assert shares == [f"{100 * share:.1f} %" for share in opinion.probabilities]
+        assert shares == [f"{100 * share:.1f} %" for _, share in opinion.best]
         page.select_option("select", "entropy")
         cells = grid.locator("tbody tr").nth(2).locator(".text").all_inner_texts()
         assert cells == [f"{row[2].entropy_nats:.2f}" for row in found.opinions]
@@ -96,7 +88,9 @@ def test_hostile_text_is_text(browser, pages) -> None:
 def test_the_flow_stands_open_where_it_begins(browser, pages) -> None:
     found = flow(small("seq2seq").model, input_of("seq2seq"))
     with opened(browser, pages["flow-seq2seq"]) as page:
-        assert page.locator("section.stage, details").count() == len(found.stages)
+        assert page.locator("section.stage, details").count() == 3 + len(
+            {each.layer for each in found.stations if each.layer}
+        )
         shown = page.locator("section.stage h3:visible").all_inner_texts()
         assert any(text.startswith("encoder layer 0") for text in shown)
         assert any(text.startswith("decoder layer 0") for text in shown)
@@ -108,7 +102,7 @@ def test_the_flow_stands_open_where_it_begins(browser, pages) -> None:
 
 def test_the_figures_of_the_flow_are_the_models(browser, pages) -> None:
     found = flow(small("seq2seq").model, input_of("seq2seq"))
-    stations = [station for stage in found.stages for station in stage.stations]
+    stations = found.stations
     with opened(browser, pages["flow-seq2seq"]) as page:
         for number in (0, 3, len(stations) - 1):
             shown = (

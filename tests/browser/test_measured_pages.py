@@ -13,9 +13,8 @@ from tests.text.conftest import trained
 from kotha.evaluation.comparison import Comparison, Reason, Row
 from kotha.evaluation.comparison_page import comparison_page
 from kotha.evaluation.judge.session import Judging, judging_page
-from kotha.inside.embeddings.near import nearest_words
-from kotha.inside.embeddings.page import NearWords, embeddings_page
-from kotha.inside.embeddings.words import Embeddings
+from kotha.inside.embeddings import Embeddings, NearWords, embeddings_view
+from kotha.inside.view import View
 from kotha.report.tokenizer_card import cards_page
 from kotha.text.stories.corpus import stories
 from kotha.text.tokenizer import card
@@ -24,14 +23,13 @@ MOST_BYTES = 400_000
 TEXTS = [each.text for each in islice(stories(seed=3), 12)]
 
 
-def near_words() -> NearWords:
+def near_words() -> View[NearWords]:
     table = Embeddings(tiny("modern", context_length=64), trained("unigram"))
-    known = [table.find("মা"), table.find("নদী")]
-    return NearWords(table, tuple((word, nearest_words(table, word, 5)) for word in known), True, 60)
+    return embeddings_view(table, ["মা", "নদী"], count=5, map_words=60, name="Words")
 
 
 def words_page() -> str:
-    return embeddings_page(near_words(), "Words")
+    return near_words().html
 
 
 def tokenizers_page() -> str:
@@ -91,7 +89,7 @@ def test_the_neighbours_are_the_library_s_and_another_word_is_picked(browser, tm
     path = tmp_path / "page.html"
     path.write_text(words_page(), encoding="utf-8")
     with opened(browser, path, language="bn") as page:
-        for word, neighbours in near_words().near:
+        for word, neighbours in near_words().found.near:
             page.get_by_role("button", name=word.text, exact=True).first.click()
             assert word.text in page.locator("aside h2").inner_text()
             shown = [float(each) for each in page.locator(".near .number").all_inner_texts()]

@@ -11,7 +11,7 @@ from tests.inside.small_models import TEXT, small
 
 from kotha.artifacts import model_folder as bundle
 from kotha.cli.main import main
-from kotha.inside.request import Asked
+from kotha.inside.inputs import headline
 from kotha.text.akshara import aksharas
 
 
@@ -149,21 +149,20 @@ def test_an_unknown_preset_and_a_missing_run_are_failures(capsys, tmp_path: Path
 
 @pytest.mark.parametrize("text", [TEXT * 9, "ক্ষ্ম" * 100])
 def test_a_long_text_has_a_short_title(text: str) -> None:
-    title = Asked(text=text).headline()
+    title = headline(text)
     assert title.endswith(" …") and text.startswith(title.removesuffix(" …"))
     assert 20 < len(title) <= 300 and aksharas(title)[-3] in aksharas(text)
-    assert Asked(text=TEXT).headline() == TEXT
+    assert headline(TEXT) == TEXT
 
 
 @pytest.mark.parametrize("text", ["মা", "ক", "?"])
 def test_a_short_text_is_its_own_title(text: str) -> None:
-    assert Asked(text=text).headline() == text
+    assert headline(text) == text
 
 
 @pytest.mark.parametrize("text", ["", "  \n "])
 def test_a_text_of_nothing_has_a_title_that_says_so(text: str) -> None:
-    assert str(Asked(text=text).headline(otherwise="noise")) == "An empty text"
-    assert Asked().headline(otherwise="noise") == "noise"
+    assert str(headline(text)) == "An empty text"
 
 
 def test_narrow_weights_are_read_as_wide_ones(capsys, tmp_path: Path) -> None:

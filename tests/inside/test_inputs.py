@@ -14,10 +14,9 @@ from kotha.generation.answers import Request
 from kotha.generation.engine import Engine
 from kotha.generation.settings import SamplingSettings
 from kotha.inside.inputs import name_piece, read, read_image, read_without_tokenizer
-from kotha.inside.request import as_bytes, load_picture
-from kotha.model.config import ViTConfig
 from kotha.model.family import build
 from kotha.model.presets import preset
+from kotha.storage.images import read_picture
 
 
 def joined(pieces) -> str:
@@ -96,8 +95,8 @@ def test_a_seq2seq_reads_source_and_target() -> None:
 @pytest.mark.parametrize(
     ("body", "given", "wording"),
     [
-        ("gpt", {"second": "ক"}, "a second sentence is for a BERT"),
-        ("bert", {"target": "ক"}, "a target is for a Seq2Seq"),
+        ("gpt", {"second": "ক"}, "second is for a BERT"),
+        ("bert", {"target": "ক"}, "target is for a Seq2Seq"),
         ("bert", {"write": lambda ids: []}, "fills in words and writes none"),
         ("bert", {"text": TEXT * 9}, "more than the context of 48; shorten it"),
         ("seq2seq", {}, "also needs a target"),
@@ -116,7 +115,7 @@ def test_what_a_body_cannot_read_is_refused(body: str, given: dict, wording: str
 def test_pieces_read_as_letters_and_parts_of_letters_say_so() -> None:
     tokenizer = trained("bpe-qwen35")
     (first, *_) = tokenizer.encode("ৡ")
-    assert name_piece(tokenizer, first).is_part
+    assert name_piece(tokenizer, first).part
     assert name_piece(tokenizer, tokenizer.special["eos"]).text == "<|endoftext|>"
     assert name_piece(tokenizer, 10**6).text == "‹1000000›"
 
@@ -130,7 +129,6 @@ def test_a_preset_reads_letters_by_made_up_ids() -> None:
     given.pass_through(model)
 
 
-CONFIG = ViTConfig(d_model=16, n_heads=4, n_layers=1, image_size=8, patch_size=4, n_channels=1, n_classes=3)
 PIXELS = (np.arange(64).reshape(8, 8) * 4).astype(np.uint8)
 
 
@@ -149,21 +147,18 @@ def write_picture(path: Path) -> Path:
 
 @pytest.mark.parametrize("name", ["a.npy", "a.json", "a.pgm", "a.png"])
 def test_an_image_is_read_from_many_files(tmp_path: Path, name: str) -> None:
-    image = load_picture(write_picture(tmp_path / name), CONFIG)
-    expected = torch.from_numpy(PIXELS.astype(np.float32))[None] / 127.5 - 1
-    torch.testing.assert_close(image, expected)
-    assert np.array_equal(as_bytes(image)[..., 0].numpy(), PIXELS)
-    given = read_image(small("vit").model, image)
+    given = read_image(small("vit").model, write_picture(tmp_path / name))
+    expected = torch.from_numpy(PIXELS.astype(np.float32))[None, None] / 127.5 - 1
+    torch.testing.assert_close(given.inputs[0], expected)
     assert [piece.text for piece in given.lines["patches"]] == ["class", "1,1", "1,2", "2,1", "2,2"]
 
 
 def test_a_plain_pgm_and_colours_are_read(tmp_path: Path) -> None:
     (tmp_path / "a.pgm").write_text("P2 2 2 100 0 20 100 60")
-    image = load_picture(tmp_path / "a.pgm", CONFIG)
+    image = read_picture(tmp_path / "a.pgm", 8, 1)
     assert ((image + 1) * 127.5).round().tolist() == [[[0, 51], [255, 153]]]
     np.save(tmp_path / "c.npy", np.stack([PIXELS] * 3, axis=-1))
-    assert load_picture(tmp_path / "c.npy", CONFIG).shape == (1, 8, 8)
-    assert load_picture(tmp_path / "c.npy", CONFIG.replace(n_channels=3)).shape == (3, 8, 8)
+    assert [read_picture(tmp_path / "c.npy", 8, n).shape for n in (1, 3)] == [(1, 8, 8), (3, 8, 8)]
 
 
 @pytest.mark.parametrize(
@@ -180,11 +175,11 @@ def test_a_plain_pgm_and_colours_are_read(tmp_path: Path) -> None:
 def test_a_broken_image_is_refused(tmp_path: Path, name: str, content: bytes, wording: str) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(UsageError, match=wording):
-        load_picture(tmp_path / name, CONFIG)
+        read_picture(tmp_path / name, 8, 1)
 
 
 def test_a_missing_image_and_a_wrong_body_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="there is no image"):
-        load_picture(tmp_path / "none.png", CONFIG)
-    with pytest.raises(UsageError, match="reads text, no images"):
+        read_image(small("vit").model, tmp_path / "none.png")
+    with pytest.raises(UsageError, match="an image is for a ViT"):
         read_image(small("gpt").model, torch.zeros(1, 8, 8))

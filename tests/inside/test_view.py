@@ -3,6 +3,7 @@
 import html
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,21 +13,25 @@ from tests.inside.small_models import TEXT, small
 from kotha.course.worksheet.model import worksheet_view
 from kotha.course.worksheet.workshop import workshop_view
 from kotha.errors import KothaError, UsageError
-from kotha.inside.attention.page import attention_view
-from kotha.inside.embeddings.page import embeddings_view
-from kotha.inside.embeddings.words import open_table
-from kotha.inside.flow.page import flow_view, preset_flow_view
+from kotha.inside.attention import attention_view
+from kotha.inside.embeddings import embeddings_view, open_table
+from kotha.inside.flow import flow_view, preset_flow_view
 from kotha.inside.heads.measuring import TextSource
-from kotha.inside.heads.page import heads_view
+from kotha.inside.heads.study import heads_view
+from kotha.inside.inputs import ModelInput, headline, read
 from kotha.inside.lens import lens_view
-from kotha.inside.request import Asked
 from kotha.inside.view import View
 
+
+def given(text: str = TEXT) -> ModelInput:
+    return replace(read(small("gpt").model, small("gpt").tokenizer, text), title=headline(text))
+
+
 VIEWS: dict[str, Any] = {
-    "attention": lambda: attention_view(small("gpt"), TEXT),
-    "flow": lambda: flow_view(small("gpt"), TEXT),
+    "attention": lambda: attention_view(small("gpt"), given()),
+    "flow": lambda: flow_view(small("gpt"), given()),
     "preset": lambda: preset_flow_view("mini"),
-    "lens": lambda: lens_view(small("gpt"), TEXT),
+    "lens": lambda: lens_view(small("gpt"), given()),
     "heads": lambda: heads_view(small("gpt"), TEXT * 3),
     "worksheet": lambda: worksheet_view(small("gpt"), TEXT, head=1),
     "workshop": workshop_view,
@@ -66,12 +71,10 @@ def test_the_page_is_made_when_it_is_wanted_and_once(tmp_path: Path) -> None:
 
 
 def test_remarks_come_back_as_data() -> None:
-    assert any("its context" in str(each) for each in attention_view(small("gpt"), TEXT * 9).remarks)
+    assert any("its context" in str(each) for each in attention_view(small("gpt"), given(TEXT * 9)).remarks)
     assert any("fresh weights" in str(each) for each in preset_flow_view("mini").remarks)
 
 
 def test_what_is_asked_is_checked_when_it_is_said() -> None:
-    with pytest.raises(UsageError, match="generate=0 writes nothing; use 1 or more"):
-        Asked("আজ", generate=0)
     with pytest.raises(UsageError, match="tokens=3 shows nothing; use 9 or more"):
         TextSource(text="আজ", tokens=3)

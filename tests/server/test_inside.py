@@ -20,12 +20,11 @@ from tests.server.conftest import Address, started
 
 import kotha
 from kotha.artifacts import model_folder as bundle
-from kotha.inside.attention.page import attention_view
+from kotha.inside.attention import attention_maps
 from kotha.inside.heads.importance import every_head, silence
 from kotha.inside.hook_points import layers
-from kotha.inside.inputs import read
+from kotha.inside.inputs import read, read_image
 from kotha.inside.lens import lens_view
-from kotha.inside.request import Asked
 from kotha.server.app import make_app
 from kotha.server.serial_executor import HowFar
 from kotha.server.settings import Limits, ServeSettings
@@ -77,7 +76,7 @@ def test_attention_is_the_librarys_own(house: Address, model: str, asked: dict[s
         torch.testing.assert_close(torch.tensor(told["weights"]), each.weights, atol=1e-6, rtol=0)
         assert len(told["summaries"]) == len(each.heads)
     for line, pieces in found.given.lines.items():
-        expected = [{"id": piece.id, "text": piece.text, "part": piece.is_part} for piece in pieces]
+        expected = [{"id": piece.id, "text": piece.text, "part": piece.part} for piece in pieces]
         assert said["lines"][line] == expected
     assert [step["token"] for step in said["steps"]] == [step.token for step in found.steps]
     assert all(step["text"] and step["best"][0]["text"] for step in said["steps"])
@@ -89,7 +88,7 @@ def test_some_layers_and_an_image(house: Address) -> None:
     pixels = IMAGES[0]
     said = ask(house, "attention", model="vit", image=png(pixels))
     lm = library(house, "vit")
-    found = attention_view(lm.bundle, Asked(image=(pixels[None].astype(np.float32) / 127.5 - 1))).found
+    found = attention_maps(lm.model, read_image(lm.model, pixels[None].astype(np.float32) / 127.5 - 1))
     torch.testing.assert_close(torch.tensor(said["maps"][0]["weights"]), found.maps[0].weights, atol=1e-6, rtol=0)
     assert said["grid"] == [2, 2] and said["lines"]["patches"][0] == {"id": None, "text": "class", "part": False}
 
@@ -288,8 +287,8 @@ HOSTILE_IMAGES = {
     "not a PNG": (base64.b64encode(b"GIF89a" + b"\0" * 100).decode(), "no PNG"),
     "empty": ("", "no PNG"),
     "cut": (None, "no image that can be read"),
-    "a bomb": (None, "60,000 x 60,000 pixels"),
-    "no pixels": (None, "0 x 0 pixels"),
+    "a bomb": (None, "no image that can be read"),
+    "no pixels": (None, "no image that can be read"),
     "too large": ("A" * 2_000_000, "larger than"),
 }
 
@@ -318,7 +317,7 @@ def test_a_png_that_tells_its_size_twice_is_not_unpacked() -> None:
 
     rows = chunk(b"IDAT", zlib.compress(bytes(101 * 100))) + chunk(b"IEND", b"")
     for first in (header(4), chunk(b"tEXt", struct.pack(">II", 4, 4) + b"k\0" + bytes(20))):
-        with pytest.raises(kotha.KothaError, match=r"begins with 4 x 4 pixels|no PNG"):
+        with pytest.raises(kotha.KothaError, match=r"100 x 100 pixels|no image that can be read"):
             decode_png(b"\x89PNG\r\n\x1a\n" + first + header(100) + rows, 8, 1, 4096)
     assert decode_png(b"\x89PNG\r\n\x1a\n" + header(100) + rows, 8, 1, 10_000).shape == (1, 8, 8)
 

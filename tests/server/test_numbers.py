@@ -10,10 +10,9 @@ from tests.loopback import http
 from tests.server.conftest import Address, started
 from tests.server.test_inside import IMAGES, ask, library, png, refused
 
-from kotha.inside.embeddings.near import nearest_words, word_map
-from kotha.inside.embeddings.words import Embeddings
+from kotha.api.asked import Asked, read_asked
+from kotha.inside.embeddings import Embeddings, nearest_words, word_map
 from kotha.inside.numbers.ledger import Ledger, keep
-from kotha.inside.request import Asked, read_asked
 from kotha.server.app import make_app
 from kotha.server.settings import Limits, ServeSettings
 

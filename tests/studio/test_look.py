@@ -18,15 +18,14 @@ from tests.studio.conftest import LOOKS, Opened, faults, sideways
 from tests.studio.learned import BANGLA, BIRD, BIRD_PLACE, BIRD_SENTENCE, LATIN, SHAPES, SIDE, drawn_shapes
 
 import kotha
+from kotha.api.asked import Asked, read_asked
 from kotha.artifacts.model_folder import Bundle
 from kotha.generation.classes import classify_pixels
-from kotha.inside.embeddings.near import nearest_words
-from kotha.inside.embeddings.words import Embeddings
+from kotha.inside.embeddings import Embeddings, nearest_words
+from kotha.inside.heads.importance import without_heads
 from kotha.inside.heads.measuring import TextSource
-from kotha.inside.heads.page import heads_view
-from kotha.inside.heads.silencing import without_heads
+from kotha.inside.heads.study import heads_view
 from kotha.inside.numbers.ledger import Ledger, keep
-from kotha.inside.request import Asked, read_asked
 from kotha.report.built import WORDS
 from kotha.storage import bundled
 from kotha.storage.images import decode_png
@@ -149,8 +148,9 @@ def test_another_model_shows_the_same_depth(enter: Opened) -> None:
 def test_a_head_is_switched_off_with_one_click(enter: Opened, families: Path, model: str) -> None:
     page = enter("look", "blocks.0.attention", m=model, **READ[model])
     page.get_by_role("switch", name="Switch off head 1").click()
-    found = without_heads(opened_bundle(families, model), READ[model]["x"], ["blocks.0.attention.1"])
-    before, after = (f"{found.whole.loss_nats:.2f}", f"{found.without.loss_nats:.2f}")
+    bundle = opened_bundle(families, model)
+    given = read_asked(bundle, Asked(READ[model]["x"]))
+    before, after = (f"{each.loss_nats:.2f}" for each in without_heads(bundle.model, given, ["blocks.0.attention.1"]))
     page.get_by_text(f"from {before} to {after} nats").wait_for()
     assert "s=blocks.0.attention.1" in page.url
     page.get_by_role("button", name="Switch all on").click()

@@ -5,17 +5,17 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from kotha.api.asked import Asked, read_asked
 from kotha.arguments import checked
 from kotha.artifacts.model_folder import Bundle
 from kotha.errors import UsageError
-from kotha.inside.request import Asked
 from kotha.storage import bundled
 from kotha.storage.status import is_file
 
 if TYPE_CHECKING:
     from kotha.course.worksheet.page import SheetView
-    from kotha.inside.attention.maps import AttentionMaps
-    from kotha.inside.flow.flow import Flow
+    from kotha.inside.attention import AttentionMaps
+    from kotha.inside.flow import Flow
     from kotha.inside.heads.study import Study
     from kotha.inside.lens import Lens
     from kotha.inside.trace import Trace
@@ -71,9 +71,11 @@ class LooksInside:
         >>> len(lm.attention("নদীর ধারে", layers=["0"]).found.maps)
         1
         """
-        from kotha.inside.attention.page import attention_view
+        from kotha.inside.attention import attention_view
+        from kotha.inside.hook_points import choose_layers
 
-        return attention_view(self.bundle, Asked(_as_text(text), **asked), layers)
+        chosen = choose_layers(self.bundle.model, layers)
+        return attention_view(self.bundle, read_asked(self.bundle, Asked(_as_text(text), **asked)), chosen)
 
     @checked(Asked)
     def flow(self, text: str | None = None, **asked: Any) -> "View[Flow]":
@@ -82,9 +84,9 @@ class LooksInside:
         >>> lm.flow("নদীর ধারে").title
         'নদীর ধারে'
         """
-        from kotha.inside.flow.page import flow_view
+        from kotha.inside.flow import QUESTION, flow_view
 
-        return flow_view(self.bundle, Asked(_as_text(text), **asked))
+        return flow_view(self.bundle, read_asked(self.bundle, Asked(_as_text(text), **asked), QUESTION))
 
     @checked(Asked)
     def lens(self, text: str | None = None, **asked: Any) -> "View[Lens]":
@@ -93,9 +95,10 @@ class LooksInside:
         >>> len(lm.lens("নদীর ধারে").found.layers)
         3
         """
-        from kotha.inside.lens import lens_view
+        from kotha.inside.lens import lens_view, refuse_classes
 
-        return lens_view(self.bundle, Asked(_as_text(text), **asked))
+        refuse_classes(self.bundle)
+        return lens_view(self.bundle, read_asked(self.bundle, Asked(_as_text(text), **asked)))
 
     @checked()
     def heads(self, text: str | Path | None = None, *, tokens: int = 2048) -> "View[Study]":
@@ -108,7 +111,7 @@ class LooksInside:
         ['blocks.0.attention.0', 'blocks.0.attention.1']
         """
         from kotha.inside.heads.measuring import TextSource
-        from kotha.inside.heads.page import heads_view
+        from kotha.inside.heads.study import heads_view
 
         name = "The model" if self.path is None else bundled.title(self.path)
         where = {"path": str(text)} if isinstance(text, Path) else {"text": _as_text(text)}

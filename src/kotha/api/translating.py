@@ -15,7 +15,7 @@ from kotha.text.tokenizer.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from kotha.evaluation.translation import TranslationScore
-    from kotha.inside.attention.alignment import Alignment
+    from kotha.inside.attention import Alignment
     from kotha.inside.view import View
 
 
@@ -55,9 +55,10 @@ class Translates(OpenedModel):
         >>> kotha.load("seq2seq").alignment("নদীর ধারে", target="মা").save("alignment.html")
         PosixPath('alignment.html')
         """
-        from kotha.inside.attention.alignment import alignment_view
+        from kotha.api.asked import translator
+        from kotha.inside.attention import alignment_view
 
-        return alignment_view(self.bundle, text, target, layer, beams)
+        return alignment_view(self.bundle, text, target, layer, translator(self.bundle, beams))
 
     @checked()
     def evaluate_translations(

@@ -51,6 +51,7 @@ FORMAT_VERSION = 1
 # Types of numbers that a model computes with, and what safetensors calls them.
 DTYPES = {"float32": "F32", "bfloat16": "BF16", "float16": "F16", "float64": "F64"}
 Stored = Literal["float32", "bfloat16", "float16", "float64", "int8"]
+_BYTES = {"F64": 8, "F32": 4, "BF16": 2, "F16": 2, "I8": 1}
 _SCALE = ".scale"
 _TENSORS_PER_LAYER = 8  # at least: four of attention, two of the feed-forward, two norms
 
@@ -221,8 +222,7 @@ def _open(folder: str | Path) -> tuple[Path, Model, Tokenizer | None, ChatTempla
         raise KothaError("{path}: {why} in {name}", path=path, why=reason(error), name=WEIGHTS_FILE) from error
     tensors = _tensors(model, description["dtype"])
     _check_header(path / WEIGHTS_FILE, header, tensors)
-    widths = {short: getattr(torch, _spelled(short)).itemsize for short in [*DTYPES.values(), "I8"]}
-    n_expected = sum(math.prod(each["shape"]) * widths[each["dtype"]] for each in tensors.values())
+    n_expected = sum(math.prod(each["shape"]) * _BYTES[each["dtype"]] for each in tensors.values())
     if n_bytes != n_expected:
         raise KothaError(
             "{path} is truncated or broken: {n:,} bytes of weights instead of {wanted:,}",
@@ -232,11 +232,6 @@ def _open(folder: str | Path) -> tuple[Path, Model, Tokenizer | None, ChatTempla
         )
     tokenizer = _load_tokenizer(path, model.config, description.get("tokenizer"))
     return path, model, tokenizer, _chat_template(path, description.get("chat_template"), tokenizer)
-
-
-def _spelled(short: str) -> str:
-    """A type as torch calls it, by safetensors' name."""
-    return next((name for name, each in DTYPES.items() if each == short), "int8")
 
 
 def _tensors(model: Model, dtype: Stored) -> dict[str, dict[str, Any]]:
@@ -278,24 +273,16 @@ def _check_header(where: Path, header: dict[str, Any], expected: dict[str, dict[
             raise KothaError("{path} lacks {name}, which its config asks for", path=where, name=name)
         if name not in expected:
             raise KothaError("{path} has {name}, which its config has no place for", path=where, name=name)
-        found, wanted = header[name], expected[name]
-        if found.get("shape") != wanted["shape"]:
-            raise KothaError(
-                "{path}: {name} has shape {shape}, and its config asks for {wanted}",
-                path=where,
-                name=name,
-                shape=str(found.get("shape")),
-                wanted=str(wanted["shape"]),
-            )
-        if found.get("dtype") != wanted["dtype"]:
-            said = _spelled(wanted["dtype"])
-            raise KothaError(
-                "{path}: {name} is {dtype}, and its config says {wanted}",
-                path=where,
-                name=name,
-                dtype=found.get("dtype"),
-                wanted=said,
-            )
+        for what, wanted in expected[name].items():
+            if header[name].get(what) != wanted:
+                raise KothaError(
+                    "{path}: {name} has {what} {found}, and its config asks for {wanted}",
+                    path=where,
+                    name=name,
+                    what=what,
+                    found=str(header[name].get(what)),
+                    wanted=str(wanted),
+                )
 
 
 def _instead(path: Path) -> Text:

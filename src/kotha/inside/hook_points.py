@@ -29,9 +29,9 @@ site                        shape            what it is
 ==========================  ===============  =====================================================================
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
-from typing import cast
+from typing import NamedTuple, cast
 
 from torch import nn
 
@@ -39,8 +39,55 @@ from kotha.errors import UsageError, nearest
 from kotha.model.attention import Attention
 from kotha.model.block import Block, Stack
 
-# What an attention lets be watched; the last three exist in the explicit reading alone.
+# The parts of a layer, and what an attention lets be watched; the last three exist in the explicit reading alone.
+PARTS = ("attention", "cross", "feedforward")
 ATTENTION_SITES = ("queries", "keys", "values", "head_outputs", "scores", "masked_scores", "weights")
+
+
+class Site(NamedTuple):
+    """What can be watched: what a module gives, or what enters it."""
+
+    name: str
+    module: nn.Module
+    entering: bool = False
+
+
+def sites(model: nn.Module, chosen: Iterable[str] | None = None) -> Iterator[Site]:
+    """Every site of a model and of its chosen layers, or of all."""
+    known, prefixed = layers(model), len(stacks(model)) > 1
+    wanted = list(known if chosen is None else chosen)
+    unknown = next((name for name in sorted(wanted) if name not in known), None)
+    if unknown is not None:
+        close = nearest(unknown, known)
+        raise UsageError("there is no layer {name!r} in this model{nearest}", name=unknown, nearest=close)
+    body = getattr(model, "body", model)  # a classifier has one
+    ends = [(name, getattr(body, name, None)) for name in ("tokens", "patches", "positions")]
+    yield from (Site(name, module) for name, module in ends if isinstance(module, nn.Module))
+    for name, block in known.items():
+        if name in wanted:
+            yield from (site._replace(name=f"{name}.{site.name}") for site in _layer_sites(block))
+    yield from (Site(f"{stack}.norm" if prefixed else "norm", each.norm) for stack, each in stacks(model).items())
+    if isinstance(head := getattr(model, "head", None), nn.Module):
+        yield Site("logits", head)
+
+
+def _layer_sites(block: Block) -> Iterator[Site]:
+    yield Site("residual_in", block, entering=True)
+    for part in PARTS:
+        module = getattr(block, part)
+        if module is not None:
+            yield Site(part, module)
+            yield Site(f"{part}_norm", getattr(block, f"{part}_norm"))
+        if isinstance(module, Attention):
+            yield from (Site(f"{part}.{site}", getattr(module, site)) for site in ATTENTION_SITES)
+    # The stream between the parts: what the next norm is given where norms come first, what the first one gives where
+    # they come last.
+    if block.norm_order == "pre":
+        following = block.feedforward_norm if block.cross_norm is None else block.cross_norm
+        yield Site("residual_mid", following, entering=True)
+    else:
+        yield Site("residual_mid", block.attention_norm)
+    yield Site("residual_out", block)
 
 
 def nearest_site(pattern: str, known: Sequence[str]) -> str:

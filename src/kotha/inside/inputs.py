@@ -8,20 +8,25 @@ What it does not do: write. Where the model's own words shall be read too, the c
 the ids so far to those that the model adds.
 """
 
-from collections.abc import Callable, Sequence
+import textwrap
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from kotha.errors import UsageError
-from kotha.i18n.message import Message, Option, Plural, Text
+from kotha.i18n.message import Message, Option, Text
 from kotha.model.classifier import TextClassifier
 from kotha.model.family import Model
 from kotha.model.gpt import GPT
 from kotha.model.seq2seq import Seq2Seq
 from kotha.model.vit import ViT
+from kotha.storage.images import read_picture
 from kotha.text.akshara import aksharas
 from kotha.text.tokenizer.decoding import BufferedDecoder
 from kotha.text.tokenizer.prompt import encode_prompt
@@ -29,8 +34,11 @@ from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.text.tokenizer.view import view_token
 
 Write = Callable[[list[int]], Sequence[int]]
+Spell = Callable[[int], str]
+Image = str | Path | NDArray[np.float32] | Tensor
 # Past this many positions a picture of all of them is hard to read; it is still made.
 MANY = 96
+_LONGEST_TITLE, _CUT = 90, " …"
 
 
 @dataclass(frozen=True)
@@ -39,11 +47,7 @@ class Piece:
 
     text: str
     id: int | None = None  # its number in the vocabulary; a patch has none
-    is_part: bool = False  # whether it is only part of a character
-
-    def to_dict(self) -> dict[str, Any]:
-        """As a page and the server say it."""
-        return {"text": self.text, "id": self.id, "part": self.is_part}
+    part: bool = False  # whether it is only part of a character
 
 
 @dataclass(frozen=True)
@@ -56,17 +60,12 @@ class ModelInput:
     written_from: int | None = None  # where the pieces begin that the model wrote itself, in the line that it writes
     masked: tuple[int, ...] = ()  # positions whose word is hidden from a BERT
     grid: tuple[int, int] | None = None  # rows and columns of an image's patches
+    title: Text = ""  # what a page about it is called
 
     @property
-    def sizes(self) -> Message:
-        """How long each line is, in words."""
-        counts = {name: len(line) for name, line in self.lines.items()}
-        if "tokens" in counts:
-            return Message("{n:,} tokens", n=counts["tokens"])
-        if "patches" in counts:
-            return Message("{n:,} patches", n=counts["patches"])
-        source, target = (Plural("{n} token", "{n:,} tokens", n=counts[name]) for name in ("source", "target"))
-        return Message("{source} of the source and {target} of the target", source=source, target=target)
+    def last_line(self) -> tuple[Piece, ...]:
+        """The pieces that a model foretells: of a Seq2Seq the target's."""
+        return list(self.lines.values())[-1]
 
     def lines_to_dict(self) -> dict[str, Any]:
         """The lines, ready for JSON."""
@@ -106,17 +105,13 @@ def read(
         )
     if tokenizer is None:
         raise UsageError("this model has no tokenizer, so it cannot read text; save them together, or train with one")
-    for given, what, argument, family in (
-        (second, Message("a second sentence"), "second", "BERT"),
-        (target, Message("a target"), "target", "Seq2Seq"),
-    ):
+    for given, argument, family in ((second, "second", "BERT"), (target, "target", "Seq2Seq")):
         if given is not None and model.config.family != family.lower():
             raise UsageError(
-                "{what} is for a {family}, and this model is a {own}; leave {argument} out",
-                what=what,
+                "{argument} is for a {family}, and this model is a {own}; leave it out",
+                argument=Option(argument),
                 family=family,
                 own=model.config.family,
-                argument=Option(argument),
             )
     if isinstance(model, GPT):
         return _read_gpt(model, tokenizer, text, write)
@@ -127,21 +122,24 @@ def read(
     return _read_bert(model.config.context_length, tokenizer, text, second)
 
 
-def read_image(model: Model, image: Tensor) -> ModelInput:
-    """An image (n_channels, height, width) as a ViT's input: the class token, then its patches row by row."""
+def read_image(model: Model, image: Image) -> ModelInput:
+    """An image (n_channels, height, width), or its file, as a ViT's input: the class token, then its patches by row."""
     if not isinstance(model, ViT):
         raise UsageError(
-            "this model is a {family} and reads text, no images; give it a text", family=model.config.family
+            "an image is for a ViT, and this model is a {family}; give it a text", family=model.config.family
         )
-    rows, columns = model.patches.grid(image[None])
+    if isinstance(image, str | Path):
+        image = read_picture(Path(image), model.config.image_size, model.config.n_channels)
+    pixels = torch.as_tensor(image)[None]
+    rows, columns = model.patches.grid(pixels)
     patches = [Piece(f"{row + 1},{column + 1}") for row in range(rows) for column in range(columns)]
-    return ModelInput((image[None],), {"patches": (Piece("class"), *patches)}, grid=(rows, columns))
+    return ModelInput((pixels,), {"patches": (Piece("class"), *patches)}, grid=(rows, columns))
 
 
 def read_without_tokenizer(model: Model, text: str) -> ModelInput:
     """A text for a model that never learned: every letter gets the next free id, for shapes and sizes alone."""
     if isinstance(model, ViT):
-        raise UsageError("a ViT reads images and no text")
+        raise UsageError("this model is a ViT, it reads images and no text; give it an image")
     letters = aksharas(text) or ["∅"]
     n_most = model.config.context_length
     ids = {letter: place % model.config.vocab_size for place, letter in enumerate(dict.fromkeys(letters))}
@@ -151,9 +149,8 @@ def read_without_tokenizer(model: Model, text: str) -> ModelInput:
     if len(letters) > n_most:
         remarks.append(Message("only the first {n:,} of {all:,} letters fit the context", n=n_most, all=len(letters)))
     pieces = tuple(Piece(letter.replace(" ", "␣"), ids[letter]) for letter in letters[:n_most])
-    if isinstance(model, Seq2Seq):
-        return ModelInput((_row(pieces), _row(pieces)), {"source": pieces, "target": pieces}, tuple(remarks))
-    return ModelInput((_row(pieces),), {"tokens": pieces}, tuple(remarks))
+    lines = dict.fromkeys(("source", "target") if isinstance(model, Seq2Seq) else ("tokens",), pieces)
+    return _given(lines, remarks)
 
 
 def name_piece(tokenizer: Tokenizer, token: int) -> Piece:
@@ -167,14 +164,27 @@ def name_piece(tokenizer: Tokenizer, token: int) -> Piece:
     return Piece(text or "‹empty›", token, viewed.is_part)
 
 
-def speller(tokenizer: Tokenizer | None) -> Callable[[int], str]:
+def name_pieces(tokenizer: Tokenizer, tokens: Iterable[int]) -> tuple[Piece, ...]:
+    """Tokens as a reader would write them."""
+    return tuple(name_piece(tokenizer, token) for token in tokens)
+
+
+def speller(tokenizer: Tokenizer | None) -> Spell:
     """How an id reads; without a tokenizer, as a number."""
     return str if tokenizer is None else lambda token: name_piece(tokenizer, token).text
 
 
-def name_pieces(tokenizer: Tokenizer, tokens: Sequence[int]) -> tuple[Piece, ...]:
-    """Tokens as a reader would write them."""
-    return tuple(name_piece(tokenizer, token) for token in tokens)
+def headline(text: str) -> Text:
+    """A text as a page's title, cut between words, or letters, if it is long."""
+    if not text.strip():
+        return Message("An empty text")
+    whole_words = textwrap.shorten(text, _LONGEST_TITLE, placeholder=_CUT)
+    return "".join(aksharas(text.strip())[: _LONGEST_TITLE // 2]) + _CUT if whole_words == _CUT.strip() else whole_words
+
+
+def likely(best: Iterable[tuple[int, float]], spell: Spell) -> list[dict[str, Any]]:
+    """Ids with their probabilities, ready for JSON."""
+    return [{"id": token, "text": spell(token), "probability": share} for token, share in best]
 
 
 # -- one reader for each body -----------------------------------------------------------------------------------------
@@ -183,40 +193,34 @@ def name_pieces(tokenizer: Tokenizer, tokens: Sequence[int]) -> tuple[Piece, ...
 def _read_gpt(model: GPT, tokenizer: Tokenizer, text: str, write: Write | None) -> ModelInput:
     most, remarks = model.config.context_length, _nothing(text)
     read, whole = encode_prompt(tokenizer, text, most)
-    ids = read or [_special(tokenizer, "eos", Message("the text is empty"))]
+    ids = read or [special(tokenizer, "eos")]
     n_tokens = Message("{n:,}" if whole else "more than {n:,}", n=len(ids))
-    if write is None:
-        if len(ids) > most:
-            cut = "the text has {n} tokens; the model sees the last {most:,}, its context"
-            remarks.append(Message(cut, n=n_tokens, most=most))
-        ids, added = ids[-most:], []
-    else:
-        added = list(write(ids))
-        if len(ids) + len(added) > most:
-            raise UsageError(
-                "{n} tokens and {written:,} written ones are more than the context of {most:,}, so the "
-                "first would be gone before the last is written; use a shorter text or generate fewer",
-                n=n_tokens,
-                written=len(added),
-                most=most,
-            )
-    remarks += _many(len(ids) + len(added))
-    pieces = name_pieces(tokenizer, [*ids, *added])
-    return ModelInput((_row(pieces),), {"tokens": pieces}, tuple(remarks), len(ids) if write is not None else None)
+    added = [] if write is None else list(write(ids))
+    if write is None and len(ids) > most:
+        cut = "the text has {n} tokens; the model sees the last {most:,}, its context"
+        remarks.append(Message(cut, n=n_tokens, most=most))
+        ids = ids[-most:]
+    elif len(ids) + len(added) > most:
+        raise UsageError(
+            "{n} tokens and {written:,} written ones are more than the context of {most:,}, so the "
+            "first would be gone before the last is written; use a shorter text or generate fewer",
+            n=n_tokens,
+            written=len(added),
+            most=most,
+        )
+    lines = {"tokens": name_pieces(tokenizer, [*ids, *added])}
+    return _given(lines, remarks, written_from=None if write is None else len(ids))
 
 
 def _read_bert(context_length: int, tokenizer: Tokenizer, text: str, second: str | None) -> ModelInput:
-    why = Message("a BERT's text begins with [CLS] and ends with [SEP]")
-    cls, sep = (_special(tokenizer, role, why) for role in ("cls", "sep"))
+    cls, sep = (special(tokenizer, role) for role in ("cls", "sep"))
     first = [cls, *_with_masks(tokenizer, text), sep]
     other = [] if second is None else [*_with_masks(tokenizer, second), sep]
     _refuse_long(Message("the text"), len(first) + len(other), context_length)
     pieces = name_pieces(tokenizer, first + other)
     segments = torch.tensor([[0] * len(first) + [1] * len(other)])
     masked = tuple(place for place, piece in enumerate(pieces) if piece.id == tokenizer.special.get("mask"))
-    return ModelInput(
-        (_row(pieces), segments), {"tokens": pieces}, (*_nothing(text), *_many(len(pieces))), masked=masked
-    )
+    return _given({"tokens": pieces}, _nothing(text), segments, masked=masked)
 
 
 def _read_pair(model: Seq2Seq, tokenizer: Tokenizer, text: str, target: str | None, write: Write | None) -> ModelInput:
@@ -226,15 +230,25 @@ def _read_pair(model: Seq2Seq, tokenizer: Tokenizer, text: str, target: str | No
         raise UsageError("with a target the translation is given; leave generate out, or leave the target out")
     if target is None and write is None:
         raise UsageError("a Seq2Seq also needs a target")
-    start = _special(tokenizer, "bos", Message("a target begins with it"))
-    source = [*tokenizer.encode(text), _special(tokenizer, "eos", Message("a source ends with it"))]
+    start, end = (special(tokenizer, role) for role in ("bos", "eos"))
+    source = [*tokenizer.encode(text), end]
     _refuse_long(Message("the text"), len(source), model.config.context_length)
-    written = list(write(source)) if write is not None else tokenizer.encode(target or "")
-    _refuse_long(Message("the target"), len(written) + 1, model.config.context_length)
-    lines = {"source": name_pieces(tokenizer, source), "target": name_pieces(tokenizer, [start, *written])}
-    remarks = _many(max(len(source), len(written) + 1))
-    inputs = (_row(lines["source"]), _row(lines["target"]))
-    return ModelInput(inputs, lines, remarks, 1 if write is not None else None)
+    written = [start, *(write(source) if write is not None else tokenizer.encode(target or ""))]
+    _refuse_long(Message("the target"), len(written), model.config.context_length)
+    lines = {"source": name_pieces(tokenizer, source), "target": name_pieces(tokenizer, written)}
+    return _given(lines, written_from=None if write is None else 1)
+
+
+def _given(
+    lines: dict[str, tuple[Piece, ...]], remarks: Sequence[Text] = (), *besides: Tensor, **more: Any
+) -> ModelInput:
+    """Lines as an input, a row of ids for each, and other tensors ``besides``."""
+    longest = max(map(len, lines.values()))
+    if longest > MANY:
+        many = Message("{n:,} positions are many for one picture; a shorter text reads better", n=longest)
+        remarks = (*remarks, many)
+    rows = (torch.tensor([[piece.id for piece in line]]) for line in lines.values())
+    return ModelInput((*rows, *besides), lines, tuple(remarks), **more)
 
 
 def _with_masks(tokenizer: Tokenizer, text: str) -> list[int]:
@@ -256,21 +270,12 @@ def _refuse_long(what: Message, n_tokens: int, context_length: int) -> None:
         )
 
 
-def _special(tokenizer: Tokenizer, role: str, why: Message) -> int:
+def special(tokenizer: Tokenizer, role: str) -> int:
+    """The mark for a role that the input cannot do without."""
     if role not in tokenizer.special:
-        raise UsageError("this tokenizer has no {role} token, and {why}", role=role, why=why)
+        raise UsageError("this tokenizer has no {role} token, and the model's input needs one", role=role)
     return tokenizer.special[role]
 
 
-def _nothing(text: str) -> list[Message]:
+def _nothing(text: str) -> list[Text]:
     return [] if text else [Message("the text is empty: the model reads nothing but its own marks")]
-
-
-def _many(n_positions: int) -> tuple[Message, ...]:
-    if n_positions <= MANY:
-        return ()
-    return (Message("{n:,} positions are many for one picture; a shorter text reads better", n=n_positions),)
-
-
-def _row(pieces: Sequence[Piece]) -> Tensor:
-    return torch.tensor([[piece.id for piece in pieces]])

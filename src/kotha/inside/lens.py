@@ -8,8 +8,9 @@ For bodies that give words: a GPT says what comes next, a BERT what stands here,
 write. A ViT gives classes and is refused. On the page, positions go down and layers across.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -17,16 +18,14 @@ from torch import Tensor
 
 from kotha.artifacts.model_folder import Bundle
 from kotha.errors import UsageError
-from kotha.i18n.message import Text
+from kotha.i18n.message import Message
 from kotha.inside.hook_points import stacks
-from kotha.inside.inputs import ModelInput, speller
-from kotha.inside.request import Asked, as_asked, read_asked
+from kotha.inside.inputs import ModelInput, Spell, likely, speller
 from kotha.inside.trace import trace
-from kotha.inside.view import View
+from kotha.inside.view import View, view_of
 from kotha.model.bert import BERT
 from kotha.model.family import Model
 from kotha.model.vit import ViT
-from kotha.report.single_file import view_page
 
 _BEST = 5
 
@@ -35,13 +34,22 @@ _BEST = 5
 class Opinion:
     """What one layer would say at one position."""
 
-    ids: tuple[int, ...]  # the likeliest tokens, best first
-    probabilities: tuple[float, ...]
+    best: tuple[tuple[int, float], ...]  # the likeliest tokens and their probabilities, best first
     rank: int  # where the model's final answer stands in this layer's order; 1 is first
     answer_probability: float  # what this layer gives the final answer
     kl_nats: float  # how far the final distribution is from this one: KL(final || layer)
     entropy_nats: float
     surprise_nats: float | None = None  # at the token that stands next, where one does and the model foretells it
+
+    def to_dict(self, spell: Spell) -> dict[str, Any]:
+        """Ready for JSON; figures to six places."""
+        return {
+            "best": likely(((token, round(share, 6)) for token, share in self.best), spell),
+            "rank_of_answer": self.rank,
+            "probability_of_answer": round(self.answer_probability, 6),
+            "kl_nats": round(self.kl_nats, 6),
+            "entropy_nats": round(self.entropy_nats, 6),
+        }
 
 
 @dataclass(frozen=True)
@@ -55,19 +63,18 @@ class Lens:
     opinions: tuple[tuple[Opinion, ...], ...]  # by layer, then by position
 
     @property
-    def question(self) -> str:
+    def question(self) -> Message:
         """What is answered at each position."""
-        return "which word stands here" if self.family == "bert" else "what comes next"
+        return Message("which word stands here") if self.family == "bert" else Message("what comes next")
 
-    def to_dict(self, spell: Callable[[int], str]) -> dict[str, Any]:
+    def to_dict(self, spell: Spell) -> dict[str, Any]:
         """All of it, ready for JSON; ``spell`` turns an id into text."""
-        pieces = self.given.lines[self.line]
         return {
             "family": self.family,
-            "question": self.question,
-            "positions": [vars(piece) for piece in pieces],
+            "question": str(self.question),
+            "positions": [vars(piece) for piece in self.given.lines[self.line]],
             "layers": [
-                {"layer": name, "positions": [_as_dict(opinion, spell) for opinion in row]}
+                {"layer": name, "positions": [opinion.to_dict(spell) for opinion in row]}
                 for name, row in zip(self.layers, self.opinions, strict=True)
             ],
         }
@@ -83,7 +90,7 @@ def lens(model: Model, given: ModelInput) -> Lens:
     with trace(model, places=[*places, "logits"]) as seen:
         given.pass_through(model)
     final = seen["logits"][0].float().log_softmax(dim=-1)  # (T, V)
-    following = [] if isinstance(model, BERT) else [piece.id or 0 for piece in list(given.lines.values())[-1][1:]]
+    following = [] if isinstance(model, BERT) else [piece.id or 0 for piece in given.last_line[1:]]
     rows = []
     for place in places:
         hidden = stack.norm(seen[place])
@@ -103,8 +110,7 @@ def _opinions(said: Tensor, final: Tensor, following: Sequence[int]) -> tuple[Op
     entropy = -(said.exp() * said).sum(dim=-1)
     return tuple(
         Opinion(
-            tuple(ids[place].tolist()),
-            tuple(best[place].tolist()),
+            tuple(zip(ids[place].tolist(), best[place].tolist(), strict=True)),
             int(ranks[place]),
             float(given[place].exp()),
             float(kl[place]),
@@ -115,28 +121,17 @@ def _opinions(said: Tensor, final: Tensor, following: Sequence[int]) -> tuple[Op
     )
 
 
-def _as_dict(opinion: Opinion, spell: Callable[[int], str]) -> dict[str, Any]:
-    best = zip(opinion.ids, opinion.probabilities, strict=True)
-    return {
-        "best": [{"id": token, "text": spell(token), "probability": round(share, 6)} for token, share in best],
-        "rank_of_answer": opinion.rank,
-        "probability_of_answer": round(opinion.answer_probability, 6),
-        "kl_nats": round(opinion.kl_nats, 6),
-        "entropy_nats": round(opinion.entropy_nats, 6),
-    }
-
-
-def lens_view(bundle: Bundle, asked: Asked | str) -> View[Lens]:
-    """What each layer would say at each position of a text, as if the model ended there."""
+def refuse_classes(bundle: Bundle) -> None:
+    """Refuse a model that gives no words, before it reads."""
     if isinstance(bundle.model, ViT):
         raise UsageError("the lens reads words, and a ViT has classes; look at its attention instead")
-    found = lens(bundle.model, read_asked(bundle, asked))
-    title, spell = as_asked(asked).headline(), speller(bundle.tokenizer)
-    return View(title, found, lambda: lens_page(found, title, spell), lambda: found.to_dict(spell), found.given.remarks)
 
 
-def lens_page(found: Lens, title: Text, spell: Callable[[int], str]) -> str:
-    """One offline page (``web/src/pages/views/Lens.svelte``); ``spell`` says how a token reads."""
-    positions = [piece.to_dict() for piece in found.given.lines[found.line]]
-    data = {**found.to_dict(spell), "positions": positions, "written_from": found.given.written_from}
-    return view_page("lens", title, data, found.given.remarks, made_by="kotha inside lens")
+def lens_view(bundle: Bundle, given: ModelInput) -> View[Lens]:
+    """What each layer would say at each position of a text, as if the model ended there."""
+    refuse_classes(bundle)
+    found, spell = lens(bundle.model, given), speller(bundle.tokenizer)
+    told = partial(found.to_dict, spell)
+    return view_of(
+        "lens", given.title, found, told, lambda: {**told(), "written_from": given.written_from}, given.remarks
+    )

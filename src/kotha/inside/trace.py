@@ -28,17 +28,14 @@ import torch
 from torch import Tensor, nn
 
 from kotha.errors import UsageError, nearest
-from kotha.inside.hook_points import ATTENTION_SITES, nearest_site, stacks
-from kotha.inside.hook_points import layers as model_layers
+from kotha.inside.hook_points import Site, attentions, nearest_site, sites
 from kotha.inside.inputs import ModelInput
 from kotha.model.attention import Attention
-from kotha.model.block import Block
 from kotha.model.family import Model
 from kotha.storage.atomic import whole_file
 
 _NAMED = 3  # places that a trace names of itself
 _WORKED_OUT = ("scores", "masked_scores", "weights")
-Record = Callable[[str, Tensor], None]
 
 
 class Trace:
@@ -59,8 +56,7 @@ class Trace:
 
     def record(self, name: str, value: Tensor) -> None:
         """Keep a copy of what was seen at a place."""
-        if self.wants(name):
-            self._seen.setdefault(name, []).append(value.detach().clone())
+        self._seen.setdefault(name, []).append(value.detach().clone())
 
     def __getitem__(self, name: str) -> Tensor:
         """What the last pass showed at a place."""
@@ -91,107 +87,50 @@ class Trace:
 
 @contextmanager
 def trace(
-    model: nn.Module, *, layers: Iterable[str] | None = None, places: Iterable[str] | None = None
+    model: nn.Module,
+    *,
+    layers: Iterable[str] | None = None,
+    places: Iterable[str] | None = None,
+    more: Iterable[Site] = (),
 ) -> Iterator[Trace]:
     """Record named activations of every pass inside the ``with``.
 
     ``layers`` are names such as ``blocks.0`` (all, if left out), ``places`` names or patterns such as
-    ``*.attention.weights``.
+    ``*.attention.weights``; ``more`` are sites besides those that every model names.
     """
-    known = model_layers(model)
-    wanted = list(known if layers is None else layers)
-    unknown = next((name for name in sorted(wanted) if name not in known), None)
-    if unknown is not None:
-        close = nearest(unknown, known)
-        raise UsageError("there is no layer {name!r} in this model{nearest}", name=unknown, nearest=close)
-    chosen = {name: block for name, block in known.items() if name in wanted}
-    seen = Trace(_names(model, chosen), places)
+    chosen = None if layers is None else list(layers)
+    known = [*sites(model, chosen), *more]
+    seen = Trace([site.name for site in known], places)
     with ExitStack() as hooks:
-        _watch_ends(model, seen.record, hooks)
-        for name, block in chosen.items():
-            _watch_block(name, block, seen, hooks)
+        for site in known:
+            if seen.wants(site.name):
+                _watch(site, seen, hooks)
+        for name, attention in attentions(model).items():
+            watched = chosen is None or name.rpartition(".")[0] in chosen
+            if watched and any(seen.wants(f"{name}.{place}") for place in _WORKED_OUT):
+                _work_out(attention, hooks)
         yield seen
 
 
-def _names(model: nn.Module, chosen: dict[str, Block]) -> list[str]:
-    """Every place of a model and its chosen layers."""
-    names = [name for name in ("tokens", "patches", "positions") if _body(model, name) is not None]
-    for name, block in chosen.items():
-        parts = ["attention"] if block.cross is None else ["attention", "cross"]
-        names += [f"{name}.residual_in", *(f"{name}.{part}.{place}" for part in parts for place in ATTENTION_SITES)]
-        names += [f"{name}.{part}{end}" for part in [*parts, "feedforward"] for end in ("", "_norm")]
-        names += [f"{name}.residual_mid", f"{name}.residual_out"]
-    names += [f"{prefix}norm" for prefix in _prefixes(model).values()]
-    return [*names, "logits"]
-
-
-def _prefixes(model: nn.Module) -> dict[str, str]:
-    found = stacks(model)
-    return {stack: "" if len(found) == 1 else f"{stack}." for stack in found}
-
-
-def _body(model: nn.Module, name: str) -> nn.Module | None:
-    """A part of the model, or of the body that a classifier has."""
-    found = getattr(model, name, getattr(getattr(model, "body", None), name, None))
-    return found if isinstance(found, nn.Module) else None
-
-
-def _watch(module: nn.Module, name: str, record: Record, hooks: ExitStack) -> None:
-    hooks.enter_context(module.register_forward_hook(lambda _module, _inputs, output: record(name, output)))
-
-
-def _watch_input(module: nn.Module, name: str, record: Record, hooks: ExitStack) -> None:
-    hooks.enter_context(module.register_forward_pre_hook(lambda _module, inputs: record(name, inputs[0])))
-
-
-def _watch_ends(model: nn.Module, record: Record, hooks: ExitStack) -> None:
-    """What comes before the first layer and after the last."""
-    for name in ("tokens", "patches", "positions"):
-        module = _body(model, name)
-        if module is not None:
-            _watch(module, name, record, hooks)
-    for stack, prefix in _prefixes(model).items():
-        _watch(stacks(model)[stack].norm, f"{prefix}norm", record, hooks)
-    head = getattr(model, "head", None)
-    if isinstance(head, nn.Module):
-        _watch(head, "logits", record, hooks)
-
-
-def _watch_block(name: str, block: Block, seen: Trace, hooks: ExitStack) -> None:
-    _watch_input(block, f"{name}.residual_in", seen.record, hooks)
-    parts = {"attention": block.attention, "cross": block.cross, "feedforward": block.feedforward}
-    norms = {f"{part}_norm": getattr(block, f"{part}_norm") for part in parts}
-    for part, module in {**parts, **norms}.items():
-        if module is not None:
-            _watch(module, f"{name}.{part}", seen.record, hooks)
-    for part in ("attention", "cross"):
-        attention = parts[part]
-        if isinstance(attention, Attention):
-            _watch_attention(f"{name}.{part}", attention, seen, hooks)
-    # The stream between the parts: what the next norm is given where norms come first, what the first one gives where
-    # they come last.
-    if block.norm_order == "pre":
-        following = block.feedforward_norm if block.cross_norm is None else block.cross_norm
-        _watch_input(following, f"{name}.residual_mid", seen.record, hooks)
+def _watch(site: Site, seen: Trace, hooks: ExitStack) -> None:
+    name, module = site.name, site.module
+    if site.entering:
+        hook = module.register_forward_pre_hook(lambda _module, inputs: seen.record(name, inputs[0]))
     else:
-        _watch(block.attention_norm, f"{name}.residual_mid", seen.record, hooks)
-    _watch(block, f"{name}.residual_out", seen.record, hooks)
+        hook = module.register_forward_hook(lambda _module, _inputs, output: seen.record(name, output))
+    hooks.enter_context(hook)
 
 
-def _watch_attention(name: str, attention: Attention, seen: Trace, hooks: ExitStack) -> None:
-    for place in ATTENTION_SITES:
-        _watch(getattr(attention, place), f"{name}.{place}", seen.record, hooks)
-    if not any(seen.wants(f"{name}.{place}") for place in _WORKED_OUT):
-        return
-    # The fused kernel says nothing on its way. Its queries and keys are caught as they pass, and when it has
-    # answered, the explicit lines run over them; the hooks above see what they make.
+def _work_out(attention: Attention, hooks: ExitStack) -> None:
+    """The fused kernel says nothing on its way. Its queries and keys are caught as they pass, and when it has
+    answered, the explicit lines run over them; other hooks see what they make.
+    """
     caught: dict[str, Tensor] = {}
 
     def catch(place: str) -> Callable[..., None]:
         return lambda _module, _inputs, output: caught.update({place: output})
 
-    def work_out(attention: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], _output: Tensor) -> None:
-        assert isinstance(attention, Attention), "hooked to an attention"
+    def work_out(_module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], _output: Tensor) -> None:
         q, k = caught.pop("queries"), caught.pop("keys")
         if attention.reading == "fused":
             mask = kwargs.get("mask", args[1] if len(args) > 1 else None)

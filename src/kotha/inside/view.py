@@ -1,8 +1,8 @@
 """A view: what was found inside a model, as data, as one offline page, and at sight in a notebook.
 
-Every room has a function that makes one from an opened model and what shall be read; commands print it, and the face
+Every room has a function that makes one from an opened model and what it reads; commands print it, and the face
 hands it to whoever asked. The page is made when it is first wanted. It is one file that asks nobody for anything,
-and most are drawn by the studio's components (``studio.single``).
+drawn by the studio's components (``report/single_file.py``).
 """
 
 import os
@@ -16,10 +16,12 @@ from kotha.arguments import checked
 from kotha.errors import UsageError
 from kotha.i18n.message import Text
 from kotha.report.page import framed
+from kotha.report.single_file import view_page
 from kotha.storage.atomic import write_page
 from kotha.storage.destinations import PAGE_ENDINGS
 
 Found = TypeVar("Found")
+Data = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,7 @@ class View(Generic[Found]):
     title: Text
     found: Found = field(repr=False)
     make_page: Callable[[], str] = field(repr=False)
-    make_dict: Callable[[], dict[str, Any]] = field(repr=False)
+    make_dict: Callable[[], Data] = field(repr=False)
     remarks: tuple[Text, ...] = ()  # what the user should know about how the input was taken
 
     def __repr__(self) -> str:
@@ -41,7 +43,7 @@ class View(Generic[Found]):
         """The page, whole and offline."""
         return self.make_page()
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Data:
         """All of it, ready for JSON."""
         return self.make_dict()
 
@@ -56,3 +58,17 @@ class View(Generic[Found]):
 
     def _repr_html_(self) -> str:
         return framed(self.html, str(self.title))
+
+
+def view_of(
+    kind: str,
+    title: Text,
+    found: Found,
+    told: Callable[[], Data],
+    page: Callable[[], Data],
+    remarks: tuple[Text, ...] = (),
+    made_by: str = "",
+) -> View[Found]:
+    """A view whose ``page`` is the data of the component ``kind`` of ``web/src/pages/views``; ``told`` is its JSON."""
+    command = made_by or f"kotha inside {kind}"
+    return View(title, found, lambda: view_page(kind, title, page(), remarks, made_by=command), told, remarks)

@@ -4,12 +4,11 @@ Messages travel as templates and values, with the Bangla of those templates besi
 the language of the page; strings are data (what a model wrote, names, figures) and stay as they are.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from kotha.i18n.catalogue import to_json, translate
-from kotha.i18n.message import Message, Text
+from kotha.i18n.catalogue import translate
+from kotha.i18n.message import Text
 from kotha.report.chart import Point, drawable_points, thin
 from kotha.report.page import page_language
 from kotha.report.single_file import document_page
@@ -64,6 +63,12 @@ class DrawnLine:
     points: Sequence[Point]
     colour: int = 1
     look: str = "plain"  # smoothed: pale below its running mean; dots: a dot on each point; faint: without a name
+
+    def __post_init__(self) -> None:
+        """Keep what can be drawn, with as many digits as anybody reads off a curve."""
+        kept = thin(drawable_points(self.points))
+        shown = [(x, None if y is None else float(f"{y:.5g}")) for x, y in kept]
+        object.__setattr__(self, "points", shown)
 
 
 @dataclass(frozen=True)
@@ -155,24 +160,5 @@ class Report:
 
     def html(self) -> str:
         """One offline page, in both languages."""
-        data, language = _plain(self), page_language()
-        return document_page(translate(self.title, language), data, language=language)
-
-
-def _plain(value: Any) -> Any:
-    """Ready for JSON; a block says which it is."""
-    if isinstance(value, Message):
-        return to_json(value)
-    if isinstance(value, DrawnLine):
-        value = replace(value, points=[(x, _short(y)) for x, y in thin(drawable_points(value.points))])
-    if is_dataclass(value):
-        kind = type(value).__name__.lower()
-        return {"kind": kind, **{each.name: _plain(getattr(value, each.name)) for each in fields(value)}}
-    if isinstance(value, Mapping):
-        return [[*place, mark] for place, mark in value.items()]
-    return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
-
-
-def _short(value: float | None) -> float | None:
-    """With as many digits as anybody reads off a curve."""
-    return None if value is None else float(f"{value:.5g}")
+        language = page_language()
+        return document_page(translate(self.title, language), self, language=language)

@@ -73,7 +73,7 @@ def grid(
     left = _EDGE + (12 + max(map(_width, rows)) if rows else 0)
     top = _EDGE + (28 if title else 0) + (28 if columns else 0)
     high = cell if cell < 32 else 40.0
-    parts = [_text(_EDGE, _EDGE + 14, title, weight=True)] if title else []
+    parts: list[str] = []
     for place, name in enumerate(columns):
         parts.append(_text(left + (place + 0.5) * cell, top - 10, name, "middle", colour=_SOFT))
     for row, line in enumerate(table):
@@ -82,8 +82,7 @@ def grid(
             parts.append(_text(left - 10, y + high / 2 + 6, rows[row], "end", colour=_SOFT))
         for column, value in enumerate(line):
             parts.append(_cell(left + column * cell, y, cell, high, value, abs(value) / most, digits))
-    width = left + len(table[0]) * cell + _EDGE
-    return Picture("".join(parts), max(width, _EDGE * 2 + _width(title)), top + len(table) * high + _EDGE, title)
+    return _titled(parts, left + len(table[0]) * cell + _EDGE, top + len(table) * high + _EDGE, title)
 
 
 def bars(values: Mapping[str, float], *, title: str = "", digits: int = 0) -> Picture:
@@ -97,14 +96,13 @@ def bars(values: Mapping[str, float], *, title: str = "", digits: int = 0) -> Pi
     most = max(values.values()) or 1.0
     left = _EDGE + 12 + max(map(_width, values))
     top, long = _EDGE + (32 if title else 0), 320
-    parts = [_text(_EDGE, _EDGE + 14, title, weight=True)] if title else []
+    parts: list[str] = []
     for place, (name, value) in enumerate(values.items()):
         y, across = top + place * 36, long * value / most
         parts.append(_text(left - 10, y + 20, name, "end", colour=_SOFT))
         parts.append(f'<rect x="{left:g}" y="{y:g}" width="{across:.1f}" height="28" rx="3" fill="{_MORE}"/>')
         parts.append(_text(left + across + 8, y + 20, f"{value:,.{digits}f}"))
-    width = max(left + long + 90, _EDGE * 2 + _width(title))
-    return Picture("".join(parts), width, top + len(values) * 36 + _EDGE, title)
+    return _titled(parts, left + long + 90, top + len(values) * 36 + _EDGE, title)
 
 
 def pieces(lines: Mapping[str, Sequence[str]], *, title: str = "") -> Picture:
@@ -115,7 +113,7 @@ def pieces(lines: Mapping[str, Sequence[str]], *, title: str = "") -> Picture:
     """
     left = _EDGE + 12 + max(map(_width, lines))
     top = _EDGE + (32 if title else 0)
-    parts = [_text(_EDGE, _EDGE + 14, title, weight=True)] if title else []
+    parts: list[str] = []
     widest = left
     for place, (name, cut) in enumerate(lines.items()):
         x, y = left, top + place * 44
@@ -128,8 +126,7 @@ def pieces(lines: Mapping[str, Sequence[str]], *, title: str = "") -> Picture:
             parts.append(_text(x + across / 2, y + 23, piece.replace(" ", "␣"), "middle"))
             x += across + 3
         widest = max(widest, x)
-    width = max(widest + _EDGE, _EDGE * 2 + _width(title))
-    return Picture("".join(parts), width, top + len(lines) * 44 + _EDGE - 10, title)
+    return _titled(parts, widest + _EDGE, top + len(lines) * 44 + _EDGE - 10, title)
 
 
 def lines(series: Mapping[str, Sequence[Point]], *, x: str, y: str, title: str = "", log_y: bool = False) -> Picture:
@@ -145,8 +142,7 @@ def lines(series: Mapping[str, Sequence[Point]], *, x: str, y: str, title: str =
     chart = Chart(title or y, x, y, drawn, log_y=log_y).svg()
     above = _EDGE + (30 if title else 0)
     inner = chart.replace("<svg ", f'<svg x="{_EDGE}" y="{above}" width="{WIDTH}" height="{HEIGHT}" ', 1)
-    heading = _text(_EDGE, _EDGE + 14, title, weight=True) if title else ""
-    return Picture(heading + inner, WIDTH + 2 * _EDGE, HEIGHT + above + _EDGE, title)
+    return _titled([inner], WIDTH + 2 * _EDGE, HEIGHT + above + _EDGE, title)
 
 
 def beside(*pictures: Picture, across: int = 2, title: str = "") -> Picture:
@@ -157,7 +153,7 @@ def beside(*pictures: Picture, across: int = 2, title: str = "") -> Picture:
     """
     wide, high = max(each.width for each in pictures), max(each.height for each in pictures)
     top = 30 if title else 0
-    parts = [_text(_EDGE, _EDGE + 14, title, weight=True)] if title else []
+    parts: list[str] = []
     for place, each in enumerate(pictures):
         x, y = place % across * wide, top + place // across * high
         parts.append(
@@ -165,11 +161,18 @@ def beside(*pictures: Picture, across: int = 2, title: str = "") -> Picture:
             f'viewBox="0 0 {each.width:g} {each.height:g}">{each.inner}</svg>'
         )
     rows = -(-len(pictures) // across)
-    width = max(wide * min(across, len(pictures)), _EDGE * 2 + _width(title))
-    return Picture("".join(parts), width, top + rows * high, title or pictures[0].title)
+    found = _titled(parts, wide * min(across, len(pictures)), top + rows * high, title)
+    found.title = title or pictures[0].title
+    return found
 
 
 # -- parts of a drawing ---------------------------------------------------------------------------------------------
+
+
+def _titled(parts: Sequence[str], width: float, height: float, title: str) -> Picture:
+    """A picture below its title, and at least as wide."""
+    heading = _text(_EDGE, _EDGE + 14, title, weight=True) if title else ""
+    return Picture(heading + "".join(parts), max(width, _EDGE * 2 + _width(title)), height, title)
 
 
 def _table(values: Any) -> list[list[float]]:

@@ -8,7 +8,7 @@ their data here instead of by a server.
 import base64
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from functools import partial
 from typing import Any
 
@@ -66,7 +66,7 @@ def single_page(
     built: str,
     kind: str,
     title: Text,
-    data: dict[str, Any],
+    data: Any,
     remarks: Sequence[Text] = (),
     *,
     made_by: str = "",
@@ -84,9 +84,14 @@ def single_page(
 
 
 def _plain(value: Any) -> Any:
-    """A page's data, ready for JSON: messages as templates and values."""
+    """A page's data, ready for JSON: messages as templates and values; a block of a document says which it is."""
     if isinstance(value, Message):
         return to_json(value)
+    if is_dataclass(value):
+        parts = {each.name: getattr(value, each.name) for each in fields(value)}
+        if "marks" in parts:  # of a table, by row and column
+            parts["marks"] = [[*place, mark] for place, mark in parts["marks"].items()]
+        value = {"kind": type(value).__name__.lower(), **parts}
     if isinstance(value, dict):
         return {name: _plain(each) for name, each in value.items()}
     return [_plain(each) for each in value] if isinstance(value, list | tuple) else value

@@ -8,15 +8,12 @@ for training, for validation and for testing under the names that are usual: ``x
 
 import io
 import json
-import math
-import tokenize
+import re
 import unicodedata
-import zipfile
-import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,18 +24,11 @@ from kotha.i18n.message import Message
 # Far more than any picture for a model of this kind.
 _MOST_BYTES = 64 << 20
 _MOST_PIXELS = 1 << 26
-# What a PNG begins with, and how long its beginning is, with width and height.
-_PNG, _PNG_HEADER = b"\x89PNG\r\n\x1a\n", 33
 _PARTS = {"train": ("train",), "validation": ("validation", "valid", "val", "dev"), "test": ("test",)}
 _IMAGES, _LABELS = ("images", "image", "x"), ("labels", "label", "y")
 _ENDINGS = {".png", ".jpg", ".jpeg", ".gif", ".bmp", ".webp", ".tif", ".tiff", ".pgm", ".npy"}
-# Numbers alone, or texts; later versions are for records with names in any script.
-_ARRAY_HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-# What numpy and zipfile raise over an array that is broken; its header is read as a piece of Python.
-_BROKEN_ARRAY: tuple[type[Exception], ...] = (
-    *(ValueError, TypeError, AttributeError, KeyError, OverflowError, RuntimeError, OSError, EOFError, SyntaxError),
-    *(tokenize.TokenError, zipfile.BadZipFile, zlib.error, MemoryError, SystemError),
-)
+# Which kind of grey picture, width, height and the value of white, with comments between them.
+_PGM = re.compile(rb"(P[25])" + rb"(?:\s|#[^\n]*\n)+(\d+)" * 3 + rb"\s")
 
 Pixels = NDArray[Any]
 
@@ -69,13 +59,9 @@ def read_picture(path: Path, size: int, n_channels: int) -> NDArray[np.float32]:
             n=path.stat().st_size,
             most=_MOST_BYTES,
         )
-    if path.suffix.lower() in (".npy", ".json"):
-        pixels = _read_array(path)
-    elif path.suffix.lower() == ".pgm":
-        pixels = _read_pgm(path)
-    else:
-        pixels = _read_with_pillow(path, path, size)
-    return _fit(path, pixels, n_channels)
+    readers = {".npy": _read_array, ".json": _read_array, ".pgm": _read_pgm}
+    read = readers.get(path.suffix.lower())
+    return _fit(path, _read_with_pillow(path, path, size) if read is None else read(path), n_channels)
 
 
 def decode_png(data: bytes, size: int, n_channels: int, most_pixels: int) -> NDArray[np.float32]:
@@ -86,58 +72,52 @@ def decode_png(data: bytes, size: int, n_channels: int, most_pixels: int) -> NDA
     ...
     kotha.errors.UsageError: the image is no PNG
     """
-    if not data.startswith(_PNG) or len(data) < _PNG_HEADER:
+    if not data.startswith(b"\x89PNG\r\n\x1a\n"):
         raise UsageError("the image is no PNG")
-    width, height = (int.from_bytes(data[start : start + 4], "big") for start in (16, 20))
-    if not 0 < width * height <= most_pixels:
-        raise UsageError(
-            "the image has {width:,} x {height:,} pixels; it may have {most:,} in all",
-            width=width,
-            height=height,
-            most=most_pixels,
-        )
     name = Message("the image")
-    return _fit(name, _read_with_pillow(name, io.BytesIO(data), size, (width, height)), n_channels)
+    return _fit(name, _read_with_pillow(name, io.BytesIO(data), size, most_pixels, ("PNG",)), n_channels)
 
 
 def read_labelled_images(place: Path, size: int, n_channels: int) -> dict[str, LabelledImages]:
     """The images of a folder by class, or of an archive, by their part: train, maybe validation, maybe test."""
-    parts = _read_archive(place) if place.is_file() else _read_folders(place, size, n_channels)
     wanted = (n_channels, size, size)
-    for part, each in parts.items():
-        if each.images.shape[1:] != wanted:
-            found = " x ".join(map(str, each.images.shape[1:]))
-            raise DataError(
-                "the {part} images of {path} are {found} (colours, height, width), and the model reads {wanted}; "
-                "scale them, or change image_size and n_channels",
-                part=part,
-                path=place,
-                found=found,
-                wanted=" x ".join(map(str, wanted)),
-            )
-    return parts
+    if place.is_file():
+        parts = _read_archive(place)
+        for part, each in parts.items():
+            _check_size(part, place, each.images.shape[1:], wanted)
+        return parts
+    named = {folder.name.lower(): folder for folder in _folders(place)}
+    folders = {part: next((named[name] for name in names if name in named), None) for part, names in _PARTS.items()}
+    if folders["train"] is None:
+        folders = {"train": place}
+    return {part: _read_classes(part, folder, wanted) for part, folder in folders.items() if folder is not None}
 
 
 def holds_images(place: Path) -> bool:
     """Whether a place is an archive of arrays, or a folder of folders with images."""
     if place.is_file():
         return place.suffix == ".npz"
-    return place.is_dir() and any(_is_image(file) for folder in _folders(place) for file in _below(folder))
+    found = (file for pattern in ("[!.]*/*", "[!.]*/[!.]*/*") for file in place.glob(pattern))
+    return any(map(_is_image, found))
+
+
+def _check_size(part: str, path: Path, found: Sequence[int], wanted: Sequence[int]) -> None:
+    if tuple(found) != tuple(wanted):
+        raise DataError(
+            "the {part} images of {path} are {found} (colours, height, width), and the model reads {wanted}; "
+            "scale them, or change image_size and n_channels",
+            part=part,
+            path=path,
+            found=" x ".join(map(str, found)),
+            wanted=" x ".join(map(str, wanted)),
+        )
 
 
 # -- folders ----------------------------------------------------------------------------------------------------------
 
 
-def _read_folders(place: Path, size: int, n_channels: int) -> dict[str, LabelledImages]:
-    """A folder for each class, or one for each part that has a folder for each class."""
-    named = {folder.name.lower(): folder for folder in _folders(place)}
-    parts = {part: next((named[name] for name in names if name in named), None) for part, names in _PARTS.items()}
-    if parts["train"] is None:
-        return {"train": _read_classes(place, size, n_channels)}
-    return {part: _read_classes(folder, size, n_channels) for part, folder in parts.items() if folder is not None}
-
-
-def _read_classes(place: Path, size: int, n_channels: int) -> LabelledImages:
+def _read_classes(part: str, place: Path, wanted: tuple[int, int, int]) -> LabelledImages:
+    """The images of a folder that has a folder for each class."""
     images: list[NDArray[np.uint8]] = []
     labels: list[str] = []
     for folder in _folders(place):
@@ -149,17 +129,8 @@ def _read_classes(place: Path, size: int, n_channels: int) -> LabelledImages:
                 path=place,
             )
         for file in files:
-            pixels = read_picture(file, size, n_channels)
-            if images and pixels.shape != images[0].shape:
-                raise DataError(
-                    "{path} has {height} x {width} pixels, others {other_height} x {other_width}; scale them to one "
-                    "size",
-                    path=file,
-                    height=pixels.shape[1],
-                    width=pixels.shape[2],
-                    other_height=images[0].shape[1],
-                    other_width=images[0].shape[2],
-                )
+            pixels = read_picture(file, wanted[1], wanted[0])
+            _check_size(part, file, pixels.shape, wanted)
             images.append(((pixels + 1) * 127.5).round().clip(0, 255).astype(np.uint8))
             labels.append(unicodedata.normalize("NFC", folder.name))  # some disks take letters apart
     if not images:
@@ -169,11 +140,6 @@ def _read_classes(place: Path, size: int, n_channels: int) -> LabelledImages:
 
 def _folders(place: Path) -> list[Path]:
     return sorted(each for each in place.iterdir() if each.is_dir() and not each.name.startswith("."))
-
-
-def _below(folder: Path) -> list[Path]:
-    """The files of a folder, and of those in it."""
-    return [file for each in (folder, *_folders(folder)) for file in each.iterdir()]
 
 
 def _is_image(file: Path) -> bool:
@@ -189,12 +155,9 @@ def _read_archive(path: Path) -> dict[str, LabelledImages]:
             "{path} holds no images; give an .npz archive, or a folder with a folder for each class", path=path
         )
     try:
-        with zipfile.ZipFile(path) as archive:
-            arrays = {}
-            for entry in archive.infolist():
-                with archive.open(entry) as stream:
-                    arrays[entry.filename.removesuffix(".npy").lower()] = _load_array(stream, entry.file_size)
-    except _BROKEN_ARRAY as error:
+        with np.load(path, allow_pickle=False) as archive:
+            arrays = {name.lower(): np.asarray(archive[name]) for name in archive.files}
+    except Exception as error:  # whatever broken bytes bring about in numpy and zipfile
         raise DataError("{path} holds no arrays that can be read: {why}", path=path, why=reason(error)) from error
     found = {}
     for part, names in _PARTS.items():
@@ -210,7 +173,7 @@ def _read_archive(path: Path) -> dict[str, LabelledImages]:
     return found
 
 
-def _array(arrays: dict[str, Pixels], kinds: Sequence[str], parts: Sequence[str], alone: bool) -> Pixels | None:
+def _array(arrays: Mapping[str, Pixels], kinds: Sequence[str], parts: Sequence[str], alone: bool) -> Pixels | None:
     """The array of a kind for a part: ``x_test``, ``test_images``; ``alone`` also ``images``."""
     names = [name for kind in kinds for part in parts for name in (f"{kind}_{part}", f"{part}_{kind}")]
     names += list(kinds) if alone else []
@@ -262,70 +225,39 @@ def _labelled(path: Path, part: str, images: Pixels, labels: Pixels) -> Labelled
 
 def _read_array(path: Path) -> Pixels:
     try:
-        if path.suffix.lower() == ".npy":
-            with path.open("rb") as stream:
-                return _load_array(stream, path.stat().st_size)
-        return np.asarray(json.loads(path.read_text(encoding="utf-8")))
-    except _BROKEN_ARRAY as error:
+        if path.suffix.lower() == ".json":
+            return np.asarray(json.loads(path.read_text(encoding="utf-8")))
+        # A map is never larger than the file, whatever its header says.
+        return np.array(np.load(path, mmap_mode="r", allow_pickle=False))
+    except Exception as error:  # whatever broken bytes bring about; a header is read as a piece of Python
         raise UsageError("{path} holds no array of pixels: {why}", path=path, why=reason(error)) from error
-
-
-def _load_array(stream: IO[bytes], n_bytes: int) -> Pixels:
-    """An array as numpy stores it, once its header speaks of no more than there is."""
-    version = np.lib.format.read_magic(stream)
-    if version not in _ARRAY_HEADERS:
-        raise ValueError(Message("an array in version {a}.{b} of its format", a=version[0], b=version[1]))
-    shape, _, dtype = _ARRAY_HEADERS[version](stream)
-    if dtype.hasobject:
-        raise ValueError(Message("Python objects (a pickle), and those are not opened; save numbers, or names as text"))
-    if math.prod(shape) * dtype.itemsize > n_bytes:
-        raise ValueError(
-            Message(
-                "its header speaks of {n:,} values, and {n_bytes:,} bytes are there",
-                n=math.prod(shape),
-                n_bytes=n_bytes,
-            )
-        )
-    stream.seek(0)
-    return np.asarray(np.lib.format.read_array(stream, allow_pickle=False))
 
 
 def _read_pgm(path: Path) -> Pixels:
     """A grey picture, written as bytes (P5) or as numbers (P2)."""
     data = path.read_bytes()
-    words: list[bytes] = []
-    place = 0
-    while len(words) < 4 and place < len(data):  # magic, width, height, the value of white
-        end = data.find(b"\n", place)
-        if data[place : place + 1] == b"#":
-            place = len(data) if end < 0 else end + 1
-        elif data[place : place + 1].isspace():
-            place += 1
-        else:
-            start = place
-            while place < len(data) and not data[place : place + 1].isspace():
-                place += 1
-            words.append(data[start:place])
+    head = _PGM.match(data)
     try:
-        width, height, white = (int(word) for word in words[1:])
-        if words[0] == b"P5" and 0 < white < 256:
-            values = np.frombuffer(data, np.uint8, count=width * height, offset=place + 1)
-        elif words[0] == b"P2":
-            values = np.array(data[place:].split()[: width * height], dtype=np.int64)
-        else:
+        width, height, white = map(int, head.groups()[1:]) if head is not None else (0, 0, 0)
+        if head is None or (head[1] == b"P5" and white > 255):
             raise ValueError(Message("only P2, and P5 of one byte a pixel"))
+        if head[1] == b"P5":
+            values = np.frombuffer(data, np.uint8, count=width * height, offset=head.end())
+        else:
+            values = np.array(data[head.end() :].split()[: width * height], dtype=np.int64)
         return (values.reshape(height, width) * (255 / white)).round().astype(np.uint8)
-    except (ValueError, IndexError, ZeroDivisionError, OverflowError) as error:
+    except (ValueError, ZeroDivisionError, OverflowError) as error:
         raise UsageError("{path} is no grey picture that can be read: {why}", path=path, why=reason(error)) from error
 
 
 def _read_with_pillow(
-    path: Path | Message, source: Path | io.BytesIO, size: int, told: tuple[int, int] | None = None
+    path: Path | Message,
+    source: Path | io.BytesIO,
+    size: int,
+    most_pixels: int = _MOST_PIXELS,
+    formats: tuple[str, ...] | None = None,
 ) -> Pixels:
-    """An image file, or a PNG's bytes, which are taken for nothing else.
-
-    Of a PNG the width and height were ``told`` by what stands first: what says so again later may say otherwise.
-    """
+    """An image file, or the bytes of one, in any of Pillow's ``formats``, or in those alone."""
     try:
         from PIL import Image
     except ImportError as error:
@@ -334,23 +266,11 @@ def _read_with_pillow(
             what=path.suffix or path if isinstance(path, Path) else path,
         ) from error
     try:
-        with Image.open(source, formats=["PNG"] if told else None) as picture:
-            if told is not None and picture.size != told:
-                raise ValueError(
-                    Message(
-                        "it begins with {width:,} x {height:,} pixels, and then has others",
-                        width=told[0],
-                        height=told[1],
-                    )
-                )
-            if picture.width * picture.height > _MOST_PIXELS:  # known before they are unpacked
-                raise ValueError(
-                    Message(
-                        "it has {width:,} x {height:,} pixels; make it smaller",
-                        width=picture.width,
-                        height=picture.height,
-                    )
-                )
+        with Image.open(source, formats=formats) as picture:
+            width, height = picture.size
+            if not 0 < width * height <= most_pixels:  # known before they are unpacked
+                much = "it has {width:,} x {height:,} pixels, and may have {most:,}; make it smaller"
+                raise ValueError(Message(much, width=width, height=height, most=most_pixels))
             grey = picture.mode in ("1", "L", "LA", "I;16")
             return np.asarray(picture.convert("L" if grey else "RGB").resize((size, size)))
     except Exception as error:  # whatever broken bytes bring about in one of its many formats

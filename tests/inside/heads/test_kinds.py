@@ -9,9 +9,8 @@ from tests.inside.wired_heads import P, V, random_text, set_head, wired
 from torch import Tensor, nn
 
 from kotha.errors import UsageError
-from kotha.inside.heads.attention_patterns import BROAD_THRESHOLD, THRESHOLD, Passage, look, probes
-from kotha.inside.heads.kinds import HeadKind, Witness, rarest
-from kotha.inside.heads.page import case_text, evidence_text
+from kotha.inside.heads.kinds import BROAD_THRESHOLD, THRESHOLD, HeadKind, Passage, Witness, look, probes, rarest
+from kotha.inside.heads.study import case_text, evidence_text
 from kotha.model.config import BERTConfig, GPTConfig, Seq2SeqConfig
 from kotha.model.family import build
 from kotha.model.presets import MODERN
@@ -47,7 +46,7 @@ def test_wired_heads_are_named_for_what_they_do() -> None:
     assert previous.evidence.case is not None and previous.evidence.case.distance == -1
     assert induction.evidence.score > 0.9 and induction.scores["previous-token"].score < 0.1
     assert found["blocks.0.attention.0"].scores["induction"].score < 0.1
-    assert "100% on the token before; 5% by chance" in evidence_text(previous)
+    assert "100% on the token before; 5% by chance" in str(evidence_text(previous))
     assert case_text(previous.evidence, lambda token: f"<{token}>").endswith("(-1, 1.00)")
 
 
@@ -69,7 +68,7 @@ def test_a_head_is_shown_with_words_of_the_text_alone() -> None:
                 assert {evidence.case.asking, evidence.case.asked} <= set(words.tolist()), (head.head, evidence.kind)
     induction = found["blocks.1.attention.1"]
     assert induction.kind == "induction" and induction.evidence is not None
-    assert "on random tokens that come twice" in evidence_text(induction)
+    assert "on random tokens that come twice" in str(evidence_text(induction))
     assert case_text(induction.evidence, str).startswith("in the text ")
     never_twice = judged(wired(), [Passage(torch.arange(3, 39))])["blocks.1.attention.1"]
     assert never_twice.kind == "induction" and case_text(never_twice.evidence, str) == ""
@@ -177,7 +176,7 @@ def test_a_short_text_says_nothing() -> None:
     witness = Witness(wired())
     witness.read(look(wired(), Passage(random_text(8))))
     found = witness.verdicts()[0]
-    assert found.kind == "unclear" and found.evidence is None and evidence_text(found) == "too little text to say"
+    assert found.kind == "unclear" and found.evidence is None and str(evidence_text(found)) == "too little text to say"
 
 
 def test_a_short_context_cannot_be_probed() -> None:

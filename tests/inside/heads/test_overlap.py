@@ -8,7 +8,7 @@ import pytest
 import torch
 from tests.inside.conftest import with_inputs
 
-from kotha.inside.heads.attention_patterns import Passage, look
+from kotha.inside.heads.kinds import Passage, look
 from kotha.inside.heads.overlap import HeadWeights, Resemblance, head_weights, nearest_heads, shared_rank, symmetry
 from kotha.model.attention import Attention
 from kotha.model.config import BlockConfig
@@ -42,7 +42,7 @@ def test_the_angles_are_those_of_the_whole_products(n_kv_heads: int) -> None:
         qk.append(q[mine].T @ k[theirs])  # W_Q W_K^T: (C, C)
         ov.append(v[theirs].T @ o[:, mine].T)  # W_V W_O: (C, C)
     for a, b in ((0, 1), (1, 2), (3, 0)):
-        found = HeadWeights(attention).overlaps[a, b]
+        found = HeadWeights(attention).overlap(a, b)
         assert found.qk == pytest.approx(by_hand(qk[a], qk[b]), abs=1e-6)
         assert found.ov == pytest.approx(by_hand(ov[a], ov[b]), abs=1e-6)
         assert found.qk_chance == found.ov_chance == 4 / 16
@@ -60,7 +60,7 @@ def test_the_same_head_twice_and_heads_apart() -> None:
         attention.output.weight[:, 4:8] = attention.output.weight[:, :4]
         attention.output.weight[:, 8:12] = torch.eye(16)[:, :4]
         attention.output.weight[:, 12:] = torch.eye(16)[:, 8:12]
-    same, apart = HeadWeights(attention).overlaps[0, 1], HeadWeights(attention).overlaps[2, 3]
+    same, apart = HeadWeights(attention).overlap(0, 1), HeadWeights(attention).overlap(2, 3)
     assert (same.qk, same.ov) == pytest.approx((1, 1))
     assert (apart.qk, apart.ov) == pytest.approx((0, 0), abs=1e-9)
     assert symmetry(attention, 2) == pytest.approx(1), "queries and keys alike: A looks at B as B at A"
@@ -68,12 +68,12 @@ def test_the_same_head_twice_and_heads_apart() -> None:
 
 def test_heads_of_one_key_head_notice_the_same() -> None:
     attention = fresh(n_kv_heads=2)
-    assert HeadWeights(attention).overlaps[0, 1].qk == pytest.approx(1)
-    assert HeadWeights(attention).overlaps[1, 2].qk < 0.8
+    assert HeadWeights(attention).overlap(0, 1).qk == pytest.approx(1)
+    assert HeadWeights(attention).overlap(1, 2).qk < 0.8
 
 
 def test_random_heads_overlap_as_chance_says() -> None:
-    found = [HeadWeights(fresh(seed=seed)).overlaps[0, 1] for seed in range(60)]
+    found = [HeadWeights(fresh(seed=seed)).overlap(0, 1) for seed in range(60)]
     assert np.mean([each.qk for each in found]) == pytest.approx(0.25, abs=0.03)
     assert np.mean([each.ov for each in found]) == pytest.approx(0.25, abs=0.03)
     # A random matrix meets its own transpose on the diagonal alone: one part in C.
@@ -85,7 +85,7 @@ def test_a_dead_head_overlaps_with_nothing() -> None:
     attention = fresh()
     with torch.no_grad():
         attention.key.weight[:4] = 0
-    assert HeadWeights(attention).overlaps[0, 1].qk == 0
+    assert HeadWeights(attention).overlap(0, 1).qk == 0
     assert symmetry(attention, 0) == 0.5
 
 
@@ -130,6 +130,6 @@ def test_the_nearest_head_is_named_by_its_first_number() -> None:
     assert all(like.head in names and like.head != head for head, like in names.items())
     attention, places = first[1].attention, {head: place for place, head in enumerate(names)}
     for head, like in names.items():
-        by_itself = HeadWeights(attention).overlaps[places[head], places[like.head]]
+        by_itself = HeadWeights(attention).overlap(places[head], places[like.head])
         assert astuple(like.overlap) == pytest.approx(astuple(by_itself))
     assert nearest_heads(seen, *second) == {}, "a head alone resembles none"

@@ -30,12 +30,13 @@ def attention(
     as_json: Json = False,
 ) -> None:
     """Show who looks at whom: a table of the strongest looks, or with --html a page of every head."""
-    from kotha.inside.attention.maps import summarize
-    from kotha.inside.attention.page import attention_view
-    from kotha.inside.request import Asked
+    from kotha.api.asked import Asked, read_asked
+    from kotha.inside.attention import attention_view, summarize
+    from kotha.inside.hook_points import choose_layers
 
-    asked = Asked(text, second, target, image, generate, temperature, seed)
-    view = attention_view(open_model(run), asked, layers)
+    asked, bundle = Asked(text, second, target, image, generate, temperature, seed), open_model(run)
+    chosen = choose_layers(bundle.model, layers)
+    view = attention_view(bundle, read_asked(bundle, asked), chosen)
     n_heads = sum(len(each.weights) for each in view.found.maps)
     if not hand_over(view, html, as_json, Plural("{n} head", "{n:,} heads", n=n_heads), one_line=True):
         return

@@ -45,8 +45,7 @@ def embeddings(
     if map_ is not None and map_.suffix.lower() not in (".html", ".htm"):
         raise UsageError("--map {map}: a map is a page; name a file that ends in .html", map=map_)
     if pair is not None and folder is not None:
-        from kotha.inside.embeddings.near import distance_at_widths, pair_table
-        from kotha.inside.embeddings.words import open_table
+        from kotha.inside.embeddings import distance_at_widths, open_table, pair_table
 
         runs = [folder, *map(place, asked)]
         tables = {bundled.title(each): open_table(open_model(each), each) for each in runs}
@@ -57,7 +56,7 @@ def embeddings(
     elif folder is not None:
         found, shown = _look(folder, asked, map_, text, count=count, centred=centred, map_words=map_words)
     if widths is not None or vocab_size is not None or not shown:
-        from kotha.inside.embeddings.widths import WIDTHS, width_costs, width_table
+        from kotha.inside.token_table import WIDTHS, width_costs, width_table
 
         size = found.get("model", {}).get("vocab_size") if vocab_size is None else vocab_size
         if size is None:
@@ -81,9 +80,8 @@ def _look(
     run: Path, words: tuple[str, ...], map_: Path | None, text: str | None, **choice: Any
 ) -> "tuple[dict[str, Any], list[Table | Text]]":
     """What is asked about one model, as JSON has it and to read."""
-    from kotha.inside.embeddings.page import embeddings_view
-    from kotha.inside.embeddings.touched import touched_rows
-    from kotha.inside.embeddings.words import open_table
+    from kotha.inside.embeddings import embeddings_view, open_table
+    from kotha.inside.token_table import touched_rows
 
     bundle = open_model(run)
     opened = open_table(bundle, run)

@@ -30,18 +30,18 @@ def heads(
     turned up. A kind is named when the head's weight is halfway from chance to always.
     """
     from kotha.inside.heads.measuring import TextSource
-    from kotha.inside.heads.page import heads_view
+    from kotha.inside.heads.study import evidence_text, heads_view
 
     folder, file = model_and_file(run, path)
     source = TextSource(text=text, path=file, run=folder, field=field, pair=pair, tokens=tokens)
     with progress() as advance:
         view = heads_view(open_model(folder), source, name=bundled.title(folder), on_progress=advance)
     if not as_json:
-        _print(view.to_dict())
+        _print(view.to_dict(), [evidence_text(each.kind) for each in view.found.heads])
     hand_over(view, html, as_json, Message("a map of all heads"))
 
 
-def _print(said: dict[str, Any]) -> None:
+def _print(said: dict[str, Any], evidence: list[Message]) -> None:
     about = Message(
         "{heads} on {tokens} of {text}; loss {loss:.4f} nats",
         heads=Plural("{n} head", "{n:,} heads", n=len(said["heads"])),
@@ -52,14 +52,14 @@ def _print(said: dict[str, Any]) -> None:
     header = [Message("head"), Message("kind"), Message("evidence"), Message("ablation"), Message("gradient")]
     header.append(Message("most similar"))
     rows = []
-    for report in said["heads"]:
-        evidence = spoken.said(report["evidence"]) + (f": {report['example']}" if report["example"] else "")
+    for report, found in zip(said["heads"], evidence, strict=True):
+        shown = spoken.said(found) + (f": {report['example']}" if report["example"] else "")
         similar, like = "-", report["most_similar"]
         if like is not None:
             name, overlap = like["head"].rpartition(".")[2], like["overlap"]
             similar = f"{name}: {like['alike']:.2f}, QK {overlap['qk']:.2f}, OV {overlap['ov']:.2f}"
         worth = [f"{report['ablation_nats']:+.4f}", f"{report['gradient_nats']:.4f}"]
-        rows.append([report["head"], spoken.said(report["kind"]), evidence, *worth, similar])
+        rows.append([report["head"], spoken.said(report["kind"]), shown, *worth, similar])
     results().print(table(about, header, rows))
     legend = Message(
         "ablation: nats that the loss rises by without the head; gradient: its slope as the head is turned up; most "

@@ -23,10 +23,12 @@ def lens(
     as_json: Json = False,
 ) -> None:
     """Show what each layer would say at each position, as if the model ended there."""
-    from kotha.inside.lens import lens_view
-    from kotha.inside.request import Asked
+    from kotha.api.asked import Asked, read_asked
+    from kotha.inside.lens import lens_view, refuse_classes
 
-    view = lens_view(open_model(run), Asked(text=text, second=second, target=target, generate=generate))
+    bundle, asked = open_model(run), Asked(text=text, second=second, target=target, generate=generate)
+    refuse_classes(bundle)
+    view = lens_view(bundle, read_asked(bundle, asked))
     found = view.found
     sizes = Message(
         "{layers}, {positions}",

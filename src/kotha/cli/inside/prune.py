@@ -37,6 +37,7 @@ def prune(
     Left to choose, it takes the heads whose silence costs least, each measured alone in the whole model, all at once:
     two heads that stand in for each other look cheap both. Numbers are those of the whole model, for good.
     """
+    from kotha.api.asked import writing_speed
     from kotha.inside.heads.measuring import TextSource
     from kotha.inside.heads.prune import Removal
     from kotha.inside.heads.prune import prune as remove
@@ -46,7 +47,8 @@ def prune(
     folder, file = model_and_file(run, path)
     source = TextSource(text=text, path=file, run=folder, field=field, pair=pair, tokens=tokens)
     with progress() as advance:
-        found = remove(folder, out, removal, source, rounds=rounds, overwrite=overwrite, on_progress=advance)
+        how: dict[str, Any] = {"rounds": rounds, "overwrite": overwrite, "on_progress": advance}
+        found = remove(folder, out, removal, source, writing_speed, **how)
     if as_json:
         print_json(found.to_dict())
     else:

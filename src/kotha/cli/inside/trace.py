@@ -27,8 +27,8 @@ def trace(
     as_json: Json = False,
 ) -> None:
     """Record one pass at every named place: shapes and figures, or the numbers themselves."""
+    from kotha.api.asked import Asked, read_asked
     from kotha.inside.hook_points import choose_layers
-    from kotha.inside.request import Asked, read_asked
     from kotha.inside.trace import record, write_arrays
 
     if npz is not None and npz.suffix != ".npz":

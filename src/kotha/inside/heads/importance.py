@@ -17,10 +17,14 @@ serves all heads; it is the slope at the whole model, so it can miss what only s
 Neither says what several heads cost together: two that do the same are each worth little while the other is there.
 The loss is whatever the caller measures: a function of the model and a batch that gives one for each example, (B,), or
 the mean of a batch that counts as one example.
+
+``without_heads`` lets a model read one text whole and with any heads silent together: what it then says, how it goes
+on, and what it is surprised by.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import torch
@@ -28,8 +32,13 @@ from torch import Tensor, nn
 
 from kotha.errors import UsageError, nearest
 from kotha.i18n.message import Message, OnProgress
+from kotha.inside.flow import FinalAnswer, final_answers
 from kotha.inside.hook_points import attentions
+from kotha.inside.inputs import ModelInput
 from kotha.model.evaluating import evaluating
+from kotha.model.family import Model
+from kotha.model.gpt import GPT
+from kotha.model.seq2seq import Seq2Seq
 
 # What an attention's heads are multiplied by, from its name and its heads' outputs (B, H, T, D).
 Gate = Callable[[str, Tensor], Tensor]
@@ -166,3 +175,39 @@ def least_important(importance: dict[str, float], count: int) -> list[str]:
             free=len(free),
         )
     return free[:count]
+
+
+@dataclass(frozen=True)
+class Spoken:
+    """What a model says of an input."""
+
+    answers: tuple[FinalAnswer, ...]
+    nats: tuple[float, ...]  # how surprised it is by each token after the first; of who foretells no tokens, none
+    written: str | None  # how it goes on, where that was asked for
+
+    @property
+    def loss_nats(self) -> float | None:
+        """Its surprise on average."""
+        return sum(self.nats) / len(self.nats) if self.nats else None
+
+
+def without_heads(
+    model: Model, given: ModelInput, heads: Sequence[str], go_on: Callable[[], str] | None = None
+) -> tuple[Spoken, Spoken]:
+    """What a model says whole, and with some heads silent; ``go_on`` lets it write."""
+
+    def speak() -> Spoken:
+        output = given.pass_through(model)
+        nats = _nats(given, output[0]) if isinstance(model, GPT | Seq2Seq) else ()
+        return Spoken(final_answers(model, given, output), nats, None if go_on is None else go_on())
+
+    with silence(model, heads):  # refuses those that are not there
+        without = speak()
+    return speak(), without
+
+
+def _nats(given: ModelInput, logits: Tensor) -> tuple[float, ...]:
+    """The surprise at each token of the line that is foretold, but the first: (T, V) -> T - 1."""
+    ids = torch.tensor([piece.id for piece in given.last_line], device=logits.device)
+    said = logits[:-1].float().log_softmax(dim=-1).gather(-1, ids[1:, None])  # (T - 1, 1)
+    return tuple((-said[:, 0]).tolist())

@@ -17,68 +17,124 @@ kind                looks at                                                    
 
 Each kind is a pattern: places where such a head would look. A head's share is the weight that it puts there; chance is
 the share of a head that looks everywhere evenly; the score is how far it went from chance (0) to always (1). A kind is
-named from ``evidence.THRESHOLD`` on; what only leans stays unclear. ``broad`` is the mean entropy over an even look's.
+named from ``THRESHOLD`` on; what only leans stays unclear. ``broad`` is the mean entropy over an even look's.
 What repeats is judged first: such a head must rest somewhere when nothing repeats, often on the first token. For
 ``rare-word`` the token that a head looks at most does not count: one favourite is no taste for the rare. The clearest
 case of a kind is always one of the text's own, also where the share was measured on random tokens.
 
+Repeats are seen on probes: random tokens that come twice. In such a text nothing can be known but from its first half,
+so a head that finds the earlier place shows itself (Olsson et al. 2022, https://arxiv.org/abs/2209.11895). The halves
+of each probe stand at another distance: a head that merely looks so many tokens back cannot pass for one that
+recognises.
+
 Voita et al. 2019 (https://arxiv.org/abs/1905.09418) name positional, syntactic and rare-word heads; syntax needs a
-parser, which nobody has for every language, so it is not judged here. Induction: https://arxiv.org/abs/2209.11895.
+parser, which nobody has for every language, so it is not judged here.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from kotha.inside.heads.attention_patterns import (
-    FEWEST_CHOICES,
-    FEWEST_TOKENS,
-    Evidence,
-    Passage,
-    Sight,
-    Tally,
-    add_offsets,
-    look,
-)
+from kotha.errors import UsageError
 from kotha.inside.hook_points import attentions
+from kotha.inside.trace import trace
+from kotha.model.evaluating import evaluating
 
+# Long enough to find something again, short enough to be quick.
+_PROBES, _SHORTEST, _LONGEST = 6, 6, 40
+FEWEST_PROBED = 2 * _SHORTEST
+THRESHOLD, BROAD_THRESHOLD = 0.5, 0.9
+# From here on an unclear head leans to a kind.
+LEANING = 0.25
+FEWEST_CHOICES = 4  # a token that can look at three places says little
+_FEWEST_TOKENS = 16  # fewer say nothing
 _FARTHEST = 16  # places away, for a positional head
 ON_REPEATS = ("induction", "duplicate-token")
-Pattern = Callable[[Sight], Tensor]
-Tallies = dict[tuple[str, str, int | None], Tally]  # by attention, kind and places away
 
 
 @dataclass(frozen=True)
-class HeadKind:
-    """What a head does, as far as can be said."""
+class Passage:
+    """Tokens that a model reads; of a Seq2Seq, source and target."""
 
-    head: str
-    kind: str
-    evidence: Evidence | None  # of the kind that is named; of an unclear one, of the nearest
-    scores: dict[str, Evidence]
-    distance: float  # how far it looks, in tokens, on average
+    tokens: Tensor  # (T,)
+    source: Tensor | None = None  # (S,)
 
-
-# -- patterns -------------------------------------------------------------------------------------------------------
-
-
-def _first(sight: Sight) -> Tensor:
-    return (torch.arange(len(sight.asked)) == 0).expand(len(sight.asking), -1)
+    @property
+    def inputs(self) -> list[Tensor]:
+        """What the model is given: each (1, T)."""
+        return [each[None] for each in (self.source, self.tokens) if each is not None]
 
 
-def _among(tokens: Collection[int]) -> Pattern:
-    wanted = torch.tensor(sorted(tokens))
-    return lambda sight: torch.isin(sight.asked, wanted).expand(len(sight.asking), -1)
+@dataclass(frozen=True)
+class Sight:
+    """Where the heads of one attention looked in a passage."""
+
+    attention: str
+    weights: Tensor  # how much: (H, T, S)
+    allowed: Tensor  # who may look at whom: (T, S)
+    asking: Tensor  # the tokens that look: (T,)
+    asked: Tensor  # the tokens that are looked at: (S,)
+    crosses: bool  # whether these are two texts
+
+    @cached_property
+    def n_allowed(self) -> Tensor:
+        """How many places each token has to choose from: (T,)."""
+        return self.allowed.sum(dim=-1)
+
+    @cached_property
+    def offsets(self) -> Tensor:
+        """How far each place is ahead: (T, S); -1 is the token before."""
+        return torch.arange(len(self.asked))[None] - torch.arange(len(self.asking))[:, None]
 
 
-def _duplicates(sight: Sight) -> Tensor:
-    return (sight.asking[:, None] == sight.asked) & (sight.offsets != 0)
+Pattern = Callable[[Sight], Tensor]
 
 
-def _after_duplicates(sight: Sight) -> Tensor:
-    return torch.cat((torch.zeros(len(sight.asking), 1, dtype=torch.bool), _duplicates(sight)[:, :-1]), dim=1)
+@torch.no_grad()
+def look(model: nn.Module, passage: Passage) -> list[Sight]:
+    """What every attention shows of one passage, on the CPU."""
+    device = next(model.parameters()).device
+    body: Any = model
+    with evaluating(model), trace(model, places=["*.weights", "*.masked_scores"]) as seen:
+        body.hidden(*(tokens.to(device) for tokens in passage.inputs))  # no attention is in the head
+    found = []
+    for name in attentions(model):
+        weights, masked_scores = seen[f"{name}.weights"][0].cpu(), seen[f"{name}.masked_scores"][0, 0].cpu()
+        crosses, encodes = name.endswith(".cross"), name.startswith("encoder.")
+        source = passage.tokens if passage.source is None else passage.source
+        asking, asked = source if encodes else passage.tokens, source if encodes or crosses else passage.tokens
+        found.append(Sight(name, weights.float(), ~masked_scores.isneginf(), asking, asked, crosses))
+    return found
+
+
+def probes(vocabulary: Sequence[int], context_length: int, translates: bool = False, seed: int = 0) -> list[Passage]:
+    """Random tokens that come twice, at another distance in each passage.
+
+    >>> [len(set(each.tokens.tolist())) * 2 == len(each.tokens) for each in probes(range(100), 32)][:2]
+    [True, True]
+    """
+    longest = min(context_length // 2, _LONGEST)
+    if longest < _SHORTEST:
+        raise UsageError(
+            "a context of {n} is too short to show something twice; {fewest} will do",
+            n=context_length,
+            fewest=FEWEST_PROBED,
+        )
+    chance, known = torch.Generator().manual_seed(seed), torch.tensor(vocabulary)
+    found = []
+    # A few different lengths, the longer ones rather: they show more.
+    for length in range(max(_SHORTEST, longest - 2 * _PROBES + 2), longest + 1, 2):
+        if len(known) >= length:
+            once = known[torch.randperm(len(known), generator=chance)[:length]]
+        else:
+            once = known[torch.randint(len(known), (length,), generator=chance)]
+        twice = torch.cat((once, once))
+        found.append(Passage(twice, twice if translates else None))
+    return found
 
 
 def rarest(counts: Sequence[int], share: float = 0.1, besides: Collection[int] = ()) -> set[int]:
@@ -97,6 +153,115 @@ def rarest(counts: Sequence[int], share: float = 0.1, besides: Collection[int] =
     return {token for count, token in met if count <= limit}
 
 
+# -- evidence -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ClearestCase:
+    """The clearest case of a kind: a token, and the one it looks at."""
+
+    asking: int
+    asked: int
+    distance: int  # places from one to the other; -1 is the one before
+    weight: float
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """How much a head is of one kind."""
+
+    kind: str
+    score: float  # from chance (0) to always (1)
+    share: float  # of its weight, on average over the tokens that could look there
+    chance: float  # the same for an even look
+    case: ClearestCase | None = None
+    offset: int | None = None  # of a positional head: how many places away
+
+    @property
+    def threshold(self) -> float:
+        """The score from which the kind is named."""
+        return BROAD_THRESHOLD if self.kind == "broad" else THRESHOLD
+
+    @property
+    def name(self) -> str:
+        """The kind, with its offset."""
+        return self.kind if self.offset is None else f"{self.kind} ({self.offset:+d})"
+
+
+@dataclass(frozen=True)
+class HeadKind:
+    """What a head does, as far as can be said."""
+
+    head: str
+    kind: str
+    evidence: Evidence | None  # of the kind that is named; of an unclear one, of the nearest
+    scores: dict[str, Evidence]
+    distance: float  # how far it looks, in tokens, on average
+
+
+@dataclass
+class _Tally:
+    """A kind's sums over passages, for all heads of an attention."""
+
+    share: Tensor | float = 0.0  # (H,)
+    chance: float = 0.0
+    tokens: int = 0
+    by_token: dict[int, Tensor] = field(default_factory=dict)
+    """The share of each token that is looked at, where one alone does not make the kind."""
+    cases: dict[int, ClearestCase] = field(default_factory=dict)
+
+    def add(self, sight: Sight, pattern: Tensor, apart: bool) -> None:
+        """Take a passage in; ``pattern`` (T, S) is True where such a head would look, ``apart``: token by token."""
+        target = pattern & sight.allowed
+        n_allowed, n_target = sight.n_allowed, target.sum(dim=-1)  # each (T,)
+        counted = (n_allowed >= FEWEST_CHOICES) & (n_target > 0) & (n_target < n_allowed)
+        if not counted.any():
+            return
+        on_target = sight.weights * (target & counted[:, None])  # (H, T, S)
+        self.share += on_target.sum(dim=(1, 2))
+        self.chance += float((n_target / n_allowed)[counted].sum())
+        self.tokens += int(counted.sum())
+        for place in target[counted].any(dim=0).nonzero().flatten().tolist() if apart else ():
+            token, more = int(sight.asked[place]), on_target[:, :, place].sum(dim=-1)
+            self.by_token[token] = self.by_token.get(token, 0) + more
+        best, flat = on_target.flatten(1).max(dim=-1)
+        for head, (weight, place) in enumerate(zip(best.tolist(), flat.tolist(), strict=True)):
+            if head not in self.cases or weight > self.cases[head].weight:
+                here, there = divmod(place, len(sight.asked))
+                self.cases[head] = ClearestCase(int(sight.asking[here]), int(sight.asked[there]), there - here, weight)
+
+    def evidence(self, kind: str, head: int, offset: int | None) -> Evidence | None:
+        """What was found of a head; None where too few tokens could have shown it."""
+        if self.tokens < _FEWEST_TOKENS or isinstance(self.share, float):
+            return None
+        share, chance = float(self.share[head]) / self.tokens, self.chance / self.tokens
+        favourite = max((float(each[head]) for each in self.by_token.values()), default=0.0) / self.tokens
+        score = min(1.0, max(0.0, (share - favourite - chance) / (1 - chance)))
+        return Evidence(kind, score, share, chance, self.cases[head], offset)
+
+
+_Tallies = dict[tuple[str, str, int | None], _Tally]  # by attention, kind and places away
+
+
+# -- patterns -------------------------------------------------------------------------------------------------------
+
+
+def _among(tokens: Collection[int]) -> Pattern:
+    wanted = torch.tensor(sorted(tokens))
+    return lambda sight: torch.isin(sight.asked, wanted).expand(len(sight.asking), -1)
+
+
+def _duplicates(sight: Sight) -> Tensor:
+    return (sight.asking[:, None] == sight.asked) & (sight.offsets != 0)
+
+
+def _after_duplicates(sight: Sight) -> Tensor:
+    return torch.cat((torch.zeros(len(sight.asking), 1, dtype=torch.bool), _duplicates(sight)[:, :-1]), dim=1)
+
+
+_REPEATS: dict[str, Pattern] = dict(zip(ON_REPEATS, (_after_duplicates, _duplicates), strict=True))
+
+
 # -- judging --------------------------------------------------------------------------------------------------------
 
 
@@ -105,61 +270,55 @@ class Witness:
 
     def __init__(self, model: nn.Module, rare: Collection[int] = (), punctuation: Collection[int] = ()) -> None:
         self._model = model
-        self._patterns: dict[str, Pattern] = {"first-token": _first}
-        if rare:
-            self._patterns["rare-word"] = _among(rare)
-        if punctuation:
-            self._patterns["punctuation"] = _among(punctuation)
-        self._on_repeats = dict(zip(ON_REPEATS, (_after_duplicates, _duplicates), strict=True))
-        self._n_heads = {name: len(attention.heads) for name, attention in attentions(model).items()}
-        self._tallies: Tallies = {}
-        self._repeats_in_text: Tallies = {}
-        self._evenness = {name: torch.zeros(n, 2) for name, n in self._n_heads.items()}  # entropy and distance, summed
-        self._tokens = dict.fromkeys(self._n_heads, 0)
+        self._patterns: dict[str, Pattern] = {
+            "first-token": lambda sight: (torch.arange(len(sight.asked)) == 0).expand(len(sight.asking), -1)
+        }
+        for kind, tokens in (("rare-word", rare), ("punctuation", punctuation)):
+            if tokens:
+                self._patterns[kind] = _among(tokens)
+        self._tallies: _Tallies = {}
+        self._repeats_in_text: _Tallies = {}
+        self._evenness: dict[str, Tensor] = {}  # by attention (H, 3): entropy and distance, summed over tokens; these
 
     def read(self, sights: Iterable[Sight]) -> None:
         """Take in what a passage of the text showed."""
         for sight in sights:
             for kind, pattern in self._patterns.items():
-                self._tally(sight, kind).add(sight, pattern(sight))
-            for kind, pattern in self._on_repeats.items() if not sight.crosses else ():
-                self._tally(sight, kind, among=self._repeats_in_text).add(sight, pattern(sight))
-            offsets = range(-_FARTHEST, _FARTHEST + 1)
-            add_offsets(sight, {each: self._tally(sight, *_named(each, sight.crosses)) for each in offsets})
+                _add(self._tallies, sight, kind, pattern(sight))
+            for away in range(-_FARTHEST, _FARTHEST + 1):
+                kind, offset = _named(away, sight.crosses)
+                _add(self._tallies, sight, kind, sight.offsets == away, offset)
+            self._add_repeats(self._repeats_in_text, sight)
             self._add_evenness(sight)
 
     def probe(self, passages: Iterable[Passage]) -> None:
         """Look at tokens that repeat."""
         for passage in passages:
             for sight in look(self._model, passage):
-                if not sight.crosses:
-                    for kind, pattern in self._on_repeats.items():
-                        self._tally(sight, kind).add(sight, pattern(sight))
+                self._add_repeats(self._tallies, sight)
 
-    def _tally(self, sight: Sight, kind: str, offset: int | None = None, among: Tallies | None = None) -> Tally:
-        key, tallies = (sight.attention, kind, offset), self._tallies if among is None else among
-        if key not in tallies:
-            by_token: dict[int, Tensor] | None = {} if kind == "rare-word" else None
-            tallies[key] = Tally(torch.zeros(self._n_heads[sight.attention]), by_token=by_token)
-        return tallies[key]
+    def _add_repeats(self, tallies: _Tallies, sight: Sight) -> None:
+        for kind, pattern in _REPEATS.items() if not sight.crosses else ():
+            _add(tallies, sight, kind, pattern(sight))
 
     def _add_evenness(self, sight: Sight) -> None:
         counted = sight.n_allowed >= FEWEST_CHOICES  # (T,)
         entropy = torch.special.entr(sight.weights).sum(dim=-1) / sight.n_allowed.clamp(min=2).log()  # (H, T)
         distance = (sight.weights * sight.offsets.abs()).sum(dim=-1)  # (H, T)
-        sums = [each[:, counted].sum(dim=-1) for each in (entropy, distance)]
-        self._evenness[sight.attention] += torch.stack(sums, dim=-1)
-        self._tokens[sight.attention] += int(counted.sum())
+        sums = [each[:, counted].sum(dim=-1) for each in (entropy, distance, torch.ones_like(entropy))]
+        self._evenness[sight.attention] = self._evenness.get(sight.attention, 0) + torch.stack(sums, dim=-1)
 
     def verdicts(self) -> list[HeadKind]:
         """What each head does, first to last."""
         found = []
         for name, attention in attentions(self._model).items():
             for place, number in enumerate(attention.heads):
+                entropy, distance, tokens = self._evenness[name][place].tolist()
                 scores = self._scores(name, place)
-                kind, evidence = _verdict(scores)
-                distance = float(self._evenness[name][place, 1]) / max(self._tokens[name], 1)
-                found.append(HeadKind(f"{name}.{number}", kind, evidence, scores, distance))
+                if tokens >= _FEWEST_TOKENS:
+                    even = min(1.0, entropy / tokens)
+                    scores["broad"] = Evidence("broad", even, even, 1.0)
+                found.append(HeadKind(f"{name}.{number}", *_verdict(scores), scores, distance / max(tokens, 1)))
         return found
 
     def _scores(self, name: str, place: int) -> dict[str, Evidence]:
@@ -172,10 +331,12 @@ class Witness:
                 evidence = replace(evidence, case=None if in_text is None else in_text.cases.get(place))
             if evidence is not None and (kind not in scores or evidence.score > scores[kind].score):
                 scores[kind] = evidence
-        if self._tokens[name] >= FEWEST_TOKENS:
-            even = min(1.0, float(self._evenness[name][place, 0]) / self._tokens[name])
-            scores["broad"] = Evidence("broad", even, even, 1.0, self._tokens[name])
         return scores
+
+
+def _add(tallies: _Tallies, sight: Sight, kind: str, pattern: Tensor, offset: int | None = None) -> None:
+    tally = tallies.setdefault((sight.attention, kind, offset), _Tally())
+    tally.add(sight, pattern, apart=kind == "rare-word")
 
 
 def _named(offset: int, crosses: bool) -> tuple[str, int | None]:

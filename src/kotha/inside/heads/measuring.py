@@ -7,11 +7,11 @@ that a batch holds several; a BERT's and a Seq2Seq's are batches of their own.
 """
 
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -22,10 +22,11 @@ from kotha.artifacts.model_folder import Bundle
 from kotha.artifacts.run_folder import find_data, run_config
 from kotha.errors import UsageError
 from kotha.i18n.message import Message, Option, Text
-from kotha.inside.heads.attention_patterns import Passage
 from kotha.inside.heads.importance import mean_loss
-from kotha.inside.heads.kinds import rarest
+from kotha.inside.heads.kinds import Passage, rarest
+from kotha.inside.inputs import special
 from kotha.model.config import TextConfig
+from kotha.model.loss import IGNORED
 from kotha.storage import bundled
 from kotha.storage.status import is_a_name
 from kotha.text.akshara import aksharas
@@ -33,17 +34,15 @@ from kotha.text.corpus.documents import read_pairs
 from kotha.text.held_out import HeldOut, Line, from_texts, read_held_out
 from kotha.text.tokenizer.prompt import start_of_document
 from kotha.text.tokenizer.tokenizer import Tokenizer
-from kotha.training.objectives import masked_words, teacher_forcing
-from kotha.training.tasks.masking import Masking
 
 # Longer ones cost a square in time and show nothing more of a head.
 _LONGEST, _FEWEST = 256, 9
 # Tokens of a GPT's batch: more would be no faster, and their logits are the largest thing here.
 _TOGETHER = 1024
 _BYTES_PER_TOKEN = 64  # more than a piece has: enough of a long text is read, and not all of it
+_HIDDEN = 0.15  # the share of a BERT's words, as when it learned
 # Time grows with them; fewer leave heads of nearly the same worth in an order of chance.
 TOKENS = 2048
-Batch = dict[str, Tensor]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +67,24 @@ class TextSource:
             raise UsageError("“{start} …” is no file name; give a text as the text, not as the path", start=start)
 
 
+class GuessedBatch(NamedTuple):
+    """What a model is given, and what it should say at each place; IGNORED where nothing is asked."""
+
+    inputs: tuple[Tensor, ...]
+    targets: Tensor  # (B, T)
+
+
+def batch_loss(model: Any, batch: GuessedBatch) -> Tensor:
+    """The mean loss of each example, in nats: (B,).
+
+    These are few logits; training's loss, which never holds them all, would load torch's compiler first.
+    """
+    answer, targets = model(*batch.inputs), batch.targets
+    logits = answer if isinstance(answer, Tensor) else answer.token_logits  # a BERT says more
+    nats = cross_entropy(logits.flatten(0, 1).float(), targets.flatten(), ignore_index=IGNORED, reduction="none")
+    return nats.view_as(targets).sum(dim=1) / (targets != IGNORED).sum(dim=1)
+
+
 @dataclass(frozen=True)
 class Examined:
     """A model, and the text that it is examined on."""
@@ -77,18 +94,17 @@ class Examined:
     text: Text  # where the text comes from
     counts: list[int]  # how often each token occurs in all of it, also in what is not measured on
     passages: list[Passage]
-    batches: list[Batch]
-    loss: Callable[[Any, Batch], Tensor]
+    batches: list[GuessedBatch]
 
     @property
     def context_length(self) -> int:
         """Of the model, which reads text."""
-        return _text_config(self.bundle).context_length
+        return _context_length(self.bundle)
 
     @cached_property
     def loss_nats(self) -> float:
         """The loss of the whole model."""
-        return mean_loss(self.bundle.model, self.batches, self.loss)
+        return mean_loss(self.bundle.model, self.batches, batch_loss)
 
     @property
     def rare(self) -> list[int]:
@@ -105,8 +121,7 @@ class Examined:
     @cached_property
     def ordinary(self) -> list[int]:
         """Tokens that stand for text."""
-        special = set(self.tokenizer.special.values())
-        return [token for token in range(self.tokenizer.vocab_size) if token not in special]
+        return sorted(set(range(self.tokenizer.vocab_size)) - set(self.tokenizer.special.values()))
 
 
 def gather(bundle: Bundle, source: TextSource) -> Examined:
@@ -129,8 +144,8 @@ def gather(bundle: Bundle, source: TextSource) -> Examined:
             n=len(line),
             fewest=_FEWEST,
         )
-    counts = np.bincount(whole).tolist()
-    return (_masked if family == "bert" else _next_tokens)(bundle, tokenizer, name, counts, line)
+    made = _masked(bundle, tokenizer, line) if family == "bert" else _next_tokens(bundle, line)
+    return Examined(bundle, tokenizer, name, np.bincount(whole).tolist(), *made)
 
 
 def _read(source: TextSource, family: str, tokenizer: Tokenizer) -> tuple[Text, Line]:
@@ -158,60 +173,53 @@ def _documents(source: TextSource, tokenizer: Tokenizer) -> HeldOut:
     return read_held_out(data, tokenizer)
 
 
-def _text_config(bundle: Bundle) -> TextConfig:
+def _context_length(bundle: Bundle) -> int:
     assert isinstance(bundle.config, TextConfig), "what reads no text was refused"
-    return bundle.config
+    return bundle.config.context_length
 
 
 def _windows(line: Line, bundle: Bundle, more: int) -> Iterator[Tensor]:
     """A line in stretches as long as the context, and a little; what is left over is not read, unless it is all."""
-    length = min(min(_text_config(bundle).context_length, _LONGEST) + more, len(line))
+    length = min(min(_context_length(bundle), _LONGEST) + more, len(line))
     return (torch.from_numpy(line[start : start + length]) for start in range(0, len(line) - length + 1, length))
 
 
-def _batch_of_one(values: Tensor, bundle: Bundle) -> Tensor:
-    return values[None].to(next(bundle.model.parameters()).device)
-
-
-def _next_tokens(bundle: Bundle, tokenizer: Tokenizer, text: Text, counts: list[int], line: Line) -> Examined:
-    windows = list(_windows(line, bundle, 1))
-    passages = [Passage(window[:-1]) for window in windows]
+def _batch(bundle: Bundle, *inputs: Tensor, targets: Tensor) -> GuessedBatch:
     device = next(bundle.model.parameters()).device
-    size = max(1, _TOGETHER // len(windows[0]))
-    batches = [{"sequences": each} for each in torch.split(torch.stack(windows).to(device), size)]
-
-    def loss(model: Any, batch: Batch) -> Tensor:
-        # These are few logits; training's loss, which never holds them all, would load torch's compiler first.
-        inputs, targets = batch["sequences"][:, :-1], batch["sequences"][:, 1:]
-        nats = cross_entropy(model(inputs).flatten(0, 1).float(), targets.flatten(), reduction="none")
-        return nats.view_as(targets).mean(dim=1)  # (B,)
-
-    return Examined(bundle, tokenizer, text, counts, passages, batches, loss)
+    return GuessedBatch(tuple(each.to(device) for each in inputs), targets.to(device))
 
 
-def _masked(bundle: Bundle, tokenizer: Tokenizer, text: Text, counts: list[int], line: Line) -> Examined:
-    masking, chance = Masking(tokenizer), np.random.default_rng(0)
-    ends = torch.tensor([masking.cls]), torch.tensor([masking.sep])
-    passages, batches = [], []
+def _next_tokens(bundle: Bundle, line: Line) -> tuple[list[Passage], list[GuessedBatch]]:
+    windows = list(_windows(line, bundle, 1))
+    together = torch.split(torch.stack(windows), max(1, _TOGETHER // len(windows[0])))
+    batches = [_batch(bundle, each[:, :-1], targets=each[:, 1:]) for each in together]
+    return [Passage(window[:-1]) for window in windows], batches
+
+
+def _masked(bundle: Bundle, tokenizer: Tokenizer, line: Line) -> tuple[list[Passage], list[GuessedBatch]]:
+    cls, sep, mask = (special(tokenizer, role) for role in ("cls", "sep", "mask"))
+    marks = torch.tensor(sorted(tokenizer.special.values()))
+    passages, batches, chance = [], [], torch.Generator().manual_seed(0)
     for window in _windows(line, bundle, -2):
-        tokens = torch.cat((ends[0], window, ends[1]))
+        tokens = torch.cat((torch.tensor([cls]), window, torch.tensor([sep])))
+        words = (~torch.isin(tokens, marks)).nonzero().flatten()
+        if not len(words):
+            continue
+        hidden = words[torch.randperm(len(words), generator=chance)[: max(1, round(_HIDDEN * len(words)))]]
+        shown, targets = tokens.clone(), torch.full_like(tokens, IGNORED)
+        shown[hidden], targets[hidden] = mask, tokens[hidden]
         passages.append(Passage(tokens))
-        hidden = masking.hide(tokens.numpy(), chance)._asdict()
-        batches.append({key: _batch_of_one(torch.from_numpy(each), bundle) for key, each in hidden.items()})
-
-    def loss(model: Any, batch: Batch) -> Tensor:
-        return masked_words(model, model.hidden(batch["tokens"]), batch["places"], batch["words"])
-
-    return Examined(bundle, tokenizer, text, counts, passages, batches, loss)
+        batches.append(_batch(bundle, shown[None], targets=targets[None]))
+    return passages, batches
 
 
 def _pairs(bundle: Bundle, tokenizer: Tokenizer, source: TextSource) -> Examined:
     if source.path is None or source.pair is None:
         raise UsageError("a model that translates is measured on pairs; give a path, and the fields as pair")
-    start, end = tokenizer.special["bos"], tokenizer.special["eos"]
-    context_length, most = _text_config(bundle).context_length, source.tokens
+    start, end = (special(tokenizer, role) for role in ("bos", "eos"))
+    context_length, most = _context_length(bundle), source.tokens
     passages: list[Passage] = []
-    batches: list[Batch] = []
+    batches: list[GuessedBatch] = []
     for each in read_pairs([source.path], source_field=source.pair[0], target_field=source.pair[1]):
         asked = torch.tensor([*tokenizer.encode(each.source_text), end])
         target = torch.tensor([start, *tokenizer.encode(each.target_text), end])
@@ -221,12 +229,8 @@ def _pairs(bundle: Bundle, tokenizer: Tokenizer, source: TextSource) -> Examined
             break
         most -= len(asked) + len(target)
         passages.append(Passage(target[:-1], asked))
-        batches.append({"source": _batch_of_one(asked, bundle), "target": _batch_of_one(target, bundle)})
+        batches.append(_batch(bundle, *passages[-1].inputs, targets=target[None, 1:]))
     if not batches:
         raise UsageError("{path} has no pair that fits the model's context of {n}", path=source.path, n=context_length)
-    counts = np.bincount(torch.cat([batch["source"][0] for batch in batches]).cpu().numpy()).tolist()
-
-    def loss(model: Any, batch: Batch) -> Tensor:
-        return teacher_forcing(model, batch["source"], batch["target"])
-
-    return Examined(bundle, tokenizer, source.path, counts, passages, batches, loss)
+    counts = torch.cat([batch.inputs[0][0] for batch in batches]).bincount().tolist()
+    return Examined(bundle, tokenizer, source.path, counts, passages, batches)

@@ -23,7 +23,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from kotha.inside.heads.attention_patterns import FEWEST_CHOICES, Sight
+from kotha.inside.heads.kinds import FEWEST_CHOICES, Sight
 from kotha.inside.hook_points import attentions
 from kotha.model.attention import Attention
 
@@ -66,12 +66,16 @@ class HeadWeights:
         self.attention = attention
 
     @cached_property
-    def overlaps(self) -> dict[tuple[int, int], Overlap]:
-        """Every two heads compared, by their places."""
-        spaces = [_spaces(self.attention, place) for place in range(len(self.attention.heads))]
-        pairs = combinations(range(len(spaces)), 2)
-        found = {(one, other): _overlap(spaces[one], spaces[other]) for one, other in pairs}
-        return found | {(other, one): overlap for (one, other), overlap in found.items()}
+    def spaces(self) -> list[tuple[Array, Array]]:
+        """What each head notices, and where it writes: orthonormal bases, each (C, rank)."""
+        heads = (_matrices(self.attention, place) for place in range(len(self.attention.heads)))
+        return [(_row_space(q, k.T), _row_space(v, o)) for q, k, v, o in heads]
+
+    def overlap(self, one: int, other: int) -> Overlap:
+        """Two heads compared, by their places."""
+        pairs = list(zip(self.spaces[one], self.spaces[other], strict=True))
+        chances = (float(max(a.shape[1], b.shape[1]) / len(a)) for a, b in pairs)
+        return Overlap(*(subspace_overlap(a, b) for a, b in pairs), *chances)
 
     @cached_property
     def symmetries(self) -> list[float]:
@@ -88,18 +92,6 @@ class HeadWeights:
 def head_weights(model: nn.Module) -> dict[str, HeadWeights]:
     """The weights of every attention of a model, by its name."""
     return {name: HeadWeights(attention) for name, attention in attentions(model).items()}
-
-
-def _spaces(attention: Attention, place: int) -> tuple[Array, Array]:
-    """What a head notices, and where it writes: orthonormal bases, each (C, rank)."""
-    q, k, v, o = _matrices(attention, place)
-    return _row_space(q, k.T), _row_space(v, o)
-
-
-def _overlap(first: tuple[Array, Array], second: tuple[Array, Array]) -> Overlap:
-    pairs = list(zip(first, second, strict=True))
-    chances = (float(max(a.shape[1], b.shape[1]) / len(a)) for a, b in pairs)
-    return Overlap(*(subspace_overlap(a, b) for a, b in pairs), *chances)
 
 
 def subspace_overlap(a: Array, b: Array) -> float:
@@ -163,20 +155,17 @@ class Resemblance:
 
     def __init__(self) -> None:
         self._sums: dict[str, Tensor] = {}
-        self._tokens: dict[str, int] = {}
 
     def read(self, sights: Sequence[Sight]) -> None:
         """Take in what a passage showed."""
         for sight in sights:
-            counted = sight.n_allowed >= FEWEST_CHOICES
-            weights = sight.weights[:, counted]
-            alike = _alike(weights).double()
+            alike = _alike(sight.weights[:, sight.n_allowed >= FEWEST_CHOICES]).double()
             self._sums[sight.attention] = self._sums.get(sight.attention, 0) + alike
-            self._tokens[sight.attention] = self._tokens.get(sight.attention, 0) + int(counted.sum())
 
     def of(self, attention: str) -> Tensor:
         """Every head beside every other: (H, H), 1 where they look alike."""
-        return self._sums[attention] / max(self._tokens[attention], 1)
+        sums = self._sums[attention]
+        return sums / sums[0, 0].clamp(min=1)  # each is like itself at every token
 
 
 def _alike(weights: Tensor) -> Tensor:
@@ -197,5 +186,5 @@ def nearest_heads(resemblance: Resemblance, name: str, weights: HeadWeights) -> 
         return {}
     names, found = [f"{name}.{number}" for number in weights.attention.heads], {}
     for here, (share, there) in enumerate(zip(*(each.tolist() for each in alike.max(dim=-1)), strict=True)):
-        found[names[here]] = Likeness(names[there], share, weights.overlaps[here, there])
+        found[names[here]] = Likeness(names[there], share, weights.overlap(here, there))
     return found

@@ -17,18 +17,16 @@ import torch
 
 from kotha.artifacts.model_folder import WEIGHTS_FILE, check_place, find_model, load, save, stored_type
 from kotha.errors import UsageError
-from kotha.generation.answers import Request
-from kotha.generation.engine import Engine
-from kotha.generation.settings import SamplingSettings
 from kotha.i18n.message import OnProgress, Option, Text
-from kotha.inside.heads.attention_patterns import Passage
 from kotha.inside.heads.importance import by_ablation, every_head, least_important, mean_loss, places_of
-from kotha.inside.heads.measuring import Examined, TextSource, gather
+from kotha.inside.heads.kinds import Passage
+from kotha.inside.heads.measuring import Examined, TextSource, batch_loss, gather
 from kotha.model.pruning import remove_heads
 from kotha.storage.status import is_there
 
 # A speed is steady after a few passages and a sentence or two.
 _PASSAGES, _WRITTEN = 2, 32
+Task = Callable[[], int]  # something to be timed; how many tokens it was
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,29 +79,28 @@ def prune(
     out: Path,
     removal: Removal,
     source: TextSource,
+    writing: Callable[[Any, Sequence[int], int], Task],
     *,
     rounds: int = 5,
     overwrite: bool = False,
     on_progress: OnProgress | None = None,
 ) -> Pruned:
-    """Write a model folder without some heads, and measure both; ``rounds`` of the speeds, the median counts."""
+    """Write a model folder without some heads, and measure both; ``rounds`` of the speeds, the median counts.
+
+    ``writing`` gives the task of a model to write so many tokens after a start.
+    """
     if rounds < 1:
         raise UsageError("{rounds} measures nothing; use 1 or more", rounds=Option("rounds", rounds))
-    _refuse_out(run, out, overwrite)
+    if is_there(out) and out.resolve() in (run.resolve(), find_model(run).resolve()):
+        raise UsageError("{out} is the model itself, and it is measured beside the smaller one; name another", out=out)
+    check_place(out, overwrite)
     examined = gather(load(run).widened(), source)
     removed = _chosen(examined, removal, on_progress)
     smaller = remove_heads(examined.bundle.model, removed)
     stored = stored_type(run)
     save(out, smaller, examined.tokenizer, overwrite=overwrite, stored=stored, chat=examined.bundle.chat)
     models = [examined.bundle.model, load(out).widened().model]
-    return Pruned(out, examined.text, removed, *_side_by_side(models, [run, out], examined, rounds))
-
-
-def _refuse_out(run: Path, out: Path, overwrite: bool) -> None:
-    """Say before the long wait what would stop the writing after it."""
-    if is_there(out) and out.resolve() in (run.resolve(), find_model(run).resolve()):
-        raise UsageError("{out} is the model itself, and it is measured beside the smaller one; name another", out=out)
-    check_place(out, overwrite)
+    return Pruned(out, examined.text, removed, *_side_by_side(models, [run, out], examined, writing, rounds))
 
 
 def _chosen(examined: Examined, removal: Removal, on_progress: OnProgress | None) -> list[str]:
@@ -116,27 +113,29 @@ def _chosen(examined: Examined, removal: Removal, on_progress: OnProgress | None
     n_removed = n_heads - round(removal.keep * n_heads) if removal.keep is not None else removal.count
     assert n_removed is not None, "one of the three is there"
     least_important(dict.fromkeys(every_head(model), 0.0), n_removed)  # refused before the long wait
-    worth = by_ablation(model, examined.batches, examined.loss, on_progress, examined.loss_nats)
+    worth = by_ablation(model, examined.batches, batch_loss, on_progress, examined.loss_nats)
     return least_important(worth, n_removed)
 
 
-def _side_by_side(models: Sequence[Any], folders: Sequence[Path], examined: Examined, rounds: int) -> list[Figures]:
+def _side_by_side(
+    models: Sequence[Any],
+    folders: Sequence[Path],
+    examined: Examined,
+    writing: Callable[[Any, Sequence[int], int], Task],
+    rounds: int,
+) -> list[Figures]:
     """Measure models, each with the folder that it is stored in."""
     readers = _in_turns([partial(_read, model, examined.passages[:_PASSAGES]) for model in models], rounds)
     writers: Sequence[float | None] = [None] * len(models)
     if examined.bundle.config.family == "gpt":
-        start = tuple(examined.passages[0].tokens[:4].tolist())
+        start = examined.passages[0].tokens[:4].tolist()
         n_tokens = min(_WRITTEN, examined.context_length - len(start))
-        request = Request(
-            prompt=start, tokens=n_tokens, settings=SamplingSettings(temperature=0, repetition_penalty=None)
-        )
-        engines = [Engine(model, None, max_batch=1, weights="float32") for model in models]
-        writers = _in_turns([partial(_write, engine, request) for engine in engines], rounds)
+        writers = _in_turns([writing(model, start, n_tokens) for model in models], rounds)
     whole = examined.bundle.model
     return [
         Figures(
             len(every_head(model)),
-            examined.loss_nats if model is whole else mean_loss(model, examined.batches, examined.loss),
+            examined.loss_nats if model is whole else mean_loss(model, examined.batches, batch_loss),
             sum(parameter.numel() for parameter in model.parameters()),
             (find_model(folder) / WEIGHTS_FILE).stat().st_size / 1e6,
             read,
@@ -146,7 +145,7 @@ def _side_by_side(models: Sequence[Any], folders: Sequence[Path], examined: Exam
     ]
 
 
-def _in_turns(tasks: Sequence[Callable[[], int]], rounds: int) -> list[float]:
+def _in_turns(tasks: Sequence[Task], rounds: int) -> list[float]:
     """Tokens a second of each task, the median of rounds; a first one warms up and does not count."""
     speeds: list[list[float]] = [[] for _ in tasks]
     for turn in range(rounds + 1):
@@ -162,10 +161,5 @@ def _read(model: Any, passages: Sequence[Passage]) -> int:
     """Read passages; how many tokens that was."""
     with torch.no_grad():
         for passage in passages:
-            sides = (passage.tokens,) if passage.source is None else (passage.source, passage.tokens)
-            model(*(side[None] for side in sides))
+            model(*passage.inputs)
     return sum(len(passage.tokens) for passage in passages)
-
-
-def _write(engine: Engine, request: Request) -> int:
-    return engine.generate([request])[0].tokens

@@ -1,17 +1,17 @@
 """What made one number: the arithmetic of a cell, as lines that can be checked with a pencil.
 
-An operation has a name, the sites that it reads, and a recipe: for one cell, which of their rows and columns made it,
-and the lines of arithmetic that give it, in double precision from the numbers that the model really had. A cell that
-takes several steps (a norm, a turn by its place, a softmax) has a line for each. Whatever the model computed in one
-fused kernel must come out the same, up to rounding; tests hold every cell of every family to it.
+An operation has a name, the sites that it reads, and its lines of arithmetic for one cell, in double precision from
+the numbers that the model really had. They take their numbers from ``Operands``, which notes what was read: a cell's
+sources. A cell that takes several steps (a norm, a turn by its place, a softmax) has a line for each. Whatever the
+model computed in one fused kernel must come out the same, up to rounding; tests hold every cell of every family to it.
 
 The worksheet's operations (``worksheet/operations.py``) compute whole matrices of one head for paper; these explain
 single cells of a whole model and compute nothing that was not there.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from torch import Tensor
 
@@ -74,24 +74,6 @@ class Entry:
         """The matrix of a head, or the one that there is."""
         return self.values[self.places[self.heads.index(head or 0)]] if self.heads else self.values
 
-    def row(self, head: int | None, row: int) -> list[float]:
-        """The numbers of a row."""
-        values: list[float] = self.matrix(head)[row].double().tolist()
-        return values
-
-    def column(self, head: int | None, column: int) -> list[float]:
-        """The numbers of a column."""
-        values: list[float] = self.matrix(head)[:, column].double().tolist()
-        return values
-
-    def cell(self, head: int | None, row: int, column: int) -> float:
-        """One number."""
-        return float(self.matrix(head)[row, column])
-
-    def part(self, head: int | None, row: int | None = None, column: int | None = None) -> "CellSource":
-        """A cell of it, or a line, as the source of another."""
-        return CellSource(self.site, row, column, head if self.heads else None)
-
     @property
     def shape(self) -> tuple[int, int]:
         """Rows and columns."""
@@ -99,8 +81,38 @@ class Entry:
 
 
 Entries = Mapping[str, Entry]
-# What made the cell of a head, a row and a column.
-MakeRecipe = Callable[[Entries, int | None, int, int], Recipe]
+
+
+class Operands:
+    """The matrices that a cell of one head is made from; what is read of them is noted."""
+
+    def __init__(self, entries: Entries, head: int | None) -> None:
+        self.entries, self.head = entries, head
+        self.sources: list[CellSource] = []
+
+    def _matrix(self, site: str, row: int | None, column: int | None, head: int | None = None) -> Tensor:
+        if head is None and self.entries[site].heads:
+            head = self.head
+        self.sources.append(CellSource(site, row, column, head))
+        return self.entries[site].matrix(head)
+
+    def row(self, site: str, row: int) -> list[float]:
+        """The numbers of a row."""
+        values: list[float] = self._matrix(site, row, None)[row].double().tolist()
+        return values
+
+    def column(self, site: str, column: int) -> list[float]:
+        """The numbers of a column."""
+        values: list[float] = self._matrix(site, None, column)[:, column].double().tolist()
+        return values
+
+    def cell(self, site: str, row: int, column: int, head: int | None = None) -> float:
+        """One number."""
+        return float(self._matrix(site, row, column, head)[row, column])
+
+
+# The lines of arithmetic that make the cell of a row and a column.
+Lines = Callable[[Operands, int, int], Iterator[CellLine]]
 
 
 @dataclass(frozen=True)
@@ -109,7 +121,13 @@ class CellOperation:
 
     name: str
     operands: tuple[str, ...]  # the sites that it reads
-    recipe: MakeRecipe
+    lines: Lines
+
+    def recipe(self, entries: Entries, head: int | None, row: int, column: int) -> Recipe:
+        """What made the cell of a head, a row and a column."""
+        operands = Operands(entries, head)
+        lines = tuple(self.lines(operands, row, column))
+        return Recipe(tuple(operands.sources), lines)
 
 
 def summed(gives: str, terms: Sequence[tuple[float, ...]]) -> CellLine:
@@ -121,57 +139,66 @@ def summed(gives: str, terms: Sequence[tuple[float, ...]]) -> CellLine:
     return CellLine(gives, "sum", tuple(terms), math.fsum(math.prod(term) for term in terms))
 
 
+def divided(gives: str, number: float, by: float) -> CellLine:
+    """One number over another."""
+    return CellLine(gives, "over", ((number, by),), number / by)
+
+
 def row_times_column(left: str, right: str, bias: str | None = None) -> CellOperation:
     """A row of one matrix times a column of another, and a bias where there is one."""
 
-    def recipe(of: Entries, head: int | None, row: int, column: int) -> Recipe:
-        pairs = zip(of[left].row(head, row), of[right].column(head, column), strict=True)
-        terms: list[tuple[float, ...]] = list(pairs)
-        sources = [of[left].part(head, row), of[right].part(head, None, column)]
+    def lines(of: Operands, row: int, column: int) -> Iterator[CellLine]:
+        terms: list[tuple[float, ...]] = [*zip(of.row(left, row), of.column(right, column), strict=True)]
         if bias is not None:
-            terms.append((of[bias].cell(head, 0, column),))
-            sources.append(of[bias].part(head, 0, column))
-        return Recipe(tuple(sources), (summed("product", terms),))
+            terms.append((of.cell(bias, 0, column),))
+        yield summed("product", terms)
 
-    return CellOperation("product", (left, right, *([] if bias is None else [bias])), recipe)
+    return CellOperation("product", (left, right, *([] if bias is None else [bias])), lines)
 
 
 def row_times_row(left: str, right: str) -> CellOperation:
     """A query times a key, over the root of their width."""
 
-    def recipe(of: Entries, head: int | None, row: int, column: int) -> Recipe:
-        product = summed("product", list(zip(of[left].row(head, row), of[right].row(head, column), strict=True)))
-        root = math.sqrt(len(product.terms))
-        scaled = CellLine("score", "over", ((product.value, root),), product.value / root)
-        sources = CellSource(left, row, None, head), CellSource(right, column, None, head)
-        return Recipe(sources, (product, scaled))
+    def lines(of: Operands, row: int, column: int) -> Iterator[CellLine]:
+        product = summed("product", list(zip(of.row(left, row), of.row(right, column), strict=True)))
+        yield product
+        yield divided("score", product.value, math.sqrt(len(product.terms)))
 
-    return CellOperation("score", (left, right), recipe)
+    return CellOperation("score", (left, right), lines)
+
+
+def mixed_by_weights(weights: str, values: str, silent: tuple[int, ...] = ()) -> CellOperation:
+    """Values, each times the weight of its position; of a silent head nothing is left."""
+
+    def lines(of: Operands, row: int, column: int) -> Iterator[CellLine]:
+        mixed = summed("mixed", list(zip(of.row(weights, row), of.column(values, column), strict=True)))
+        yield mixed
+        if of.head in silent:
+            yield summed("silenced", [(mixed.value, 0.0)])
+
+    return CellOperation("mix", (weights, values), lines)
 
 
 def sum_of_cells(operands: tuple[str, ...], factors: tuple[float, ...] = ()) -> CellOperation:
     """The same cell of several matrices, added; each may be multiplied first."""
 
-    def recipe(of: Entries, head: int | None, row: int, column: int) -> Recipe:
-        cells = [of[site].cell(None, row, column) for site in operands]
-        pairs = zip(cells, factors or (1.0,) * len(cells), strict=True)
-        terms = [(cell,) if factor == 1 else (cell, factor) for cell, factor in pairs]
-        return Recipe(tuple(CellSource(site, row, column) for site in operands), (summed("sum", terms),))
+    def lines(of: Operands, row: int, column: int) -> Iterator[CellLine]:
+        pairs = zip(operands, factors or (1.0,) * len(operands), strict=True)
+        cells = ((of.cell(site, row, column), factor) for site, factor in pairs)
+        yield summed("sum", [(cell,) if factor == 1 else (cell, factor) for cell, factor in cells])
 
-    return CellOperation("sum", operands, recipe)
+    return CellOperation("sum", operands, lines)
 
 
 def copied(operands: tuple[str, ...], find: Callable[[int, int], CellSource], name: str = "copy") -> CellOperation:
     """A number that stands elsewhere too; ``find`` says in which matrix, head, row and column."""
 
-    def recipe(of: Entries, head: int | None, row: int, column: int) -> Recipe:
+    def lines(of: Operands, row: int, column: int) -> Iterator[CellLine]:
         source = find(row, column)
         assert source.row is not None and source.column is not None, "a cell is copied from a cell"
-        asked = head if source.head is None and of[source.site].heads else source.head
-        value = of[source.site].cell(asked, source.row, source.column)
-        return Recipe((replace(source, head=asked),), (CellLine("copy", "sum", ((value,),), value),))
+        yield summed("copy", [(of.cell(source.site, source.row, source.column, source.head),)])
 
-    return CellOperation(name, operands, recipe)
+    return CellOperation(name, operands, lines)
 
 
 def same(site: str) -> CellOperation:
@@ -187,101 +214,74 @@ def looked_up(table: str, ids: Sequence[int]) -> CellOperation:
 def normed(site: str, gain: str, bias: str | None, eps: float) -> CellOperation:
     """A row brought to one size (RMSNorm), or also to a mean of zero (LayerNorm); then a gain, and a bias."""
 
-    def recipe(of: Entries, head: int | None, row: int, column: int) -> Recipe:
-        numbers, lines = of[site].row(head, row), []
-        width = len(numbers)
+    def lines(of: Operands, row: int, column: int) -> Iterator[CellLine]:
+        numbers = of.row(site, row)
         if bias is not None:
-            mean = math.fsum(numbers) / width
-            lines.append(CellLine("mean", "mean", tuple((each,) for each in numbers), mean))
-            numbers = [each - mean for each in numbers]
-            lines.append(CellLine("centred", "sum", ((numbers[column] + mean,), (-mean,)), numbers[column]))
-        spread = math.sqrt(math.fsum(each * each for each in numbers) / width + eps)
-        lines.append(CellLine("spread", "root", tuple((each, each) for each in numbers), spread, eps))
-        unit = numbers[column] / spread
-        lines.append(CellLine("unit", "over", ((numbers[column], spread),), unit))
-        terms: list[tuple[float, ...]] = [(unit, of[gain].cell(None, 0, column))]
-        sources = [of[site].part(head, row), CellSource(gain, 0, column)]
-        if bias is not None:
-            terms.append((of[bias].cell(None, 0, column),))
-            sources.append(CellSource(bias, 0, column))
-        return Recipe(tuple(sources), (*lines, summed("normed", terms)))
+            mean = math.fsum(numbers) / len(numbers)
+            yield CellLine("mean", "mean", tuple((each,) for each in numbers), mean)
+            number, numbers = numbers[column], [each - mean for each in numbers]
+            yield CellLine("centred", "sum", ((number,), (-mean,)), numbers[column])
+        spread = math.sqrt(math.fsum(each * each for each in numbers) / len(numbers) + eps)
+        yield CellLine("spread", "root", tuple((each, each) for each in numbers), spread, eps)
+        unit = divided("unit", numbers[column], spread)
+        yield unit
+        terms: list[tuple[float, ...]] = [(unit.value, of.cell(gain, 0, column))]
+        yield summed("normed", terms if bias is None else [*terms, (of.cell(bias, 0, column),)])
 
-    return CellOperation("norm", (site, gain, *([] if bias is None else [bias])), recipe)
+    return CellOperation("norm", (site, gain, *([] if bias is None else [bias])), lines)
 
 
 def rotated(site: str, cosines: str, sines: str) -> CellOperation:
     """Rotary positions: a number and its partner, turned by the angle of the place; first halves lose, second gain."""
 
-    def recipe(of: Entries, head: int | None, row: int, column: int) -> Recipe:
-        half = of[cosines].shape[1]
+    def lines(of: Operands, row: int, column: int) -> Iterator[CellLine]:
+        half = of.entries[cosines].shape[1]
         partner, pair, sign = (column + half, column, -1.0) if column < half else (column - half, column - half, 1.0)
-        cos, sin = (of[each].cell(None, row, pair) for each in (cosines, sines))
-        terms = [(of[site].cell(head, row, column), cos), (of[site].cell(head, row, partner), sign * sin)]
-        turned = (CellSource(site, row, each, head) for each in (column, partner))
-        angles = (CellSource(each, row, pair) for each in (cosines, sines))
-        return Recipe((*turned, *angles), (summed("turned", terms),))
+        number, other = (of.cell(site, row, each) for each in (column, partner))
+        cos, sin = (of.cell(each, row, pair) for each in (cosines, sines))
+        yield summed("turned", [(number, cos), (other, sign * sin)])
 
-    return CellOperation("turn", (site, cosines, sines), recipe)
+    return CellOperation("turn", (site, cosines, sines), lines)
 
 
-def masked_score(scores: str, site: str) -> CellOperation:
-    """A score, or −∞ where nobody may look; ``site`` is the matrix itself."""
+def masked_score(scores: str, hidden: Callable[[int, int], bool]) -> CellOperation:
+    """A score, or −∞ where nobody may look."""
 
-    def recipe(of: Entries, head: int | None, row: int, column: int) -> Recipe:
-        score = of[scores].cell(head, row, column)
-        line = CellLine("masked", "sum", ((score,),), score)
-        if of[site].cell(head, row, column) == -math.inf:
-            line = CellLine("masked", "hidden", (), -math.inf)
-        return Recipe((CellSource(scores, row, column, head),), (line,))
+    def lines(of: Operands, row: int, column: int) -> Iterator[CellLine]:
+        score = of.cell(scores, row, column)
+        yield CellLine("masked", "hidden", (), -math.inf) if hidden(row, column) else summed("masked", [(score,)])
 
-    return CellOperation("mask", (scores,), recipe)
+    return CellOperation("mask", (scores,), lines)
 
 
 def softmaxed(site: str) -> CellOperation:
     """e to each number of a row, as a share of their sum; the largest is taken off first, to keep e^ in bounds."""
 
-    def recipe(of: Entries, head: int | None, row: int, column: int) -> Recipe:
-        numbers, sources = of[site].row(head, row), (of[site].part(head, row),)
+    def lines(of: Operands, row: int, column: int) -> Iterator[CellLine]:
+        numbers = of.row(site, row)
         if numbers[column] == -math.inf:
-            return Recipe(sources, (CellLine("share", "hidden", (), 0.0),))
+            yield CellLine("share", "hidden", (), 0.0)
+            return
         seen = [each for each in numbers if each != -math.inf]
         most = max(seen)
         total = math.fsum(math.exp(each - most) for each in seen)
         power = math.exp(numbers[column] - most)
-        lines = (
-            CellLine("largest", "largest", tuple((each,) for each in seen), most),
-            CellLine("total", "powers", tuple((each, most) for each in seen), total),
-            CellLine("power", "powers", ((numbers[column], most),), power),
-            CellLine("share", "over", ((power, total),), power / total),
-        )
-        return Recipe(sources, lines)
+        yield CellLine("largest", "largest", tuple((each,) for each in seen), most)
+        yield CellLine("total", "powers", tuple((each, most) for each in seen), total)
+        yield CellLine("power", "powers", ((numbers[column], most),), power)
+        yield divided("share", power, total)
 
-    return CellOperation("softmax", (site,), recipe)
+    return CellOperation("softmax", (site,), lines)
 
 
 def activated(site: str, bend: str, times: str | None = None) -> CellOperation:
     """A number through an activation function; multiplied by another where a gate has one (SwiGLU)."""
 
-    def recipe(of: Entries, head: int | None, row: int, column: int) -> Recipe:
-        number = of[site].cell(None, row, column)
+    def lines(of: Operands, row: int, column: int) -> Iterator[CellLine]:
+        number = of.cell(site, row, column)
         bent = BENDS[bend](number)
-        lines, sources = [CellLine("bent", bend, ((number,),), bent)], [CellSource(site, row, column)]
+        yield CellLine("bent", bend, ((number,),), bent)
         if times is not None:
-            lines.append(summed("gated", [(bent, of[times].cell(None, row, column))]))
-            sources.append(CellSource(times, row, column))
-        return Recipe(tuple(sources), tuple(lines))
+            yield summed("gated", [(bent, of.cell(times, row, column))])
 
-    return CellOperation("activation", (site, *([] if times is None else [times])), recipe)
-
-
-def mixed_by_weights(weights: str, values: str, silent: tuple[int, ...] = ()) -> CellOperation:
-    """Values, each times the weight of its position; of a silent head nothing is left."""
-
-    def recipe(of: Entries, head: int | None, row: int, column: int) -> Recipe:
-        pairs = zip(of[weights].row(head, row), of[values].column(head, column), strict=True)
-        mixed = summed("mixed", list(pairs))
-        sources = CellSource(weights, row, None, head), CellSource(values, None, column, head)
-        lines = (mixed,) if head not in silent else (mixed, summed("silenced", [(mixed.value, 0.0)]))
-        return Recipe(sources, lines)
-
-    return CellOperation("mix", (weights, values), recipe)
+    return CellOperation("activation", (site, *([] if times is None else [times])), lines)

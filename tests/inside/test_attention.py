@@ -13,11 +13,10 @@ import torch
 from tests.inside.small_models import BODIES, TEXT, small
 
 from kotha.errors import UsageError
-from kotha.inside.attention import maps as module
-from kotha.inside.attention.maps import AttentionMaps, attention_maps, summarize
-from kotha.inside.attention.page import STEPS, attention_page, page_data
+from kotha.inside import attention as module
+from kotha.inside.attention import STEPS, AttentionMaps, attention_maps, attention_view, summarize
 from kotha.inside.hook_points import choose_layers
-from kotha.inside.inputs import ModelInput, Piece, name_piece, read, read_image
+from kotha.inside.inputs import ModelInput, Piece, read, read_image
 from kotha.inside.trace import trace
 from kotha.model.pruning import remove_heads
 from kotha.report.page import as_script
@@ -37,6 +36,11 @@ def maps_of(body: str) -> AttentionMaps:
     return attention_maps(small(body).model, input_of(body))
 
 
+def page_of(body: str, given: ModelInput | None = None, model: Any = None) -> str:
+    bundle = small(body) if model is None else replace(small(body), model=model)
+    return attention_view(bundle, input_of(body) if given is None else given).html
+
+
 def data_in(html: str) -> Any:
     (held,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', html, re.DOTALL)
     return json.loads(held)["data"]
@@ -47,7 +51,7 @@ def test_the_page_holds_the_traced_weights(body: str) -> None:
     model, given = small(body).model, input_of(body)
     with trace(model, places=["*.weights"]) as seen, torch.no_grad():
         model(*given.inputs)
-    data = data_in(attention_page(attention_maps(model, given), TEXT, {}))
+    data = data_in(page_of(body))
     assert [f"{each['name']}.weights" for each in data["maps"]] == list(seen)
     for each in data["maps"]:
         stored = np.frombuffer(base64.b64decode(each["weights"]), "<u2").reshape(each["shape"]) / STEPS
@@ -89,8 +93,10 @@ def test_the_other_mask_is_the_same_queries_and_keys(body: str) -> None:
 
 def test_an_image_has_no_other_mask() -> None:
     assert all(each.other is None for each in maps_of("vit").maps)
-    data = page_data(maps_of("vit"), {})
-    assert (data["grid"], data["image"]["width"]) == ((2, 2), 8)
+    data = data_in(page_of("vit"))
+    assert (data["grid"], data["image"]["width"]) == ([2, 2], 8)
+    pixels = np.frombuffer(base64.b64decode(data["image"]["pixels"]), np.uint8).reshape(8, 8, 3)
+    assert np.abs(pixels[..., 1] - np.linspace(0, 255, 64).reshape(8, 8)).max() <= 0.51
 
 
 def test_each_step_is_the_row_that_it_was_written_from() -> None:
@@ -118,8 +124,7 @@ def test_each_step_is_the_row_that_it_was_written_from() -> None:
         chances = seen["logits"][0, -1].softmax(-1)
         assert step.token == ids[step.row + 1] == step.best[0][0] == int(chances.argmax())
         assert step.probability == pytest.approx(float(chances.max()), abs=1e-6)
-    names = {token: name_piece(tokenizer, token) for step in maps.steps for token, _ in step.best}
-    data = data_in(attention_page(maps, "লেখা", names))
+    data = data_in(page_of("gpt", given))
     assert [step["best"][0]["id"] for step in data["steps"]] == ids[first:]
 
 
@@ -137,10 +142,9 @@ class Tags(HTMLParser):
 
 
 def test_a_hostile_token_stays_text() -> None:
-    maps = maps_of("gpt")
-    line = maps.given.lines["tokens"]
-    bad = ModelInput(maps.given.inputs, {"tokens": (Piece(HOSTILE, 1), *line[1:])}, (HOSTILE,))
-    html = attention_page(AttentionMaps("gpt", bad, maps.maps), HOSTILE, {})
+    given = input_of("gpt")
+    lines = {"tokens": (Piece(HOSTILE, 1), *given.lines["tokens"][1:])}
+    html = page_of("gpt", replace(given, lines=lines, remarks=(HOSTILE,), title=HOSTILE))
     tags = Tags()
     tags.feed(html)
     assert "b" not in tags.found and tags.found.count("script") == 3 and tags.links == []
@@ -207,4 +211,4 @@ def test_heads_keep_their_names_when_others_are_gone() -> None:
     found = attention_maps(model, input_of("gpt"))
     assert found.maps[0].heads == (0, 2, 3) and found.maps[0].weights.shape[0] == 3
     assert [summary.head for summary in summarize(found.maps[0])] == [0, 2, 3]
-    assert page_data(found, {})["maps"][0]["heads"] == [0, 2, 3]
+    assert data_in(page_of("gpt", model=model))["maps"][0]["heads"] == [0, 2, 3]

@@ -10,18 +10,17 @@ import pytest
 import torch
 
 from kotha.errors import UsageError
-from kotha.inside.embeddings.near import (
-    directions,
+from kotha.inside.embeddings import (
+    Embeddings,
     distance_at_widths,
+    embeddings_view,
     measure_pair,
     nearest_words,
     principal_plane,
+    token_counts,
     word_map,
 )
-from kotha.inside.embeddings.page import NearWords, embeddings_page
-from kotha.inside.embeddings.touched import touched_rows
-from kotha.inside.embeddings.widths import width_costs
-from kotha.inside.embeddings.words import Embeddings, token_counts
+from kotha.inside.token_table import touched_rows, width_costs
 from kotha.model.config import BERTConfig, GPTConfig, ViTConfig
 from kotha.model.family import build
 from kotha.text.shards import SplitWriter, dtype_for, write_description
@@ -88,8 +87,8 @@ def test_cosines_are_those_of_numpy(tokenizer: Tokenizer, centred: bool) -> None
     mean = vectors[table.rows.numpy()].mean(0) if centred else 0
     a, b = (vectors[row_of(tokenizer, word)] - mean for word in ("মা", "লাল"))
     expected = a @ b / np.linalg.norm(a) / np.linalg.norm(b)
-    ours = directions(table.vectors[[row_of(tokenizer, "মা"), row_of(tokenizer, "লাল")]], table, centred)
-    assert float(ours[0] @ ours[1]) == pytest.approx(expected, abs=1e-12)
+    ours = table.cosines(table.vectors[row_of(tokenizer, "মা")], centred)[table.rows == row_of(tokenizer, "লাল")]
+    assert ours.tolist() == pytest.approx([expected], abs=1e-12)
 
 
 def test_a_word_of_several_pieces_is_their_mean(tokenizer: Tokenizer) -> None:
@@ -162,9 +161,8 @@ def test_the_map_holds_the_frequent_and_the_chosen(tokenizer: Tokenizer) -> None
 def test_the_page_escapes_what_a_vocabulary_holds(tokenizer: Tokenizer) -> None:
     table = wired(tokenizer)
     table.texts[row_of(tokenizer, "মা")] = " a<script>"
-    word = table.find("নদী")
-    found = NearWords(table, ((word, nearest_words(table, word, 2)),), True, 8)
-    page = embeddings_page(found, "<words>")
+    view = embeddings_view(table, ["নদী"], count=2, map_words=8, name="<words>")
+    found, page = view.found, view.html
     assert "a<script>" not in page and "<words>" not in page
     told = json.loads(re.search(r'id="data">(.*?)</script>', page, re.DOTALL)[1])["data"]
     assert [(dot["text"], dot["x"]) for dot in told["dots"]] == [(dot.text, dot.x) for dot in found.map.dots]

@@ -5,18 +5,15 @@ from typing import Any
 
 import pytest
 import torch
-from tests.inside.attention.test_maps import HOSTILE, data_in, input_of
 from tests.inside.small_models import BODIES, small
+from tests.inside.test_attention import HOSTILE, data_in, input_of
 
 from kotha.artifacts.model_folder import Bundle
 from kotha.errors import UsageError
-from kotha.inside.lens import Lens, lens, lens_page, lens_view
+from kotha.inside.lens import lens, lens_view
+from kotha.report.single_file import view_page
 
 SPEAKING = [body for body in BODIES if body != "vit"]
-
-
-def found_of(body: str) -> Lens:
-    return lens(small(body).model, input_of(body))
 
 
 @pytest.mark.parametrize("body", SPEAKING)
@@ -28,8 +25,8 @@ def test_the_last_layer_says_what_the_model_says(body: str) -> None:
     last = lens(model, given).opinions[-1]
     for place, opinion in enumerate(last):
         best, ids = own[place].topk(5)
-        assert list(opinion.ids) == ids.tolist()
-        torch.testing.assert_close(torch.tensor(opinion.probabilities), best, atol=1e-6, rtol=0)
+        assert [token for token, _ in opinion.best] == ids.tolist()
+        torch.testing.assert_close(torch.tensor([share for _, share in opinion.best]), best, atol=1e-6, rtol=0)
         assert opinion.rank == 1 and opinion.kl_nats == pytest.approx(0, abs=1e-6)
 
 
@@ -47,8 +44,7 @@ def test_every_layer_equals_the_model_cut_off_there(body: str) -> None:
             said = model.head(model.stack.norm(x))[0].double().softmax(-1)
             for place, opinion in enumerate(found.opinions[depth]):
                 row, end = said[place], final[place]
-                assert opinion.ids[0] == int(row.argmax())
-                assert opinion.probabilities[0] == pytest.approx(float(row.max()), abs=1e-6)
+                assert opinion.best[0] == (int(row.argmax()), pytest.approx(float(row.max()), abs=1e-6))
                 assert opinion.rank == row.argsort(descending=True).tolist().index(int(end.argmax())) + 1
                 assert opinion.answer_probability == pytest.approx(float(row[end.argmax()]), abs=1e-6)
                 kl = torch.nn.functional.kl_div(row.log(), end, reduction="sum")
@@ -61,16 +57,14 @@ def test_every_layer_equals_the_model_cut_off_there(body: str) -> None:
 
 def test_a_vit_is_refused() -> None:
     with pytest.raises(UsageError, match="a ViT has classes"):
-        lens_view(Bundle(small("vit").model, None), "আজ")
+        lens_view(Bundle(small("vit").model, None), input_of("vit"))
 
 
 def test_json_and_page_hold_the_same() -> None:
-    found = found_of("bert")
-    row = found.to_dict(str)
-    assert json.loads(json.dumps(row)) == row
-    assert row["question"] == "which word stands here"
-    html = lens_page(found, HOSTILE, lambda token: f"{HOSTILE}{token}")
-    data = data_in(html)
-    assert data["layers"][1]["positions"][0]["best"][0]["id"] == found.opinions[1][0].ids[0]
-    assert data["layers"][1]["positions"][0]["best"][0]["text"].startswith(HOSTILE)
+    view = lens_view(small("bert"), input_of("bert"))
+    row = json.loads(json.dumps(view.to_dict()))
+    assert row["question"] == "which word stands here" and row["layers"] == data_in(view.html)["layers"]
+    assert row["layers"][1]["positions"][0]["best"][0]["id"] == view.found.opinions[1][0].best[0][0]
+    html = view_page("lens", HOSTILE, view.found.to_dict(lambda token: f"{HOSTILE}{token}"))
+    assert data_in(html)["layers"][1]["positions"][0]["best"][0]["text"].startswith(HOSTILE)
     assert HOSTILE not in html and html.count("</script>") == 3

@@ -1,15 +1,15 @@
 """The flow: stations in the order of the arithmetic, figures as NumPy finds them."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
-from tests.inside.attention.test_maps import HOSTILE, data_in, input_of
 from tests.inside.small_models import BODIES, small
+from tests.inside.test_attention import HOSTILE, data_in, input_of
 
-from kotha.inside.flow.flow import Flow, flow
-from kotha.inside.flow.page import flow_page
+from kotha.inside.flow import Flow, flow, flow_view
 from kotha.inside.inputs import read, read_without_tokenizer
 from kotha.inside.trace import trace
 from kotha.model.family import build
@@ -26,7 +26,7 @@ def found_of(body: str) -> Flow:
 
 @pytest.mark.parametrize(("body", "order"), [("gpt", PRE), ("gpt-post", POST), ("bert", POST), ("vit", PRE)])
 def test_stations_come_in_the_order_of_the_arithmetic(body: str, order: list[str]) -> None:
-    places = [station.place for stage in found_of(body).stages for station in stage.stations]
+    places = [station.place for station in found_of(body).stations]
     layers = [f"blocks.{layer}.{place}" for layer in (0, 1) for place in order]
     start = places.index(layers[0])
     assert places[start : start + len(layers)] == layers
@@ -34,12 +34,13 @@ def test_stations_come_in_the_order_of_the_arithmetic(body: str, order: list[str
 
 
 def test_a_decoder_also_looks_at_the_source() -> None:
-    stages = [stage for stage in found_of("seq2seq").stages if stage.layer == "decoder.0"]
-    labels = [station.label for station in stages[0].stations]
-    assert labels[::2] == ["attention", "attention to the source", "feed-forward"]
-    assert len(stages[0].stations[2].norms) == len(input_of("seq2seq").lines["target"])
-    pre = next(stage for stage in found_of("seq2seq-pre").stages if stage.layer == "decoder.0")
-    assert [station.kind for station in pre.stations] == ["norm", "part", "sum"] * 3
+    post, pre = (
+        [station for station in found_of(body).stations if station.layer == "decoder.0"]
+        for body in ("seq2seq", "seq2seq-pre")
+    )
+    assert [each.label for each in post[::2]] == ["attention", "attention to the source", "feed-forward"]
+    assert len(post[2].norms) == len(input_of("seq2seq").lines["target"])
+    assert [each.kind for each in pre] == ["norm", "part", "sum"] * 3
 
 
 @pytest.mark.parametrize("body", BODIES)
@@ -48,7 +49,7 @@ def test_figures_are_those_of_what_was_traced(body: str) -> None:
     with trace(model) as seen, torch.no_grad():
         model(*given.inputs)
     checked = 0
-    for station in (station for stage in flow(model, given).stages for station in stage.stations):
+    for station in flow(model, given).stations:
         if station.place not in seen or len(seen.passes(station.place)) > 1:
             continue
         values = np.atleast_2d(seen[station.place][0].double().numpy())
@@ -81,31 +82,28 @@ def test_the_answer_is_the_models(body: str) -> None:
 def test_a_bert_answers_at_each_mask() -> None:
     bundle = small("bert")
     found = flow(bundle.model, read(bundle.model, bundle.tokenizer, "আজ [MASK] হবে [MASK]"))
-    assert len(found.answers) == 2 and "[MASK]" in found.answers[0].question
+    assert len(found.answers) == 2 and "[MASK]" in str(found.answers[0].question)
 
 
 @pytest.mark.parametrize("name", ["mini", "pocket-bert", "pocket-seq2seq"])
 def test_a_preset_flows_with_fresh_weights(name: str) -> None:
     model = build(preset(name)).eval()
     found = flow(model, read_without_tokenizer(model, "বাংলাদেশ ব্যাংক সুদ বৃদ্ধি"))
-    assert found.stages[-1].stations[0].shape[-1] == preset(name).to_dict()["vocab_size"]
+    assert found.stations[-1].shape[-1] == preset(name).to_dict()["vocab_size"]
 
 
 @pytest.mark.parametrize("body", BODIES)
 def test_the_page_has_every_station_and_no_markup_of_others(body: str) -> None:
-    found = found_of(body)
-    html = flow_page(found, HOSTILE, lambda token: f"{HOSTILE}{token}")
-    assert HOSTILE not in html and html.count("</script>") == 3
-    data = data_in(html)
-    assert [each["place"] for each in data["stations"]] == [
-        station.place for stage in found.stages for station in stage.stations
-    ]
-    assert data["answers"][0]["best"][0]["text"].startswith(HOSTILE)
-    assert json.loads(json.dumps(found.to_dict(str)))["family"] == found.family
+    view = flow_view(small(body), replace(input_of(body), title=HOSTILE))
+    assert HOSTILE not in view.html and view.html.count("</script>") == 3
+    stations = data_in(view.html)["stations"]
+    assert [each["place"] for each in stations] == [station.place for station in view.found.stations]
+    assert len(view.found.table().cells) == len(stations)
+    assert json.loads(json.dumps(view.to_dict()))["family"] == view.found.family
 
 
 @pytest.mark.parametrize("body", BODIES)
 def test_every_station_is_known_in_both_languages(body: str) -> None:
     known = words("flow")
-    missing = {station.label for stage in found_of(body).stages for station in stage.stations}
+    missing = {station.label for station in found_of(body).stations}
     assert not {label for label in missing if f"label.{label}" not in known}

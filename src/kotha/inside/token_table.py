@@ -1,16 +1,19 @@
-"""Which rows of the token table one step of training touches.
+"""What a table of tokens costs, and which of its rows one step of training touches.
+
+The table has a row for each token and a column for each dimension, so its cost grows with both. What a width is good
+for is no formula: ``embeddings.py`` measures it on trained models.
 
 Looking up a token sends a gradient back to its row alone. Where the head has a table of its own, rows of tokens that
 are not in the batch stay as they are (but for weight decay). Where head and embedding share one table, the softmax
 sends a gradient to every row: up to those that should have come, down to all that got some probability.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.functional import cross_entropy
+from torch.nn.functional import cross_entropy, linear
 
 from kotha.errors import UsageError
 from kotha.i18n.message import Message, Text
@@ -18,6 +21,45 @@ from kotha.model.evaluating import evaluating
 from kotha.model.family import Model
 from kotha.model.gpt import GPT
 from kotha.report.table import Table
+
+# The course's own.
+WIDTHS = (128, 256, 512, 1024)
+_MIB = 1 << 20
+
+
+@dataclass(frozen=True)
+class WidthCost:
+    """A table of tokens of one width."""
+
+    width: int
+    parameters: int
+    float32_mib: float  # megabytes as the course counts them: 1,048,576 bytes each
+    bfloat16_mib: float
+    training_mib: float  # weights, gradients and AdamW's two memories in float32
+
+
+def width_costs(vocab_size: int, widths: Sequence[int] = WIDTHS) -> list[WidthCost]:
+    """Parameters and megabytes of a token table at each width.
+
+    >>> cost = width_costs(32_100, [512])[0]
+    >>> cost.parameters, round(cost.float32_mib, 2)
+    (16435200, 62.7)
+    """
+    wrong = next((each for each in (vocab_size, *widths) if each < 1), None)
+    if wrong is not None:
+        raise UsageError("{n} is no size of a table; vocabulary and widths are whole numbers from 1", n=wrong)
+    sizes = [(width, vocab_size * width) for width in widths]
+    return [WidthCost(width, n, 4 * n / _MIB, 2 * n / _MIB, 4 * 4 * n / _MIB) for width, n in sizes]
+
+
+def width_table(vocab_size: int, costs: Sequence[WidthCost]) -> Table:
+    """What each width costs, to read."""
+    header = ("width", "parameters", "MiB in float32", "MiB in bfloat16", "MiB to train with AdamW")
+    rows = []
+    for each in costs:
+        sizes = (each.float32_mib, each.bfloat16_mib, each.training_mib)
+        rows.append([f"{each.width:,}", f"{each.parameters:,}", *(f"{size:,.2f}" for size in sizes)])
+    return Table(Message("a table of {n:,} tokens", n=vocab_size), [Message(name) for name in header], rows)
 
 
 @dataclass(frozen=True)
@@ -65,43 +107,24 @@ def touched_rows(model: Model, tokens: list[int]) -> TouchedRows:
         )
     if len(tokens) < 2:
         raise UsageError("a text of {n} token(s) has nothing to foretell; give at least two words", n=len(tokens))
-    read = tokens[: model.config.context_length + 1]
-    by_reading, by_scoring = _gradients(model, torch.tensor([read]))
+    read = torch.tensor(tokens[: model.config.context_length + 1])
+    head = model.head.weight.detach().requires_grad_()  # apart from the table, even where they are one
+    with evaluating(model), torch.enable_grad():  # dropout would hide rows by chance
+        logits = linear(model.hidden(read[None, :-1])[0], head, model.head.bias)  # (T, V)
+        loss = cross_entropy(logits.float(), read[1:])
+        by_reading, by_scoring = torch.autograd.grad(loss, (model.tokens.weight, head))  # each (V, C)
     tied = model.head.weight is model.tokens.weight
-    whole = by_reading + by_scoring if tied else by_reading
     squares = [float(each.square().sum()) for each in (by_reading, by_scoring if tied else torch.zeros(()))]
     return TouchedRows(
         vocab_size=model.config.vocab_size,
         tied=tied,
         tokens=len(read) - 1,
-        distinct=len(set(read[:-1])),
+        distinct=len(set(tokens[: len(read) - 1])),
         looked_up=_rows(by_reading),
         scored=_rows(by_scoring),
-        token_table=_rows(whole),
+        token_table=_rows(by_reading + by_scoring if tied else by_reading),
         looked_up_share=squares[0] / max(sum(squares), 1e-30),
     )
-
-
-def _gradients(model: GPT, tokens: Tensor) -> tuple[Tensor, Tensor]:
-    """The gradients of what was read and of the head, apart even where they are one table: each (V, C)."""
-    embedded: list[Tensor] = []
-
-    def watch(_module: Any, _inputs: Any, output: Tensor) -> Tensor:
-        embedded.append(output.detach().requires_grad_())  # (B, T, C)
-        return embedded[0]
-
-    hook = model.tokens.register_forward_hook(watch)
-    try:
-        with evaluating(model), torch.enable_grad():  # dropout would hide rows by chance
-            hidden = model.hidden(tokens[:, :-1])  # (B, T, C)
-            head = model.head.weight.detach().requires_grad_()
-            logits = torch.nn.functional.linear(hidden, head, model.head.bias)  # (B, T, V)
-            loss = cross_entropy(logits.flatten(0, 1).float(), tokens[:, 1:].flatten())
-            by_place, by_scoring = torch.autograd.grad(loss, (embedded[0], head))
-    finally:
-        hook.remove()
-    by_reading = torch.zeros_like(by_scoring).index_add_(0, tokens[0, :-1], by_place[0])
-    return by_reading, by_scoring
 
 
 def _rows(gradient: Tensor) -> int:

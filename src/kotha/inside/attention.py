@@ -1,0 +1,300 @@
+"""Attention maps: who looks at whom, in every head of every layer, under its causal mask and without; and alignment.
+
+For each attention the weights (H, T, S) of one pass, and beside them what the same queries and keys would give under
+the other mask: a head that may not look ahead, as if it might (the notes' GPT against BERT), and the other way round.
+Nobody looks so in the model; it shows what the mask takes away.
+
+A text that the model goes on with needs one pass too: no position sees what comes after it, so the row from which a
+token was written is the same row when more follows. ``WrittenToken`` says which row that is, and what else could have
+stood there.
+
+An alignment says which words of a source each word of a translation was written from: the cross-attention of one
+decoder layer, mean over its heads. Of several layers the last but one aligns best in deep models
+(https://arxiv.org/abs/1909.02074), so that is the one that is shown where none is named. Attention is where a model
+looks, and a hint of why: not a proof.
+"""
+
+import base64
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from kotha.artifacts.model_folder import Bundle
+from kotha.errors import UsageError
+from kotha.i18n.message import Option, Plural
+from kotha.inside.hook_points import attentions
+from kotha.inside.inputs import ModelInput, Piece, Write, name_piece, read
+from kotha.inside.trace import Trace, trace
+from kotha.inside.view import View, view_of
+from kotha.model.attention import Attention
+from kotha.model.family import Model
+from kotha.model.gpt import GPT
+from kotha.model.seq2seq import Seq2Seq
+
+# Weights that one page or one JSON may hold: some 40 MB of text, which a browser still opens at once.
+MOST_WEIGHTS = 16_000_000
+# The largest number that a page's weight can be: they travel as base64 of 16-bit numbers.
+STEPS = 65_535
+_ALTERNATIVES = 5
+# The strongest looks of a head that its summary names.
+_LOOKS = 3
+
+
+@dataclass(frozen=True)
+class AttentionMap:
+    """The weights of one attention."""
+
+    name: str  # blocks.0.attention, decoder.1.cross
+    queries: str  # the line of pieces that look
+    keys: str  # the line of pieces that are looked at
+    heads: tuple[int, ...]  # the heads' names; where some were pruned, the others keep theirs
+    is_causal: bool
+    weights: Tensor  # (H, T, S); each row sums to one
+    other: Tensor | None  # the same heads under the other mask, (H, T, S); a look at another text has none
+
+    def to_dict(self, **weights: Any) -> dict[str, Any]:
+        """Ready for JSON, with the weights as given."""
+        named = {name: getattr(self, name) for name in ("name", "queries", "keys")}
+        return {**named, "heads": list(self.heads), "causal": self.is_causal, **weights}
+
+
+@dataclass(frozen=True)
+class WrittenToken:
+    """One token that the model wrote."""
+
+    row: int  # the position that it was written from
+    token: int
+    probability: float
+    best: tuple[tuple[int, float], ...]  # what else could have been written: (id, probability), likeliest first
+
+
+@dataclass(frozen=True)
+class AttentionMaps:
+    """Every map of one pass."""
+
+    family: str
+    given: ModelInput
+    maps: tuple[AttentionMap, ...]
+    steps: tuple[WrittenToken, ...] = ()
+
+    def line(self, name: str) -> tuple[Piece, ...]:
+        """The pieces of a line."""
+        return self.given.lines[name]
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it, ready for JSON; weights to six places."""
+        best = [[{"id": token, "probability": share} for token, share in step.best] for step in self.steps]
+        return {
+            "family": self.family,
+            "lines": self.given.lines_to_dict(),
+            "written_from": self.given.written_from,
+            "maps": [each.to_dict(weights=_rounded(each.weights)) for each in self.maps],
+            "steps": [{**vars(step), "best": each} for step, each in zip(self.steps, best, strict=True)],
+        }
+
+
+@dataclass(frozen=True)
+class HeadSummary:
+    """What one head does with a text, in a line."""
+
+    name: str
+    head: int
+    looks: tuple[tuple[int, int, float], ...]
+    """The strongest looks: (query, key, weight), of positions that had a choice."""
+    on_itself: float | None
+    on_previous: float | None
+    on_first: float  # mean weight on these; a look at another text knows no itself
+    entropy_bits: float  # mean over positions: 0 looks at one place, log2 S at all alike
+
+
+def attention_maps(model: Model, given: ModelInput, chosen: Iterable[str] | None = None) -> AttentionMaps:
+    """Every attention's weights over an input; ``chosen`` are layers such as ``blocks.0``."""
+    wanted = None if chosen is None else list(chosen)
+    _refuse_large(model, given, wanted)
+    places = ["*.queries", "*.keys", "*.weights"]
+    places += ["logits"] if given.written_from is not None else []
+    with trace(model, layers=wanted, places=places) as seen:
+        given.pass_through(model)
+    causal = isinstance(model, GPT)
+    maps = [
+        _map(given, name, attention, name.endswith(".attention") and (causal or name.startswith("decoder")), seen)
+        for name, attention in attentions(model).items()
+        if f"{name}.weights" in seen
+    ]
+    steps = () if given.written_from is None else _steps(given, given.written_from, seen["logits"][0])
+    return AttentionMaps(model.config.family, given, tuple(maps), steps)
+
+
+def summarize(each: AttentionMap) -> list[HeadSummary]:
+    """Each head of a map in a line."""
+    alike = each.queries == each.keys
+    found = []
+    for head, weights in zip(each.heads, each.weights, strict=True):  # (T, S)
+        n_queries, n_keys = weights.shape
+        chosen = weights.clone()
+        if each.is_causal and n_queries > 1:
+            chosen[0] = 0  # the first position has nobody to choose from; what is 0 is no look
+        best, places = chosen.flatten().topk(min(_LOOKS, chosen.numel()))
+        ranked = zip(places.tolist(), best.tolist(), strict=True)
+        looks = tuple((place // n_keys, place % n_keys, share) for place, share in ranked if share > 0)
+        on_itself = float(weights.diagonal().mean()) if alike else None
+        on_previous = float(weights.diagonal(-1).mean()) if alike and n_queries > 1 else None
+        on_first = float(weights[1 if alike and n_queries > 1 else 0 :, 0].mean())
+        entropy = float(entropy_bits(weights).mean())
+        found.append(HeadSummary(each.name, head, looks, on_itself, on_previous, on_first, entropy))
+    return found
+
+
+def entropy_bits(weights: Tensor) -> Tensor:
+    """How widely each position looks: (..., S) -> (...)."""
+    bits: Tensor = torch.special.entr(weights).sum(-1) / math.log(2)
+    return bits
+
+
+def _map(given: ModelInput, name: str, attention: Attention, is_causal: bool, seen: Trace) -> AttentionMap:
+    queries, keys = given.lines_of(name)
+    q, k, weights = (seen[f"{name}.{place}"] for place in ("queries", "keys", "weights"))
+    other = None
+    if queries == keys and given.grid is None:
+        with torch.no_grad():
+            other = attention.weigh(q, k, None if is_causal else "causal")[0].float().cpu()
+    return AttentionMap(name, queries, keys, attention.heads, is_causal, weights[0].float().cpu(), other)
+
+
+def _steps(given: ModelInput, first: int, logits: Tensor) -> tuple[WrittenToken, ...]:
+    """What the model said at each row that it wrote from: (T, V) -> steps."""
+    chances = logits.float().softmax(dim=-1)  # (T, V)
+    steps = []
+    for row, piece in enumerate(given.last_line[first:], first - 1):
+        assert piece.id is not None, "what was written has an id"
+        best, ids = chances[row].topk(min(_ALTERNATIVES, chances.shape[-1]))
+        ranked = tuple(zip(ids.tolist(), best.tolist(), strict=True))
+        steps.append(WrittenToken(row, piece.id, float(chances[row, piece.id]), ranked))
+    return tuple(steps)
+
+
+def _refuse_large(model: Model, given: ModelInput, wanted: list[str] | None) -> None:
+    total = 0
+    for name, attention in attentions(model).items():
+        if wanted is None or name.rpartition(".")[0] in wanted:
+            queries, keys = (len(given.lines[line]) for line in given.lines_of(name))
+            total += len(attention.heads) * queries * keys * (2 if given.grid is None else 1)
+    if total > MOST_WEIGHTS:
+        raise UsageError(
+            "{n:,} weights are more than a page can hold ({most:,}); "
+            "use a shorter text, or name fewer layers, such as 0 and 1",
+            n=total,
+            most=MOST_WEIGHTS,
+        )
+
+
+def _rounded(weights: Tensor) -> list[Any]:
+    found: list[Any] = weights.double().mul(1e6).round().div(1e6).tolist()
+    return found
+
+
+# -- the page ---------------------------------------------------------------------------------------------------------
+
+
+def attention_view(bundle: Bundle, given: ModelInput, chosen: Iterable[str] | None = None) -> View[AttentionMaps]:
+    """Who looks at whom over a text or an image; ``chosen`` are layers such as ``blocks.0``, all if left out."""
+    maps = attention_maps(bundle.model, given, chosen)
+
+    def page() -> dict[str, Any]:
+        packed = [
+            each.to_dict(shape=list(each.weights.shape), weights=_packed(each.weights), other=_packed(each.other))
+            for each in maps.maps
+        ]
+        steps = [{**vars(step), "best": [_named(bundle, *each) for each in step.best]} for step in maps.steps]
+        image = None if given.grid is None else _image(given.inputs[0][0])
+        told = AttentionMaps(maps.family, given, ()).to_dict()
+        return {**told, "grid": given.grid, "one": STEPS, "maps": packed, "steps": steps, "image": image}
+
+    return view_of("attention", given.title, maps, maps.to_dict, page, given.remarks)
+
+
+def _named(bundle: Bundle, token: int, share: float) -> dict[str, Any]:
+    piece = Piece(str(token), token) if bundle.tokenizer is None else name_piece(bundle.tokenizer, token)
+    return {**vars(piece), "probability": round(share, 6)}
+
+
+def _packed(weights: Tensor | None) -> str | None:
+    """Weights from 0 to 1 as base64 of little-endian 16-bit numbers."""
+    return None if weights is None else _base64((weights.numpy() * STEPS).round().astype("<u2"))
+
+
+def _image(image: Tensor) -> dict[str, Any]:
+    """An input as it looks, whatever its scale: (n_channels, height, width) -> RGB, row by row."""
+    low, high = float(image.min()), float(image.max())
+    low, high = (-1.0, 1.0) if low >= -1 and high <= 1 else (low, high)
+    bright = ((image - low) / (high - low) * 255).round().clamp(0, 255).to(torch.uint8)
+    bright = bright if len(bright) in (1, 3) else bright.float().mean(0, keepdim=True).round().to(torch.uint8)  # grey
+    pixels = bright.expand(3, -1, -1).permute(1, 2, 0).contiguous().numpy()
+    return {"height": pixels.shape[0], "width": pixels.shape[1], "pixels": _base64(pixels)}
+
+
+def _base64(array: Any) -> str:
+    return base64.b64encode(array.tobytes()).decode()
+
+
+# -- alignment --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """What was written, what was read, and how strongly each looked at each."""
+
+    source: tuple[Piece, ...]
+    written: tuple[Piece, ...]
+    weights: Tensor  # (written, source); each row sums to one
+    layer: int
+
+    @property
+    def strongest(self) -> list[int]:
+        """For each piece that was written, the place in the source that it looked at most."""
+        places: list[int] = self.weights.argmax(dim=-1).tolist()
+        return places
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it, ready for JSON."""
+        return {
+            "source": [piece.text for piece in self.source],
+            "written": [piece.text for piece in self.written],
+            "weights": _rounded(self.weights),
+            "strongest": self.strongest,
+            "layer": self.layer,
+        }
+
+
+def alignment_view(
+    bundle: Bundle, text: str, target: str | None = None, layer: int | None = None, write: Write | None = None
+) -> View[Alignment]:
+    """Where a translation comes from: the ``target``, or what the model itself comes to ``write``."""
+    model = bundle.model
+    if not isinstance(model, Seq2Seq):
+        raise UsageError(
+            "this is a {family} model; only a Seq2Seq has a source to look at", family=bundle.config.family
+        )
+    n_layers = model.config.n_decoder_layers
+    chosen = max(0, n_layers - 2) if layer is None else layer
+    if not 0 <= chosen < n_layers:
+        raise UsageError(
+            "{layer}: the decoder has {layers}, counted from 0",
+            layer=Option("layer", chosen),
+            layers=Plural("{n} layer", "{n:,} layers", n=n_layers),
+        )
+    given = read(model, bundle.tokenizer, text, target=target, write=write if target is None else None)
+    maps = attention_maps(model, given, [f"decoder.{chosen}"])
+    (cross,) = (each for each in maps.maps if each.name.endswith(".cross"))
+    written = maps.line("target")[1:]  # a row looks as it writes what comes after it; the last one writes the end
+    found = Alignment(maps.line("source"), written, cross.weights.mean(dim=0)[: len(written)], chosen)
+
+    def page() -> dict[str, Any]:
+        pieces = {name: [vars(piece) for piece in getattr(found, name)] for name in ("source", "written")}
+        return {**found.to_dict(), **pieces}
+
+    return view_of("alignment", text, found, found.to_dict, page, given.remarks, made_by="kotha translate")

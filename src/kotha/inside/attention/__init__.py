@@ -1,1 +1,0 @@
-"""Who looks at whom: every head of every layer."""

@@ -1,0 +1,353 @@
+"""The table of embeddings: which rows stand for a word, who stands near whom, two words beside random ones, and a map.
+
+A word inside a text has a space before it, and so has its token. A word of several pieces has no row of its own: the
+mean of its pieces stands for it, and whoever shows it should say so.
+
+Near is measured by cosine similarity: the angle between two vectors. All rows of a small model share much
+(what tells a used row from an unused one, a frequent word from a rare one), which lifts every cosine alike. The mean is
+taken away first, unless one asks for the plain angle. Measured on two models of 2 layers of 96 that learned the
+stories, with eight lists of like words (kin, months, numbers, ...): of the nearest words 56.9 % were of the same list
+without the mean and 55.4 % with it (54.0 % and 52.5 % in the other model), and the cosine of two random words fell from
+0.18 to 0.00, so that a figure says something by itself. (Mu & Viswanath 2018, https://arxiv.org/abs/1702.01417)
+
+How far apart two words stand means nothing alone, so it is measured beside random pairs. A wider table has room for
+finer differences: given several runs of different widths, the same pair is measured in each.
+
+The map (PCA) lays words into the plane in which the centred vectors spread most, their two principal components. A
+table of a hundred dimensions never fits into two, so the share of the spread that the picture shows is part of the
+result. The sign of a component means nothing; here its largest word lies on the positive side, so that the same model
+gives the same map.
+"""
+
+import difflib
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from kotha.artifacts.model_folder import Bundle
+from kotha.artifacts.run_folder import find_data, run_config
+from kotha.errors import KothaError, UsageError
+from kotha.i18n.message import Message, Text
+from kotha.inside.view import View
+from kotha.model.family import Model
+from kotha.report.single_file import report_page
+from kotha.report.table import Table
+from kotha.text.shards import Dataset
+from kotha.text.tokenizer.tokenizer import Tokenizer
+from kotha.text.tokenizer.view import view_token
+
+# A row that training met less often than this has little but what all rows share.
+_LEARNED = 20
+_LONE_BYTE = re.compile("<0x[0-9A-Fa-f]{2}>")
+_RANDOM_PAIRS = 2000
+_FREQUENT = 1000
+
+
+@dataclass(frozen=True)
+class Word:
+    """A word as a table of embeddings has it."""
+
+    text: str
+    tokens: tuple[int, ...]
+    pieces: tuple[str, ...]  # the tokens, readable
+    vector: Tensor  # its row, or the mean of its pieces' rows: (C,)
+    seen: int | None  # how often training met its rarest piece, where that is known
+
+    @property
+    def whole(self) -> bool:
+        """Has it a row of its own?"""
+        return len(self.tokens) == 1
+
+    @property
+    def learned(self) -> bool:
+        """Has training met it often enough to give it a place?"""
+        return self.seen is None or self.seen >= _LEARNED
+
+
+class Embeddings:
+    """The token table of a model, with what its rows mean."""
+
+    def __init__(self, model: Model, tokenizer: Tokenizer | None, counts: Sequence[int] | None = None) -> None:
+        """``counts`` says how often training saw each token; without it, order in the vocabulary stands for it."""
+        table = getattr(model, "tokens", None)
+        if table is None or tokenizer is None:
+            raise UsageError("this model has no words: it reads no text, or its folder has no tokenizer")
+        self.tokenizer, self.counts = tokenizer, counts
+        self.vectors: Tensor = table.weight.detach().double()[: tokenizer.vocab_size]  # (V, C)
+        special = set(tokenizer.special.values())
+        self.texts = ["" if token in special else _text(tokenizer, token) for token in range(tokenizer.vocab_size)]
+        """What each row stands for, a space in front included; nothing for special tokens and lone bytes."""
+        rows = [token for token, text in enumerate(self.texts) if text.strip()]
+        learned = [token for token in rows if counts is None or counts[token] >= _LEARNED]
+        self.rows = torch.tensor(learned or rows, dtype=torch.long)
+        """What can be a neighbour: rows that stand for a text and that training has met often."""
+        self.mean = self.vectors[self.rows].mean(0)
+        """What they have in common: (C,)."""
+
+    def frequent_words(self, count: int) -> list[int]:
+        """The most frequent tokens that are whole words, most frequent first; each word once."""
+        order = self.rows.tolist()
+        if self.counts is not None:
+            order.sort(key=lambda token: -self.counts[token])  # type: ignore[index]
+        spaced = any(self.texts[token].startswith(" ") for token in order)  # or words carry no space here
+        found: dict[str, int] = {}
+        for token in order:
+            text = self.texts[token]
+            if (text.startswith(" ") or not spaced) and text.strip()[0].isalpha() and len(text.strip()) > 1:
+                found.setdefault(text.strip(), token)
+        return list(found.values())[:count]
+
+    def find(self, text: str) -> Word:
+        """A word's row, or the mean of its pieces; one that the vocabulary cannot write in letters is refused."""
+        bare = self.tokenizer.normalize(text).strip()
+        if not bare:
+            raise UsageError("an empty word has no neighbours; give one such as মা")
+        spaced, alone = (self.tokenizer.encode(start + bare) for start in (" ", ""))
+        chosen = alone if len(alone) < len(spaced) else spaced  # as it stands in a text, unless it is only a piece
+        tokens = [token for token in chosen if self.texts[token] != " "]
+        if not all(self.texts[token] for token in tokens):
+            close = difflib.get_close_matches(bare, sorted({each.strip() for each in self.texts if len(each) > 2}))
+            hint = Message("try a word of the model's language")
+            if close:
+                hint = Message("words that look like it: {words}", words=close)
+            raise UsageError("the vocabulary has no letters for “{text}”; {hint}", text=text, hint=hint)
+        pieces = tuple(view_token(self.tokenizer, token).text for token in tokens)
+        seen = None if self.counts is None else min(self.counts[token] for token in tokens)
+        return Word(bare, tuple(tokens), pieces, self.vectors[tokens].mean(0), seen)
+
+    def cosines(self, vector: Tensor, centred: bool = True) -> Tensor:
+        """How near each row that can be a neighbour is to a vector, from the mean or from zero: (C,) -> (N,)."""
+        start = self.mean if centred else torch.zeros_like(self.mean)
+        return torch.cosine_similarity(self.vectors[self.rows] - start, (vector - start)[None])
+
+
+def open_table(bundle: Bundle, run: str | Path | None = None) -> Embeddings:
+    """A model's table; tokens are counted if the data folder of its run is still there."""
+    data = None if run is None else find_data(run_config(Path(run)), Path(run))
+    return Embeddings(bundle.model, bundle.tokenizer, None if data is None else token_counts(data))
+
+
+def token_counts(data: str | Path) -> list[int] | None:
+    """How often each token stands in the training part of a data folder; None where it cannot be read or is empty."""
+    try:
+        opened = Dataset(data, verify=False)
+        shards = opened["train"].shards
+    except KothaError:
+        return None
+    counts = sum(np.bincount(shard, minlength=opened.tokenizer.vocab_size) for shard in shards)
+    return np.asarray(counts).tolist() if shards else None
+
+
+def _text(tokenizer: Tokenizer, token: int) -> str:
+    if _LONE_BYTE.fullmatch(tokenizer.pieces[token]):
+        return ""
+    try:
+        return tokenizer.token_bytes(token).decode()
+    except UnicodeDecodeError:  # part of a character
+        return ""
+
+
+# -- near -------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """A row near a word."""
+
+    token: int
+    text: str
+    cosine: float
+
+
+def nearest_words(table: Embeddings, word: Word, count: int = 10, centred: bool = True) -> list[Neighbour]:
+    """The rows nearest to a word by cosine, nearest first; its own pieces are left out."""
+    own = torch.isin(table.rows, torch.tensor(word.tokens))
+    same_text = torch.tensor([table.texts[token].strip() == word.text for token in table.rows.tolist()])
+    cosines = table.cosines(word.vector, centred).masked_fill(own | same_text, -torch.inf)
+    best = cosines.topk(min(count, int(cosines.isfinite().sum())))
+    pairs = zip(table.rows[best.indices].tolist(), best.values.tolist(), strict=True)
+    return [Neighbour(token, table.texts[token].strip(), cosine) for token, cosine in pairs]
+
+
+@dataclass(frozen=True)
+class PairDistance:
+    """Two words in one table."""
+
+    width: int
+    cosine: float  # of the two words, from the mean
+    random_cosine: float  # the mean over pairs of random frequent words
+    distance: float  # between the two words, over the mean length of the two (from the mean of all rows)
+    random_distance: float  # the same, on average, for pairs of random frequent words
+    rank: int  # place of the second word among the neighbours of the first, from 1
+    pieces: tuple[int, int]  # tokens that the two words are made of
+
+    @property
+    def relative(self) -> float:
+        """The pair's distance as a share of a random pair's."""
+        return self.distance / self.random_distance
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        return {**asdict(self), "relative": self.relative}
+
+
+def measure_pair(table: Embeddings, first: str, second: str, seed: int = 0) -> PairDistance:
+    """Cosine and distance of two words, and of random frequent ones."""
+    one, other = (table.find(each) for each in (first, second))
+    frequent = torch.tensor(table.frequent_words(_FREQUENT))
+    drawn = torch.randint(len(frequent), (2, _RANDOM_PAIRS), generator=torch.Generator().manual_seed(seed))
+    drawn = drawn[:, drawn[0] != drawn[1]]
+    random_cosine, random_distance = _apart(*(table.vectors[frequent[each]] - table.mean for each in drawn))
+    cosine, distance = _apart(*(word.vector[None] - table.mean for word in (one, other)))
+    others = ~torch.isin(table.rows, torch.tensor(one.tokens + other.tokens))
+    rank = 1 + int((table.cosines(one.vector)[others] > cosine).sum())
+    pieces = len(one.tokens), len(other.tokens)
+    return PairDistance(table.vectors.shape[1], cosine, random_cosine, distance, random_distance, rank, pieces)
+
+
+def _apart(left: Tensor, right: Tensor) -> tuple[float, float]:
+    """The cosine of pairs and their distance over their length, on average: (N, C), (N, C) -> two figures."""
+    distances = (left - right).norm(dim=1) / (left.norm(dim=1) + right.norm(dim=1)) * 2
+    return float(torch.cosine_similarity(left, right).mean()), float(distances.mean())
+
+
+def distance_at_widths(tables: dict[str, Embeddings], first: str, second: str) -> dict[str, PairDistance]:
+    """The same pair in several tables by name, narrowest first."""
+    ordered = sorted(tables.items(), key=lambda each: each[1].vectors.shape[1])
+    return {name: measure_pair(table, first, second) for name, table in ordered}
+
+
+def pair_table(words: tuple[str, str], found: dict[str, PairDistance]) -> Table:
+    """The same pair in several runs, to read."""
+    names = ("cosine", "random_cosine", "distance", "random_distance", "relative")
+    rows = [
+        [run, f"{each.width:,}", *(f"{getattr(each, name):.3f}" for name in names), f"{each.rank:,}"]
+        for run, each in found.items()
+    ]
+    header = ["run", "width", "cosine", "random", "distance", "random", "share of random", "neighbour no."]
+    in_pieces = any(max(each.pieces) > 1 for each in found.values())
+    remarks = [Message("a word that is not one token is the mean of its pieces")] if in_pieces else []
+    title = Message("{first} and {second}", first=words[0], second=words[1])
+    return Table(title, [Message(name) for name in header], rows, remarks)
+
+
+# -- the map ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Dot:
+    """A word on the map."""
+
+    text: str
+    x: float
+    y: float
+    chosen: bool  # was it asked for by name?
+
+
+@dataclass(frozen=True)
+class WordMap:
+    """Words in a plane."""
+
+    dots: list[Dot]  # most frequent first; the chosen ones last
+    shares: tuple[float, float]  # of all spread, what each axis shows
+
+
+def word_map(table: Embeddings, chosen: list[Word], count: int = 300) -> WordMap:
+    """The most frequent words and the chosen ones, in two dimensions."""
+    named = {word.text for word in chosen}
+    tokens = [token for token in table.frequent_words(count) if table.texts[token].strip() not in named]
+    if len(tokens) + len(chosen) < 3:
+        n_words = len(tokens) + len(chosen)
+        raise UsageError("a map of {n} words shows nothing; it needs at least three", n=n_words)
+    vectors = torch.cat([table.vectors[tokens], *(word.vector[None] for word in chosen)])  # (N, C)
+    places, shares = principal_plane(vectors)
+    texts = [table.texts[token].strip() for token in tokens] + [word.text for word in chosen]
+    rows = zip(texts, places.tolist(), strict=True)
+    return WordMap([Dot(text, x, y, place >= len(tokens)) for place, (text, (x, y)) in enumerate(rows)], shares)
+
+
+def principal_plane(vectors: Tensor) -> tuple[Tensor, tuple[float, float]]:
+    """The two directions of most spread, and their shares of it: (N, C) -> (N, 2)."""
+    centred = vectors - vectors.mean(0)
+    u, s, _ = torch.linalg.svd(centred, full_matrices=False)  # (N, K), (K,)
+    places = u[:, :2] * s[:2]  # (N, 2)
+    largest = places.gather(0, places.abs().argmax(0, keepdim=True))  # (1, 2)
+    shares = (s.square() / s.square().sum().clamp_min(1e-30)).tolist()
+    return places * torch.where(largest < 0, -1.0, 1.0), (shares[0], shares[1])
+
+
+@dataclass(frozen=True)
+class NearWords:
+    """Words with their neighbours, and the table that they stand in."""
+
+    table: Embeddings
+    near: tuple[tuple[Word, list[Neighbour]], ...]
+    centred: bool
+    map_words: int
+
+    @cached_property
+    def map(self) -> WordMap:
+        """The most frequent words and those asked for, in a plane."""
+        return word_map(self.table, [word for word, _ in self.near], self.map_words)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON; the map is in the page alone."""
+        vocab_size, width = self.table.vectors.shape
+        words = [
+            {
+                "word": word.text,
+                "pieces": list(word.pieces),
+                "mean_of_pieces": not word.whole,
+                "seen": word.seen,
+                "neighbours": [vars(each) for each in neighbours],
+            }
+            for word, neighbours in self.near
+        ]
+        return {"model": {"vocab_size": vocab_size, "width": width, "centred": self.centred}, "words": words}
+
+    def page(self, name: str) -> dict[str, Any]:
+        """What the page shows; ``name`` is the model's."""
+        about, words = self.to_dict()["model"], self.to_dict()["words"]
+        dots = {"dots": [vars(dot) for dot in self.map.dots], "shares": list(self.map.shares)}
+        return {"name": name, **about, **dots, "words": [{**word, "text": word["word"]} for word in words]}
+
+    def tables(self) -> list[Table | Text]:
+        """The neighbours of each word, to read."""
+        shown: list[Table | Text] = []
+        for word, near in self.near:
+            told, pieces = "{word} is not one token: this is the mean of {pieces}", " + ".join(word.pieces)
+            mean = [] if word.whole else [Message(told, word=word.text, pieces=pieces)]
+            rows = [[each.text, f"{each.cosine:.3f}"] for each in near]
+            shown.append(Table(word.text, [Message("nearest"), Message("cosine")], rows, mean))
+        return shown
+
+
+def embeddings_view(
+    table: Embeddings,
+    words: Sequence[str] = (),
+    *,
+    count: int = 10,
+    centred: bool = True,
+    map_words: int = 300,
+    name: str = "a model",
+) -> View[NearWords]:
+    """The ``count`` nearest words of each, and a map with the ``map_words`` most frequent; ``name`` is the model's."""
+    if count < 1 or map_words < 1:
+        raise UsageError("count and map_words are whole numbers from 1")
+    known = [table.find(each) for each in words]
+    near = tuple((word, nearest_words(table, word, count, centred)) for word in known)
+    found, title = NearWords(table, near, centred, map_words), Message("Words of {name}", name=name)
+    seldom = "{word}: training met its rarest piece {n} times, too seldom to place it"
+    remarks = tuple(Message(seldom, word=word.text, n=word.seen) for word in known if not word.learned)
+
+    def page() -> str:
+        return report_page("words", title, found.page(name), remarks, made_by="kotha inside embeddings")
+
+    return View(title, found, page, found.to_dict, remarks)

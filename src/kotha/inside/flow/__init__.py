@@ -1,1 +1,0 @@
-"""A text's way through the whole model."""
