@@ -11,8 +11,7 @@ from tests.studio.learned import BANGLA, BIRD_SENTENCE, LATIN
 from kotha.artifacts import model_folder as bundle
 from kotha.course.exercises.score import read_score
 from kotha.course.worksheet.model import model_sheet
-from kotha.course.worksheet.papers import paper_sheet
-from kotha.course.worksheet.workshop import sheet_by_hand, workshop_sheet
+from kotha.course.worksheet.papers import paper_sheet, student_sheet, workshop_sheet
 from kotha.i18n.numbers import bangla_digits
 from kotha.report.built import WORDS
 from kotha.storage import bundled
@@ -119,7 +118,7 @@ def test_help_costs_points_and_says_so(enter: Opened) -> None:
 
 def test_own_numbers_flow_and_come_back(enter: Opened) -> None:
     page = enter("hand", s="4x6x3", seed="7")
-    drawn = sheet_by_hand("4x6x3", 7).matrices
+    drawn = student_sheet("4x6x3", 7).matrices
     page.get_by_role("button", name=said("fill", name="Q")).click()
     shown = page.locator(".meet tbody td").first
     assert float(shown.inner_text()) == pytest.approx(drawn["Q"][0, 0], abs=1e-4)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from kotha.course.exercises.grading import Expected, Typed, Verdict, compare
-from kotha.course.worksheet.operations import Array, Cellwise, Product
+from kotha.course.worksheet.operations import Array
 from kotha.course.worksheet.sheet import Sheet, SheetStep
 from kotha.i18n.message import Bilingual
 from kotha.report.built import words
@@ -73,7 +73,7 @@ def ways(sheet: Sheet, step: SheetStep, row: int, column: int) -> list[Way]:
     truth = float(step.values[row, column])
     operation = step.operation
     assert operation is not None, f"{step.name} is given, not worked out"
-    own = _of_product if isinstance(operation, Product) else _of_cell
+    own = _of_product if operation.is_product else _of_cell
     found = [*own(sheet, step, row, column), *_of_every(step, row, column)]
     return [way for way in found if not _is_same(way.value, truth)]
 
@@ -84,10 +84,10 @@ def _is_same(value: float, truth: float) -> bool:
 
 def _of_product(sheet: Sheet, step: SheetStep, row: int, column: int) -> Iterator[Way]:
     operation = step.operation
-    assert isinstance(operation, Product), "a product has factors"
+    assert operation is not None and operation.is_product, "a product has factors"
     left_name, right_name = operation.operands
     left, right = (sheet.matrices[name] for name in operation.operands)
-    a, b = left[row], (right if operation.by_rows else right.T)[column]
+    a, b = operation.factors(sheet.matrices, row, column)
     products = a * b
     truth = float(products.sum())
     names = {"left": left_name, "right": right_name, "row": row + 1, "column": column + 1}
@@ -98,7 +98,7 @@ def _of_product(sheet: Sheet, step: SheetStep, row: int, column: int) -> Iterato
     for other in _others(sheet, right_name):
         swapped = replace(operation, operands=(left_name, other)).compute(sheet.matrices)
         yield way("otherMatrix", swapped[row, column], used=other)
-    if operation.by_rows:
+    if operation.kind == "product_by_rows":
         yield way("notTurned", _along(a, right[:, column]) if column < right.shape[1] else math.nan)
     else:
         yield way("rowForColumn", _along(a, right[column]) if column < len(right) else math.nan)
@@ -139,7 +139,7 @@ def _others(sheet: Sheet, wanted: str) -> list[str]:
 
 def _of_cell(sheet: Sheet, step: SheetStep, row: int, column: int) -> Iterator[Way]:
     operation = step.operation
-    assert isinstance(operation, Cellwise), "the others have ways of their own"
+    assert operation is not None, f"{step.name} is given, not worked out"
     given = sheet.matrices
     left, *more = (given[name] for name in operation.operands)
     read = float(left[row, min(column, left.shape[1] - 1)])

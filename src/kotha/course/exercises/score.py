@@ -19,10 +19,9 @@ import numpy as np
 from kotha.course.exercises.grading import Expected, Verdict, grade, readings
 from kotha.course.exercises.record import read_json
 from kotha.course.exercises.sums import worked_sum
-from kotha.course.worksheet.operations import Array, Product, written
-from kotha.course.worksheet.papers import PAPERS, paper_sheet
+from kotha.course.worksheet.operations import Array, written
+from kotha.course.worksheet.papers import PAPERS, paper_sheet, workshop_sheet
 from kotha.course.worksheet.sheet import Sheet, SheetStep, recomputed, token_names
-from kotha.course.worksheet.workshop import Given, workshop_sheet
 from kotha.errors import DataError, UsageError
 from kotha.i18n.message import Message
 
@@ -143,10 +142,11 @@ def _sheet(given: Mapping[str, Any], name: str) -> Sheet:
     paper = next((each for each in PAPERS if each == name.split(",")[0]), None)
     if paper is not None:
         return recomputed(paper_sheet(paper), {each: _matrix(rows) for each, rows in given.items()})
-    matrices = [_matrix(given[name]) for name in _GIVEN]
-    if {matrix.shape[0] for matrix in matrices[1:]} != {matrices[0].shape[1]}:
+    matrices = {name: _matrix(given[name]) for name in _GIVEN}
+    x = matrices["X"]
+    if any(len(matrix) != x.shape[1] for name, matrix in matrices.items() if name != "X"):
         raise ValueError("the given matrices do not fit")
-    return workshop_sheet(Given(token_names(len(matrices[0])), *matrices))
+    return workshop_sheet(matrices, token_names(len(x)))
 
 
 def _matrix(rows: Any) -> Array:
@@ -186,7 +186,7 @@ def _grade_all(sheet: Sheet, answers: Mapping[str, Any]) -> tuple[tuple[StepScor
 def _is_right(step: SheetStep, typed: str, *values: float) -> bool:
     """Whether an answer fits the true number, or what one's own earlier numbers lead to."""
     rounded = _HEADS_NUMBER.sub("", step.name) in _OF_ROUNDED
-    carried = 0.0 if isinstance(step.operation, Product) and not rounded else _CARRIED
+    carried = 0.0 if step.operation is not None and step.operation.is_product and not rounded else _CARRIED
     return any(grade(typed, Expected((value,), slack=carried)).verdict is Verdict.RIGHT for value in values)
 
 

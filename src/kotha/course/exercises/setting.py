@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from kotha.course.worksheet.operations import Array
+from kotha.course.worksheet.papers import student_sheet
 from kotha.course.worksheet.sheet import Sheet
-from kotha.course.worksheet.workshop import sheet_of_student
 from kotha.errors import UsageError
 from kotha.i18n.message import Option
 from kotha.model.config import GPTConfig
@@ -161,7 +161,7 @@ def make_setting(
     if seed is not None and not 0 <= seed < _MOST_SEED:
         raise UsageError("{seed} is no seed; use 0 to {most}", seed=Option("seed", seed), most=_MOST_SEED - 1)
     changes: dict[str, Any] = {} if steps is None else {"steps": steps}
-    course, sheet = recipe("course", **changes), sheet_of_student(size, seed)
+    course, sheet = recipe("course", **changes), student_sheet(size, seed)
     setting = Setting(sheet, config, batch_size or _BATCH_SIZE, course, _MEASURED_GIGABYTES.get(preset))
     return setting if seed is None else _drawn(setting, seed, batch_size)
 

@@ -1,13 +1,13 @@
 """``/api/inside/worksheet``: one attention head as arithmetic."""
 
-import math
 from typing import Literal
 
 from fastapi import Request, Response
 from pydantic import Field
 
-from kotha.course.worksheet.model import worksheet_view
-from kotha.course.worksheet.page import SheetView
+from kotha.course.worksheet.model import model_sheet
+from kotha.course.worksheet.page import SheetView, sheet_view
+from kotha.course.worksheet.showing import plain
 from kotha.i18n.message import Message, OnProgress
 from kotha.model.vit import ViT
 from kotha.server.api.inside.looking import inside_router
@@ -84,7 +84,8 @@ async def worksheet(request: Request, body: WorksheetRequest) -> Response:
         for name in ("text", "target"):
             if getattr(body, name) is not None:
                 count_tokens(served, getattr(body, name), limits.positions, name)
-        view = worksheet_view(served.apart, **body.model_dump(exclude={"model"}))
+        sheet = model_sheet(served.apart, **body.model_dump(exclude={"model", "rows", "precision"}))
+        view = sheet_view(sheet, rows=body.rows, precision=body.precision)
         count = sum(step.values.size for step in view.found.steps.values()) + sum(len(step.sums) for step in view.steps)
         checked_size(count, limits, Message("use a shorter text, or write out fewer rows"))
         return _told(view)
@@ -101,7 +102,7 @@ def _told(view: SheetView) -> Worksheet:
             given=shown.is_given,
             rows=list(map(str, step.rows)),
             columns=list(map(str, step.columns)),
-            values=[[None if value == -math.inf else value for value in row] for row in step.values.tolist()],
+            values=plain(step.values),
             header=shown.header,
             written=shown.rows,
             sums=shown.sums,
