@@ -1,13 +1,11 @@
 """The page of demonstrations: as the results say, every lesson with three seeds."""
 
-import inspect
 import json
-from importlib import import_module
 
 import pytest
 from scripts.book import demonstrations
 
-from kotha.course.lessons.catalogue import lessons
+from kotha.course.lessons.catalogue import lesson, lessons
 from kotha.course.lessons.result import LessonResult
 from kotha.i18n.catalogue import translate
 from kotha.i18n.numbers import LANGUAGES
@@ -31,9 +29,8 @@ def test_every_lesson_was_measured_with_three_seeds(name: str) -> None:
 @pytest.mark.parametrize("name", [each.name for each in lessons()])
 def test_what_is_said_follows_from_the_figures_that_are_kept(name: str) -> None:
     record = json.loads((demonstrations.RESULTS / f"{name}.json").read_text(encoding="utf-8"))
-    result, read = LessonResult.from_dict(record), import_module(f"kotha.course.lessons.{name}").read
-    takes_all_at_once = "conditions" in inspect.signature(read).parameters
-    said = read(result.conditions) if takes_all_at_once else read(*result.conditions)
+    result = LessonResult.from_dict(record)
+    said = lesson(name).prepare().read({each.key: each for each in result.conditions})
     for language in LANGUAGES:
         kept, anew = ([translate(each, language) for each in sentences] for sentences in (result.reading, said))
         assert kept == anew

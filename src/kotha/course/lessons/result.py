@@ -63,7 +63,6 @@ class Drawing:
     x: Bilingual
     y: Bilingual
     lines: Sequence[Line]
-    log_y: bool = False
     from_zero: bool = False
 
 
@@ -118,7 +117,7 @@ class LessonResult:
         lines = zip(drawn.lines, COLOURS, strict=False)
         series = [Series(translate(line.title, language), line.points, colour, dots=True) for line, colour in lines]
         title, x, y = (translate(each, language) for each in (drawn.title, drawn.x, drawn.y))
-        chart = Chart(title, x, y, series, log_y=drawn.log_y, from_zero=drawn.from_zero)
+        chart = Chart(title, x, y, series, from_zero=drawn.from_zero)
         paper = f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#fff"/>'
         head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" font-family="sans-serif" '
         whole = chart.svg().replace("<svg ", head, 1).replace("</desc>", f"</desc>{paper}", 1)
@@ -143,7 +142,7 @@ class LessonResult:
             [Figure(**{**each, "title": _both(each["title"])}) for each in plain["figures"]],
             [Condition(each["key"], _both(each["title"]), each["figures"]) for each in plain["conditions"]],
             [_both(each) for each in plain["reading"]],
-            Drawing(**texts, lines=lines, log_y=drawn["log_y"], from_zero=drawn["from_zero"]),
+            Drawing(**texts, lines=lines, from_zero=drawn["from_zero"]),
             [Sample(_both(each["title"]), each["text"]) for each in plain["samples"]],
             plain["about"],
         )

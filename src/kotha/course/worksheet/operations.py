@@ -131,7 +131,7 @@ def _wave(operands: list[Array], row: int, column: int) -> tuple[int, list[Place
 
 
 @dataclass(frozen=True)
-class Rule:
+class StepRule:
     """How a kind of step is computed and written."""
 
     compute: Callable[..., Array]
@@ -139,8 +139,8 @@ class Rule:
     reads: Callable[[list[Array], int, int], tuple[int, list[Place]]] = _same_cell  # which way, and what fills it in
 
 
-def _rule(compute: Callable[..., Array], on_paper: str, in_cells: str) -> Rule:
-    return Rule(compute, ((on_paper, in_cells),))
+def _rule(compute: Callable[..., Array], on_paper: str, in_cells: str) -> StepRule:
+    return StepRule(compute, ((on_paper, in_cells),))
 
 
 def _turn(left: Array, angles: Array) -> Array:
@@ -156,8 +156,8 @@ def _waves(angles: Array) -> Array:
 # By the kinds that others, such as a page that computes along, know.
 RULES = {
     # (T, C) times (C, D) -> (T, D); by rows of the right, (D, C), where that is to be turned.
-    "product": Rule(np.matmul),
-    "product_by_rows": Rule(lambda left, right: left @ right.T),
+    "product": StepRule(np.matmul),
+    "product_by_rows": StepRule(lambda left, right: left @ right.T),
     # From a token's vector to its query, key and value. The same row (a bias) added to every row.
     "add_row": _rule(np.add, "{:×} + {:×}", "{}+{}"),
     # The size of each row, with the little (ε) that keeps it above zero: (T, D) and (1, 1) -> (T, 1).
@@ -169,7 +169,7 @@ RULES = {
     # Each row over its size, times a learned gain: (T, D), (T, 1), (1, D) -> (T, D).
     "normed": _rule(lambda x, size, gain: x / size * gain, "{} / {} × {:×}", "{}/{}*{}"),
     # Rotary positions, each pair (i, i + D/2) turned by its angle: (T, D) and (T, D/2) -> (T, D).
-    "turned": Rule(
+    "turned": StepRule(
         _turn,
         (
             ("{0:×}×cos({1}) − {2:×}×sin({1})", "{0}*COS({1})-{2}*SIN({1})"),
@@ -198,7 +198,7 @@ RULES = {
     # Each number over its row's sum: every row then sums to one.
     "shares": _rule(np.divide, "{} / {}", "{}/{}"),
     # Around attention, and on to the vocabulary. Side by side: (T, D) and (T, D) and so on -> (T, all columns).
-    "joined": Rule(
+    "joined": StepRule(
         lambda *matrices: np.concatenate(matrices, axis=1),
         (("{0.name}", "{0}"),),
         _beside,
@@ -225,7 +225,7 @@ RULES = {
         "1/10000^(2*{}/{})",
     ),
     # The sine and the cosine of each angle, one after the other: (T, C/2) -> (T, C).
-    "waves": Rule(_waves, (("sin({})", "SIN({})"), ("cos({})", "COS({})")), _wave),
+    "waves": StepRule(_waves, (("sin({})", "SIN({})"), ("cos({})", "COS({})")), _wave),
 }
 
 

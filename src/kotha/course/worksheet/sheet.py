@@ -190,7 +190,7 @@ def _head_lines(given: Matrices, shifted: bool) -> Iterator[str]:
 def _projection_lines(letter: str, source: str, given: Matrices) -> Iterator[str]:
     """From vectors to queries, keys or values: a step for each thing that the model does; the last has the letter."""
     bias, gain, size = f"b_{letter}", f"g_{letter}", f"size_{letter}"
-    done = [([], f"product {source} W_{letter}")]
+    done: list[tuple[list[str], str]] = [([], f"product {source} W_{letter}")]
     if bias in given:
         done.append(([bias], f"add_row {{}} {bias}"))
     if gain in given:

@@ -64,13 +64,13 @@ class Areas:
         """The address of a cell, such as ``C7``."""
         area = self.of[name]
         row, column = (column, row) if area.turned else (row, column)
-        return area.prefix + self.address.xl_rowcol_to_cell(area.row + row, area.column + column)
+        return f"{area.prefix}{self.address.xl_rowcol_to_cell(area.row + row, area.column + column)}"
 
     def line(self, name: str, line: int) -> str:
         """The address of a whole row, such as ``C7:F7``; of a matrix that stands turned, of a column."""
         area = self.of[name]
         row = area.row + line
-        return area.prefix + self.address.xl_range(row, area.column, row, area.column + area.width - 1)
+        return f"{area.prefix}{self.address.xl_range(row, area.column, row, area.column + area.width - 1)}"
 
     def formula(self, operation: Operation, row: int, column: int) -> str:
         """A cell of a step; a sum of products is spelled out while it is short."""
@@ -83,8 +83,8 @@ class Areas:
         if n_inner > _SPELLED_OUT:
             return f"SUMPRODUCT({self.line(left, row)},{self.line(right, column)})"
         by_rows = operation.kind == "product_by_rows"
-        places = [(column, inner) if by_rows else (inner, column) for inner in range(n_inner)]
-        return "+".join(f"{self.cell(left, row, n)}*{self.cell(right, *at)}" for n, at in enumerate(places))
+        inner = [(column, n) if by_rows else (n, column) for n in range(n_inner)]
+        return "+".join(f"{self.cell(left, row, n)}*{self.cell(right, *at)}" for n, at in enumerate(inner))
 
 
 @dataclass(frozen=True)
