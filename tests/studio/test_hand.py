@@ -176,7 +176,7 @@ def test_files_to_take_along(enter: Opened, tmp_path: Path) -> None:
     file = tmp_path / "score.json"
     came.value.save_as(file)
     score = read_score(file)
-    assert (score.points, score.claimed, score.checksum_fits, score.name) == (4, 4, True, "রহিমা")
+    assert (score.points, score.note, score.state, score.name) == (4, "", "unsigned", "রহিমা")
     told = json.loads(file.read_text(encoding="utf-8"))
     assert "no proof" in told["note"] and told["answers"][1] == {
         "cell": "Q[1,2]", "tries": ["0.7"], "hints": 0, "verdict": "wrong", "points": 0,
@@ -289,7 +289,7 @@ def test_two_heads_are_joined_and_mixed_by_hand(enter: Opened, tmp_path: Path) -
     waiting.value.save_as(tmp_path / "score.json")
     score = read_score(tmp_path / "score.json")
     steps = {step.name: step for step in score.steps}
-    assert score.checksum_fits and not score.refused and score.points == 4 * (4 + 4 + 4 + 1)
+    assert score.state == "unsigned" and not score.note and score.points == 4 * (4 + 4 + 4 + 1)
     assert steps["attended"].right == 4 and steps["output_2"].shown == 6
 
 

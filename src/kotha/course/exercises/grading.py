@@ -4,7 +4,7 @@ Numbers come as a student types them: Bangla digits, powers of ten, fractions, p
 counts is not the number alone but how exactly it was given: 0.51 stands for anything that rounds to it. A comma may
 group digits (8,192 and the South Asian 5,81,39,648) or part two numbers (0.37,0.57); both readings are offered, and the
 question decides by how many numbers it expects. Where one number is asked for, the sum that it comes of will do
-(``sums.py``).
+(``formula.py``).
 
 A number is right if the true one rounds to it. One digit is too coarse, unless it is the number itself. Whoever
 carries rounded numbers along (the workshop's 1.414 for √2, scores with three decimals) ends a little beside the truth:
@@ -16,7 +16,7 @@ import re
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from kotha.course.exercises.sums import worked_sum
+from kotha.course.exercises.formula import worked_sum
 from kotha.i18n.numbers import ascii_digits
 
 _MINUS = str.maketrans("−–", "--")
@@ -141,11 +141,6 @@ class Expected:
         return len(self.values) // self.columns
 
 
-def shape(*sizes: int) -> Expected:
-    """The sizes of a tensor, which can be known exactly."""
-    return Expected(tuple(map(float, sizes)), columns=len(sizes), exact=True)
-
-
 @dataclass(frozen=True)
 class Grade:
     """A verdict, and which numbers are not right."""
@@ -174,11 +169,6 @@ def grade(text: str, expected: Expected) -> Grade:
         return Grade(Verdict.UNREADABLE, found=max(map(len, ways)))
     grades = [_grade(way, values, expected) for way in fitting for values in (expected.values, *expected.others)]
     return min(grades, key=lambda each: (_BEST_FIRST.index(each.verdict), -(each.place or 0)))
-
-
-def cells_right(found: Grade, expected: Expected) -> float:
-    """The share of the numbers that is right."""
-    return 1 - len(found.wrong) / len(expected.values) if found.numbers else 0.0
 
 
 def _grade(numbers: list[Typed], values: tuple[float, ...], expected: Expected) -> Grade:

@@ -5,7 +5,8 @@ The numbers are the workshop's, or drawn by a seed, so that no two students have
 
 import math
 import random
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -23,9 +24,24 @@ from kotha.training.config import TrainConfig
 from kotha.training.optim.schedule import learning_rate_share
 from kotha.training.recipes import recipe
 
+# What the workshop counts and measures: samples and tokens, how far its model was trained, the steps at which the
+# learning rate is asked for, the next token of question 7, how many to write in question 8.
+_COUNTS = {
+    "batch": 64,
+    "train_samples": 7_270,
+    "train_tokens": 2_312_741,
+    "val_samples": 383,
+    "val_tokens": 122_216,
+    "iterations": 8_500,
+    "train_loss": 2.6058,
+    "val_loss": 4.0778,
+    "early": 500,
+    "late": 10_000,
+    "true": 5432,
+    "new_tokens": 150,
+}
 # What training took where the workshop measured it.
 _MEASURED_GIGABYTES = {"bangla-58m": 4.33}
-_BATCH_SIZE = 64
 _MOST_SEED = 2**32
 _UINT16_VALUES = 2**16
 _FLOAT32_BYTES = 4
@@ -37,22 +53,14 @@ class Setting:
 
     sheet: Sheet  # of questions 1 to 5
     config: GPTConfig
-    batch_size: int
     course: TrainConfig  # its steps are max_iters, which the workshop does not say
-    measured_gigabytes: float | None  # what training took on a GPU, where the workshop says it
+    counts: Mapping[str, Any]
     seed: int | None = None  # by which the numbers were drawn; None for the workshop's own
-    training: tuple[int, int] = (7_270, 2_312_741)  # samples and tokens, as the workshop counts them
-    validation: tuple[int, int] = (383, 122_216)
-    iterations: int = 8_500  # how far the workshop's model was trained
-    losses: tuple[float, float] = (2.6058, 4.0778)
-    rate_steps: tuple[int, int] = (500, 10_000)  # at which the learning rate is asked for
-    true_token: int = 5432  # the next one, in question 7
-    new_tokens: int = 150  # how many to write, in question 8
 
     @cached_property
     def values(self) -> dict[str, Any]:
         """All that texts and formulas of the question file may name."""
-        return {**self._of_model(), **self._of_sheet(), **self._of_training()}
+        return {**self.counts, **self._of_model(), **self._of_sheet(), **self._of_training()}
 
     def _of_model(self) -> dict[str, Any]:
         config, count = self.config, count_parameters(self.config)
@@ -62,7 +70,6 @@ class Setting:
         parts = ("token_embedding", "positions", "attention", "feedforward", "norms", "head")
         n_bytes = count.total * _FLOAT32_BYTES
         return {
-            "batch": self.batch_size,
             "length": config.context_length,
             "layers": config.n_layers,
             "other_layers": config.n_layers - 1,
@@ -90,7 +97,6 @@ class Setting:
             "gigabytes": n_bytes / 1e9,
             "two_copies": 2 * n_bytes / 1e9,
             "four_copies": 4 * n_bytes / 1e9,
-            "measured": self.measured_gigabytes,
             "uint16": _UINT16_VALUES,
             "last_id": _UINT16_VALUES - 1,
         }
@@ -110,32 +116,23 @@ class Setting:
         }
 
     def _of_training(self) -> dict[str, Any]:
-        course, (train_loss, val_loss) = self.course, self.losses
-        step_tokens, decay = self.batch_size * self.config.context_length, max(1, course.steps - course.warmup_steps)
+        course, counts = self.course, self.counts
+        step_tokens, decay = counts["batch"] * self.config.context_length, max(1, course.steps - course.warmup_steps)
         found = {
             "drawn": self.seed is not None,
-            "train_samples": self.training[0],
-            "train_tokens": self.training[1],
-            "val_samples": self.validation[0],
-            "val_tokens": self.validation[1],
-            "iterations": self.iterations,
             "step_tokens": step_tokens,
-            "seen_tokens": step_tokens * self.iterations,
-            "train_loss": train_loss,
-            "val_loss": val_loss,
-            "train_choices": math.exp(train_loss),
-            "val_choices": math.exp(val_loss),
-            "gap": val_loss - train_loss,
+            "seen_tokens": step_tokens * counts["iterations"],
+            "train_choices": math.exp(counts["train_loss"]),
+            "val_choices": math.exp(counts["val_loss"]),
+            "gap": counts["val_loss"] - counts["train_loss"],
             "rate": course.learning_rate,
             "warmup": course.warmup_steps,
             "steps": course.steps,
             "decay_steps": decay,
-            "true": self.true_token,
-            "new_tokens": self.new_tokens,
         }
-        for name, step in zip(("early", "late"), self.rate_steps, strict=True):
-            found |= {name: step, f"{name}_rate": course.learning_rate * learning_rate_share(step, course)}
-            found[f"{name}_pct"] = min(1.0, (step - course.warmup_steps) / decay)
+        for name in ("early", "late"):
+            found[f"{name}_rate"] = course.learning_rate * learning_rate_share(counts[name], course)
+            found[f"{name}_pct"] = min(1.0, (counts[name] - course.warmup_steps) / decay)
         return found
 
 
@@ -161,27 +158,32 @@ def make_setting(
     if seed is not None and not 0 <= seed < _MOST_SEED:
         raise UsageError("{seed} is no seed; use 0 to {most}", seed=Option("seed", seed), most=_MOST_SEED - 1)
     changes: dict[str, Any] = {} if steps is None else {"steps": steps}
-    course, sheet = recipe("course", **changes), student_sheet(size, seed)
-    setting = Setting(sheet, config, batch_size or _BATCH_SIZE, course, _MEASURED_GIGABYTES.get(preset))
-    return setting if seed is None else _drawn(setting, seed, batch_size)
+    counts: dict[str, Any] = {**_COUNTS, "measured": _MEASURED_GIGABYTES.get(preset)}
+    if seed is not None:
+        counts |= _drawn(seed, config.vocab_size, batch_size)
+    elif batch_size is not None:
+        counts["batch"] = batch_size
+    return Setting(student_sheet(size, seed), config, recipe("course", **changes), counts, seed)
 
 
-def _drawn(setting: Setting, seed: int, batch_size: int | None) -> Setting:
+def _drawn(seed: int, vocab_size: int, batch_size: int | None) -> dict[str, Any]:
     """Other counts of a training, of the workshop's kind."""
     draw = random.Random(seed)
     samples, held_out = draw.randint(3_000, 9_999), draw.randint(160, 520)
     each = draw.uniform(240, 400)
     loss = draw.uniform(2.2, 3.0)
-    return replace(
-        setting,
-        seed=seed,
-        batch_size=batch_size or draw.choice((16, 24, 32, 40, 48, 56, 72, 80, 96)),
-        measured_gigabytes=None,
-        training=(samples, round(samples * each)),
-        validation=(held_out, round(held_out * (each + draw.uniform(-4, 4)))),
-        iterations=draw.randrange(4_000, 12_001, 500),
-        losses=(round(loss, 4), round(loss + draw.uniform(1.0, 1.8), 4)),
-        rate_steps=(draw.randrange(150, 951, 50), draw.randrange(4_000, 16_001, 500)),
-        true_token=draw.randint(100, setting.config.vocab_size - 1),
-        new_tokens=draw.randrange(60, 241, 10),
-    )
+    return {
+        "batch": batch_size or draw.choice((16, 24, 32, 40, 48, 56, 72, 80, 96)),
+        "measured": None,
+        "train_samples": samples,
+        "train_tokens": round(samples * each),
+        "val_samples": held_out,
+        "val_tokens": round(held_out * (each + draw.uniform(-4, 4))),
+        "iterations": draw.randrange(4_000, 12_001, 500),
+        "train_loss": round(loss, 4),
+        "val_loss": round(loss + draw.uniform(1.0, 1.8), 4),
+        "early": draw.randrange(150, 951, 50),
+        "late": draw.randrange(4_000, 16_001, 500),
+        "true": draw.randint(100, vocab_size - 1),
+        "new_tokens": draw.randrange(60, 241, 10),
+    }
