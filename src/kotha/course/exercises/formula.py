@@ -20,7 +20,7 @@ _OPERATORS: dict[type[ast.operator | ast.cmpop | ast.unaryop], Callable[..., Any
     **{ast.Eq: operator.eq, ast.NotEq: operator.ne},
     **{ast.Not: operator.not_, ast.USub: operator.neg, ast.UAdd: operator.pos},
 }
-_FUNCTIONS = {"cos": math.cos, "radians": math.radians, "sqrt": math.sqrt}
+_FUNCTIONS = {"cos": math.cos, "radians": math.radians, "sqrt": math.sqrt, "exp": math.exp}
 _CONSTANTS = {"pi": math.pi, "e": math.e}
 _NUMBER = r"\d+\.?\d*|\.\d+"
 _PIECE = re.compile(rf"\s*({_NUMBER}|[-+*/^()√e])")

@@ -6,25 +6,21 @@ holds. A question is answered by numbers (``answer``), by a matrix of the sheet 
 (``order``) or in one's own words (``rubric``).
 """
 
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from itertools import permutations
-from pathlib import Path
 from typing import Any, Literal
 
 from kotha.course.bilingual import said
 from kotha.course.exercises.formula import calculate
 from kotha.course.exercises.grading import Expected
 from kotha.course.exercises.rubric import Flowchart, Rubric, shuffled
-from kotha.course.exercises.setting import Setting
+from kotha.course.exercises.setting import Setting, question_file
 from kotha.course.worksheet.showing import arithmetic
 from kotha.i18n.message import Bilingual
 
 SetName = Literal["workshop", "assessment"]
-FILE = Path(__file__).with_name("questions.json")
 # Whoever carries three decimals along, or 1.414 for a root, stays within this.
 _CARRIED = "0.0005"
 _DECIMALS = 6
@@ -73,7 +69,7 @@ class Question:
 
 def all_questions(setting: Setting, set: SetName = "workshop") -> list[Question]:
     """A set's questions in order, with answers for these sizes."""
-    told = _file()["sets"][set]
+    told = question_file()["sets"][set]
     found = [question for each in told["questions"] for question in _made(each, setting)]
     points: dict[str, int] = {}
     for number, whole in told["points"].items():
@@ -96,12 +92,6 @@ def share_out(points: int, weights: Sequence[int]) -> list[int]:
     return whole
 
 
-@cache
-def _file() -> dict[str, Any]:
-    told: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8"))
-    return told
-
-
 def _made(told: Mapping[str, Any], setting: Setting) -> Iterator[Question]:
     if told.get("by_row"):  # 4a, 4b, 4c, and on where there are more tokens
         for row, token in enumerate(setting.sheet.steps[told["step"]].rows):
@@ -121,7 +111,7 @@ def _of_words(told: Mapping[str, Any], setting: Setting) -> Question:
         values["answer"] = expected.values[0]
     hints = _texts(told.get("hints", ()), values)
     if rubric is not None:
-        hints = (said(_file()["hints"]["rubric"], {"needed": rubric.needed}), rubric.lead)
+        hints = (said(question_file()["hints"]["rubric"], {"needed": rubric.needed}), rubric.lead)
     return Question(
         told["id"],
         _texts(told["text"] if isinstance(told["text"], list) else [told["text"]], values)[0],
@@ -147,7 +137,7 @@ def _of_step(
 
     lines = [work(step.name, *cell) for cell in cells]
     worked = [] if row is None else [*(work("powers", row, column) for column in range(width)), work("sums", row, 0)]
-    hints, operands = _file()["hints"], () if step.operation is None else step.operation.operands
+    hints, operands = question_file()["hints"], () if step.operation is None else step.operation.operands
     return Question(
         id,
         said(told["text"], values),
@@ -185,7 +175,7 @@ def _expected(told: Mapping[str, Any], values: Mapping[str, Any]) -> Expected:
 
 def _slips(told: Mapping[str, Any], expected: Expected, values: Mapping[str, Any]) -> Iterator[Slip]:
     """The slips that a question invites, those of its own first."""
-    texts = _file()["slips"]
+    texts = question_file()["slips"]
     for name, where in told.items():
         if _holds(where, values):
             formula = where["is"] if isinstance(where, dict) else where

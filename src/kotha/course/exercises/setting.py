@@ -3,15 +3,17 @@
 The numbers are the workshop's, or drawn by a seed, so that no two students have the same.
 """
 
-import math
+import json
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from kotha.course.exercises.formula import calculate
 from kotha.course.worksheet.operations import Array
 from kotha.course.worksheet.papers import student_sheet
 from kotha.course.worksheet.sheet import Sheet
@@ -24,27 +26,17 @@ from kotha.training.config import TrainConfig
 from kotha.training.optim.schedule import learning_rate_share
 from kotha.training.recipes import recipe
 
-# What the workshop counts and measures: samples and tokens, how far its model was trained, the steps at which the
-# learning rate is asked for, the next token of question 7, how many to write in question 8.
-_COUNTS = {
-    "batch": 64,
-    "train_samples": 7_270,
-    "train_tokens": 2_312_741,
-    "val_samples": 383,
-    "val_tokens": 122_216,
-    "iterations": 8_500,
-    "train_loss": 2.6058,
-    "val_loss": 4.0778,
-    "early": 500,
-    "late": 10_000,
-    "true": 5432,
-    "new_tokens": 150,
-}
 # What training took where the workshop measured it.
 _MEASURED_GIGABYTES = {"bangla-58m": 4.33}
 _MOST_SEED = 2**32
-_UINT16_VALUES = 2**16
-_FLOAT32_BYTES = 4
+FILE = Path(__file__).with_name("questions.json")
+
+
+@cache
+def question_file() -> dict[str, Any]:
+    """The questions, and the values that they name."""
+    told: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8"))
+    return told
 
 
 @dataclass(frozen=True)
@@ -59,47 +51,35 @@ class Setting:
 
     @cached_property
     def values(self) -> dict[str, Any]:
-        """All that texts and formulas of the question file may name."""
-        return {**self.counts, **self._of_model(), **self._of_sheet(), **self._of_training()}
-
-    def _of_model(self) -> dict[str, Any]:
-        config, count = self.config, count_parameters(self.config)
-        matrices = 3 if config.activation == "swiglu" else 2
-        bare = {"per_head": 4 * config.d_model * config.d_head, "mlp": matrices * config.d_model * config.d_ff}
-        counted = {"per_head": count.attention_per_head, "mlp": count.feedforward_per_layer}
+        """All that texts and formulas of the question file may name; it works some out itself."""
+        config, count, course = self.config, count_parameters(self.config), self.course
         parts = ("token_embedding", "positions", "attention", "feedforward", "norms", "head")
-        n_bytes = count.total * _FLOAT32_BYTES
-        return {
-            "length": config.context_length,
-            "layers": config.n_layers,
-            "other_layers": config.n_layers - 1,
-            "heads": config.n_heads,
+        values = {
+            **self.counts,
+            **vars(config),
+            **vars(count),
+            **self._of_sheet(),
             "d_head": config.d_head,
-            "joined": config.n_heads * config.d_head,
-            "width": config.d_model,
-            "inner": config.d_ff,
-            "vocabulary": config.vocab_size,
             "positions_added": config.positions in ("learned", "sinusoidal"),
             "norm_first": config.norm_order == "pre",
-            "embedding": count.token_embedding,
+            "mlp_matrices": 3 if config.activation == "swiglu" else 2,
             "attention": count.attention_per_layer,
-            "attention_bare": 4 * config.d_model * config.d_model,
-            **counted,
-            **{f"{name}_bare": n for name, n in bare.items()},
-            **{f"{name}_biases": counted[name] - n for name, n in bare.items()},
-            "mlp_matrices": matrices,
-            "head_table": count.head,
-            "tied": count.tied_head,
+            "per_head": count.attention_per_head,
+            "mlp": count.feedforward_per_layer,
             "total": count.total,
             "parts": " + ".join(f"{name.replace('_', ' ')} {n:,}" for name in parts if (n := getattr(count, name))),
-            "total_bytes": n_bytes,
-            "gibibytes": n_bytes / 2**30,
-            "gigabytes": n_bytes / 1e9,
-            "two_copies": 2 * n_bytes / 1e9,
-            "four_copies": 4 * n_bytes / 1e9,
-            "uint16": _UINT16_VALUES,
-            "last_id": _UINT16_VALUES - 1,
+            "drawn": self.seed is not None,
+            "rate": course.learning_rate,
+            "warmup": course.warmup_steps,
+            "steps": course.steps,
         }
+        values["decay_steps"] = max(1, course.steps - course.warmup_steps)
+        for name in ("early", "late"):
+            values[f"{name}_rate"] = course.learning_rate * learning_rate_share(values[name], course)
+            values[f"{name}_pct"] = min(1.0, (values[name] - course.warmup_steps) / values["decay_steps"])
+        for name, formula in question_file()["values"].items():
+            values[name] = calculate(formula, values)
+        return values
 
     def _of_sheet(self) -> dict[str, Any]:
         mask = self.sheet.matrices["mask"]
@@ -114,26 +94,6 @@ class Setting:
             "mask_exchanged": _flat(1 - mask),
             "mask_rows": "; ".join(" ".join(f"{value:g}" for value in row) for row in mask),
         }
-
-    def _of_training(self) -> dict[str, Any]:
-        course, counts = self.course, self.counts
-        step_tokens, decay = counts["batch"] * self.config.context_length, max(1, course.steps - course.warmup_steps)
-        found = {
-            "drawn": self.seed is not None,
-            "step_tokens": step_tokens,
-            "seen_tokens": step_tokens * counts["iterations"],
-            "train_choices": math.exp(counts["train_loss"]),
-            "val_choices": math.exp(counts["val_loss"]),
-            "gap": counts["val_loss"] - counts["train_loss"],
-            "rate": course.learning_rate,
-            "warmup": course.warmup_steps,
-            "steps": course.steps,
-            "decay_steps": decay,
-        }
-        for name in ("early", "late"):
-            found[f"{name}_rate"] = course.learning_rate * learning_rate_share(counts[name], course)
-            found[f"{name}_pct"] = min(1.0, (counts[name] - course.warmup_steps) / decay)
-        return found
 
 
 def _flat(matrix: Array) -> tuple[float, ...]:
@@ -158,7 +118,7 @@ def make_setting(
     if seed is not None and not 0 <= seed < _MOST_SEED:
         raise UsageError("{seed} is no seed; use 0 to {most}", seed=Option("seed", seed), most=_MOST_SEED - 1)
     changes: dict[str, Any] = {} if steps is None else {"steps": steps}
-    counts: dict[str, Any] = {**_COUNTS, "measured": _MEASURED_GIGABYTES.get(preset)}
+    counts: dict[str, Any] = {**question_file()["counts"], "measured": _MEASURED_GIGABYTES.get(preset)}
     if seed is not None:
         counts |= _drawn(seed, config.vocab_size, batch_size)
     elif batch_size is not None:
