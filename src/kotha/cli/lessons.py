@@ -59,7 +59,7 @@ def run(
         f"{seeds}",
         *([] if steps is None else ["--steps", f"{steps}"]),
     ]
-    record = {"command": shlex.join(asked), **found.to_dict()}
+    record = {"command": shlex.join(asked), **found.plain}
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
         write_whole(out / f"{name}.json", to_json(record, 1) + "\n", ".json")
@@ -71,8 +71,8 @@ def run(
     console = results()
     console.print(translate(chosen.question, language), style="bold", markup=False)
     print_table(found.table(language))
-    for sentence in found.reading:
-        console.print(translate(sentence, language), markup=False)
-    for sample in found.samples:
-        console.print(f"\n[bold]{translate(sample.title, language)}[/]")
-        console.print(sample.text, markup=False)
+    for sentence in found.plain["reading"]:
+        console.print(sentence[language], markup=False)
+    for sample in found.plain["samples"]:
+        console.print(f"\n[bold]{sample['title'][language]}[/]")
+        console.print(sample["text"], markup=False)

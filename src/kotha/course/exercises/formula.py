@@ -12,6 +12,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
+
 from kotha.i18n.numbers import ascii_digits
 
 _OPERATORS: dict[type[ast.operator | ast.cmpop | ast.unaryop], Callable[..., Any]] = {
@@ -20,7 +22,10 @@ _OPERATORS: dict[type[ast.operator | ast.cmpop | ast.unaryop], Callable[..., Any
     **{ast.Eq: operator.eq, ast.NotEq: operator.ne},
     **{ast.Not: operator.not_, ast.USub: operator.neg, ast.UAdd: operator.pos},
 }
-_FUNCTIONS = {"cos": math.cos, "radians": math.radians, "sqrt": math.sqrt, "exp": math.exp}
+_FUNCTIONS: dict[str, Callable[[Any], Any]] = {
+    **{"cos": math.cos, "radians": math.radians, "sqrt": math.sqrt, "exp": math.exp},
+    **{"all": np.all, "mean": np.mean, "max": np.max, "min": np.min},
+}
 _CONSTANTS = {"pi": math.pi, "e": math.e}
 _NUMBER = r"\d+\.?\d*|\.\d+"
 _PIECE = re.compile(rf"\s*({_NUMBER}|[-+*/^()√e])")
@@ -49,6 +54,8 @@ def calculate(formula: str, values: Mapping[str, Any]) -> Any:
                 return _OPERATORS[type(does)](of(left), of(right))
             case ast.UnaryOp(op=does, operand=operand):
                 return _OPERATORS[type(does)](of(operand))
+            case ast.Attribute(value=value, attr=name):
+                return getattr(of(value), name)
             case ast.Call(func=ast.Name(id=name), args=[argument]):
                 return _FUNCTIONS[name](of(argument))
         raise ValueError(f"{formula!r} is no formula")

@@ -19,7 +19,6 @@ Dropout: with little text to learn from, so that learning by heart pays. Width: 
 expressiveness.
 """
 
-import itertools
 from collections.abc import Mapping
 from functools import partial
 
@@ -29,7 +28,7 @@ from torch.nn import functional
 from kotha.course.lessons.learning import Assignment, Taught, held_out_loss
 from kotha.course.lessons.measured import Measure, MeasuredLesson, Rows
 from kotha.course.lessons.measuring import blind_loss, moved_by_shuffling, sighted_loss
-from kotha.course.lessons.result import Sample, below
+from kotha.course.lessons.result import Sample
 from kotha.course.lessons.variants import LooksAhead, with_joined_positions, without_residuals
 from kotha.i18n.message import Bilingual
 from kotha.model.gpt import GPT
@@ -54,12 +53,6 @@ class PositionsLesson(MeasuredLesson):
         """Whether order matters to them."""
         return {"moved": lambda run: moved_by_shuffling(run.model, self.windows)}
 
-    def read(self, rows: Rows) -> list[Bilingual]:
-        """What order is worth, and whether it leaks."""
-        clear = all(below(rows[f"{n}_with"], rows[f"{n}_without"], "held_out") for n in ("one", "two"))
-        leaks = below(rows["one_without"], rows["two_without"], "moved")
-        return [self.say(key, rows) for key in ("bag", "worth" if clear else "unclear", *(["leak"] if leaks else []))]
-
 
 class JoinedLesson(MeasuredLesson):
     """Positions added to the tokens' vectors, or joined to them."""
@@ -75,17 +68,6 @@ class JoinedLesson(MeasuredLesson):
     def measures(self) -> dict[str, Measure]:
         """How many numbers a token has."""
         return {"token_width": lambda run: float(run.model.tokens.embedding_dim)}
-
-    def read(self, rows: Rows) -> list[Bilingual]:
-        """Which is better, and what room is left."""
-        added, *joined = rows.values()
-        best = min(joined, key=lambda each: each.mean("held_out"))
-        verdict = "alike"
-        if below(added, best, "held_out"):
-            verdict = "added_wins"
-        elif below(best, added, "held_out"):
-            verdict = "joined_wins"
-        return [self.say(key, {**rows, "best": best}) for key in (verdict, "room")]
 
 
 class MaskLesson(MeasuredLesson):
@@ -105,13 +87,6 @@ class MaskLesson(MeasuredLesson):
     def samples(self, found: Mapping[str, list[Taught]]) -> list[Sample]:
         """What both write."""
         return self.first_texts(found)
-
-    def read(self, rows: Rows) -> list[Bilingual]:
-        """Whether it cheats, and whether it can still write."""
-        masked, unmasked = (rows[key].figures for key in ("with", "without"))
-        cheats = max(unmasked["held_out"]) < min(masked["held_out"]) / 2
-        breaks = min(unmasked["blind"]) > max(masked["blind"])
-        return [self.say("cheats" if cheats else "no_cheating", rows), self.say("breaks" if breaks else "writes", rows)]
 
 
 class ResidualsLesson(MeasuredLesson):
@@ -143,14 +118,6 @@ class ResidualsLesson(MeasuredLesson):
         apart = ~torch.eye(rows.shape[1], dtype=torch.bool)
         return float(cosines[:, apart].mean())
 
-    def read(self, rows: Rows) -> list[Bilingual]:
-        """What they are worth, whether the gradient fades, and whether places blur."""
-        deep, without = rows["deep_with"], rows["deep_without"]
-        clear = all(below(rows[f"{n}_with"], rows[f"{n}_without"], "held_out") for n in ("shallow", "deep"))
-        said = ["worth" if clear else "unclear", "fades" if below(without, deep, "gradient") else "reaches"]
-        said += ["blurred"] if below(deep, without, "alike") else []
-        return [self.say(key, rows) for key in said]
-
 
 class DropoutLesson(MeasuredLesson):
     """Dropout of 0, 0.1, 0.2 and 0.5."""
@@ -171,18 +138,9 @@ class DropoutLesson(MeasuredLesson):
             "gap": lambda run: held_out_loss(run.model, self.windows) - held_out_loss(run.model, read_before),
         }
 
-    def read(self, rows: Rows) -> list[Bilingual]:
-        """Whether it learns by heart, what helps, and what slows."""
-        without, *others = rows.values()
-        best = min(others, key=lambda each: each.mean("held_out"))
-        helps = max(best.figures["held_out"]) < min(without.figures["held_out"])
-        said = [
-            self.say("by_heart", rows),
-            self.say("helps" if helps else "idle", {"best": best}, rate=_RATES[best.key]),
-        ]
-        if rows["half"].mean("learned") > without.mean("learned"):
-            said.append(self.say("slows", rows, rate=_RATES["half"]))
-        return said
+    def values(self, rows: Rows) -> dict[str, float]:
+        """The rate of the best."""
+        return {"rate": _RATES[rows["best"].key]}
 
 
 class WidthLesson(MeasuredLesson):
@@ -199,16 +157,3 @@ class WidthLesson(MeasuredLesson):
     def measures(self) -> dict[str, Measure]:
         """How many numbers the table of tokens has."""
         return {"table": lambda run: float(run.model.tokens.weight.numel())}
-
-    def read(self, rows: Rows) -> list[Bilingual]:
-        """What width is worth, whether ever less, and what it costs."""
-        in_order = list(rows.values())
-        losses = [each.mean("held_out") for each in in_order]
-        clear = all(below(b, a, "held_out") for a, b in itertools.pairwise(in_order))
-        gains = [a - b for a, b in itertools.pairwise(losses)]
-        growth = in_order[-1].mean("parameters") / in_order[0].mean("parameters")
-        return [
-            self.say("worth" if clear else "unclear", rows),
-            self.say("less" if gains[-1] < gains[0] else "more", rows, first=gains[0], last=gains[-1]),
-            self.say("cost", rows, growth=growth),
-        ]

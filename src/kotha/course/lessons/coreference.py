@@ -14,9 +14,8 @@ import torch
 from torch import Tensor
 
 from kotha.course.lessons.learning import Assignment, Puzzle, curve
-from kotha.course.lessons.measured import MeasuredLesson, Rows
-from kotha.course.lessons.result import Condition, Line, Sample, below
-from kotha.i18n.message import Bilingual
+from kotha.course.lessons.measured import MeasuredLesson
+from kotha.course.lessons.result import Condition, Line, Sample
 from kotha.inside.heads.importance import silence
 from kotha.inside.hook_points import attentions
 from kotha.inside.trace import trace
@@ -109,7 +108,7 @@ class CoreferenceLesson(MeasuredLesson):
             Condition(key, self.words[key], {name: [each[key][n] for each in by_run] for n, name in enumerate(columns)})
             for key in by_run[0]
         ]
-        sample = Sample(self.words["example"], spelled(rows[0]))
+        sample = (self.words["example"], spelled(rows[0]))
         return conditions, [curve(self.words["whole"], runs)], [sample]
 
     def with_and_without(self, model: GPT, rows: Tensor) -> dict[str, tuple[float, float, float]]:
@@ -125,15 +124,3 @@ class CoreferenceLesson(MeasuredLesson):
                 best = max(figures for name, figures in left.items() if name not in names)
                 found[key] = (puzzle.share_right(model, rows), *best)
         return found
-
-    def read(self, rows: Rows) -> list[Bilingual]:
-        """Whether it learned, where its heads look, and whether they are needed."""
-        whole = rows["whole"]
-        learned = min(whole.figures["right"]) > 0.9
-        looks_there = whole.mean("on_right") > whole.mean("on_others")
-        needed = below(rows["without"], rows["without_other"], "right")
-        return [
-            self.say("learned" if learned else "not_yet", rows, guess=0.5),
-            self.say("looks" if looks_there else "looks_elsewhere", rows),
-            self.say("needed" if needed else "spread", rows),
-        ]

@@ -13,11 +13,10 @@ import torch
 from torch import Tensor
 
 from kotha.course.lessons.learning import Assignment, Taught, next_tokens
-from kotha.course.lessons.measured import Measure, MeasuredLesson, Rows
+from kotha.course.lessons.measured import Measure, MeasuredLesson
 from kotha.course.lessons.measuring import cuts, loss_at
 from kotha.course.lessons.result import Sample
 from kotha.course.lessons.variants import Filler
-from kotha.i18n.message import Bilingual
 from kotha.model.gpt import GPT
 from kotha.model.loss import IGNORED, next_token_loss
 
@@ -75,13 +74,3 @@ class EncoderLesson(MeasuredLesson):
     def samples(self, found: Mapping[str, list[Taught]]) -> list[Sample]:
         """What both write."""
         return self.first_texts(found)
-
-    def read(self, rows: Rows) -> list[Bilingual]:
-        """Who sees more, and who writes worse."""
-        decoder, encoder = (rows[key].figures for key in ("decoder", "encoder"))
-        sees_more = max(encoder["hole"]) < min(decoder["hole"])
-        writes_worse = min(encoder["next"]) > max(decoder["next"])
-        return [
-            self.say("both_sides" if sees_more else "too_early", rows),
-            self.say("writes_worse" if writes_worse else "writes_too", rows),
-        ]

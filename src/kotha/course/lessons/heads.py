@@ -13,9 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from kotha.course.lessons.learning import Assignment, Puzzle, parameters_of
-from kotha.course.lessons.measured import Measure, MeasuredLesson, Rows
-from kotha.course.lessons.result import below
-from kotha.i18n.message import Bilingual
+from kotha.course.lessons.measured import Measure, MeasuredLesson
 from kotha.inside.hook_points import attentions
 from kotha.model.config import GPTConfig
 from kotha.model.gpt import GPT
@@ -72,8 +70,3 @@ class HeadsLesson(MeasuredLesson):
             "whole": lambda run: puzzle.right(run.model).all(dim=1).float().mean().item(),
             "attention": lambda run: parameters_of(*attentions(run.model).values()),
         }
-
-    def read(self, rows: Rows) -> list[Bilingual]:
-        """Whether more heads are better, and what they cost."""
-        clear = all(below(rows["one"], rows[key], "right") for key in ("two", "four"))
-        return [self.say("more" if clear else "unclear", rows, guess=1 / _SYMBOLS), self.say("same_cost", rows)]

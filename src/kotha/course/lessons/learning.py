@@ -16,7 +16,7 @@ from torch.nn.functional import cross_entropy
 
 from kotha.course.lessons.classroom import Sizes
 from kotha.course.lessons.result import Line
-from kotha.i18n.message import Bilingual
+from kotha.i18n.message import Text
 from kotha.model.evaluating import evaluating
 from kotha.model.loss import next_token_loss, token_losses
 from kotha.training.device.precision import choose_arithmetic
@@ -168,7 +168,7 @@ def gradients_by_block(model: nn.Module) -> list[float]:
     return found
 
 
-def curve(title: Bilingual, runs: Sequence[Taught]) -> Line:
+def curve(title: Text, runs: Sequence[Taught]) -> Line:
     """What was measured on the way, the mean over seeds."""
     points = zip(*(run.curve for run in runs), strict=True)
-    return Line(title, [(float(each[0][0]), statistics.fmean(y for _, y in each)) for each in points])
+    return title, [(float(each[0][0]), statistics.fmean(y for _, y in each)) for each in points]

@@ -16,9 +16,8 @@ from torch import Tensor, nn
 
 from kotha.course.lessons.classroom import Sizes
 from kotha.course.lessons.learning import Assignment, Puzzle, held_out_loss, learn, parameters_of
-from kotha.course.lessons.measured import MeasuredLesson, Rows
-from kotha.course.lessons.result import Condition, Line, Sample, below
-from kotha.i18n.message import Bilingual
+from kotha.course.lessons.measured import MeasuredLesson
+from kotha.course.lessons.result import Condition, Line, Sample
 from kotha.model.config import GPTConfig
 from kotha.model.gpt import GPT
 
@@ -126,18 +125,4 @@ class LstmLesson(MeasuredLesson):
             rows.append(Condition(who, self.words[who], figures))
         backs = {name: float(self.back(name)) for name in reach}
         self.about["places_back"] = backs
-        return rows, [Line(row.title, [(backs[name], 100 * row.mean(name)) for name in reach]) for row in rows], []
-
-    def read(self, rows: Rows) -> list[Bilingual]:
-        """Who has the lower loss, who is faster, who reaches farther."""
-        gpt, lstm = rows["gpt"], rows["lstm"]
-        verdict = "alike"
-        if below(gpt, lstm, "held_out"):
-            verdict = "gpt_wins"
-        elif below(lstm, gpt, "held_out"):
-            verdict = "lstm_wins"
-        return [
-            self.say(verdict, rows),
-            self.say("speed", rows, times=lstm.mean("read") / gpt.mean("read")),
-            self.say("reach_gpt" if below(lstm, gpt, "far") else "reach_open", rows),
-        ]
+        return rows, [(row.title, [(backs[name], 100 * row.mean(name)) for name in reach]) for row in rows], []

@@ -1,7 +1,7 @@
 """How a lesson is taught: models are trained seed by seed, measured, and the figures read in words.
 
-A lesson says which models learn what (``tasks``), what is measured of each (``measures``) and what the figures mean
-(``read``); its columns, sizes and words are data.
+A lesson says which models learn what (``tasks``) and what is measured of each (``measures``); its columns, its sizes,
+what the figures mean and its words are data.
 """
 
 import platform
@@ -10,17 +10,20 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import cached_property, partial
+from keyword import iskeyword
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from kotha import __version__
+from kotha.course.exercises.formula import calculate
 from kotha.course.lessons.classroom import Classroom, Sizes, classroom
 from kotha.course.lessons.learning import Assignment, Taught, curve, held_out_loss, learn, parameters_of
 from kotha.course.lessons.measuring import let_write
-from kotha.course.lessons.result import Condition, Drawing, Figure, LessonResult, Line, Sample
+from kotha.course.lessons.result import Condition, LessonResult, Line, Sample, both
 from kotha.errors import UsageError
 from kotha.i18n.message import Bilingual, Option
 from kotha.training.device.hardware import describe_machine
@@ -68,9 +71,9 @@ class MeasuredLesson(ABC):
         """What is measured, besides what ``figures`` always knows."""
         return {}
 
-    @abstractmethod
-    def read(self, rows: Rows) -> list[Bilingual]:
-        """What the figures say, whatever they are."""
+    def values(self, rows: Rows) -> dict[str, Any]:
+        """What sentences name besides figures, and what ``lessons.json`` does not work out."""
+        return {}
 
     def title(self, key: str) -> Bilingual:
         """A condition in words."""
@@ -84,10 +87,19 @@ class MeasuredLesson(ABC):
         """A model of the classroom's config, or of one with changes, that learns the classroom's texts."""
         return Assignment(partial(build, self.room.gpt(**changes)), self.room)
 
-    def say(self, key: str, rows: Rows, **more: Any) -> Bilingual:
-        """A sentence with its figures: ``{with.held_out}`` is a mean of the condition ``with``."""
-        means = {name: SimpleNamespace(**{each: row.mean(each) for each in row.figures}) for name, row in rows.items()}
-        return self.words[key].fill(**means, **more)
+    def read(self, rows: Rows) -> list[Bilingual]:
+        """What the figures say, whatever they are: ``{mask.held_out}`` of a sentence is a condition's mean."""
+        first, *others = rows.values()
+        if "held_out" in first.figures:
+            rows = {**rows, "best": min(others, key=lambda each: each.mean("held_out"))}
+        values = self.values(rows)
+        seeds = {**values, **{key: _by_seed(row) for key, row in rows.items()}}
+        seeds |= {f"{key}_": row for key, row in seeds.items() if iskeyword(key)}
+        for name, formula in self.told.get("values", {}).items():
+            values[name] = seeds[name] = calculate(formula, seeds)
+        means = {key: SimpleNamespace(**{each: row.mean(each) for each in row.figures}) for key, row in rows.items()}
+        chosen = (_chosen(entry, seeds) for entry in self.told["reading"])
+        return [self.words[key].fill(**means, **values) for key in chosen if key]
 
     def step(self) -> None:
         """One step more is done."""
@@ -129,7 +141,7 @@ class MeasuredLesson(ABC):
         self.tell = tell
         began, worked = time.perf_counter(), time.process_time()
         rows, lines, samples = self.measure()
-        title, x, y = (self.words[key] for key in self.told.get("axes", ("on_the_way", "steps", "nats")))
+        axes = self.told.get("axes", ("on_the_way", "steps", "nats"))
         about = {
             "machine": describe_machine(torch.device("cpu")),
             "versions": {"kotha": __version__, "python": platform.python_version(), "torch": torch.__version__},
@@ -138,17 +150,40 @@ class MeasuredLesson(ABC):
             "seconds": round(time.perf_counter() - began, 1),
             "processor_seconds": round(time.process_time() - worked, 1),  # of all cores; says more on a busy machine
         }
+        figure = {"digits": 2, "better": "low", "percent": False}
+        drawing = {
+            **{name: both(self.words[key]) for name, key in zip(("title", "x", "y"), axes, strict=True)},
+            "lines": [{"title": both(title), "points": list(points)} for title, points in lines],
+            "from_zero": self.told.get("from_zero", False),
+        }
         return LessonResult(
-            self.name,
-            [Figure(title=self.words[each["key"]], **each) for each in self.told["figures"]],
-            rows,
-            self.read({row.key: row for row in rows}),
-            Drawing(title, x, y, lines, from_zero=self.told.get("from_zero", False)),
-            samples,
-            {**about, **self.about},
+            {
+                "lesson": self.name,
+                "figures": [
+                    {"key": each["key"], "title": both(self.words[each["key"]]), **figure, **each}
+                    for each in self.told["figures"]
+                ],
+                "conditions": [row.to_dict() for row in rows],
+                "reading": [both(sentence) for sentence in self.read({row.key: row for row in rows})],
+                "drawing": drawing,
+                "samples": [{"title": both(title), "text": text} for title, text in samples],
+                "about": {**about, **self.about},
+            }
         )
 
     def first_texts(self, found: Mapping[str, list[Taught]]) -> list[Sample]:
         """What the first model of each condition wrote."""
         firsts = {key: let_write(runs[0].model, self.room, runs[0].seed) for key, runs in found.items()}
-        return [Sample(self.title(key), each.texts[0]) for key, each in firsts.items()]
+        return [(self.title(key), each.texts[0]) for key, each in firsts.items()]
+
+
+def _by_seed(row: Condition) -> SimpleNamespace:
+    return SimpleNamespace(**{name: np.array(values) for name, values in row.figures.items()})
+
+
+def _chosen(entry: Any, values: Mapping[str, Any]) -> str | None:
+    """Which sentence an entry of the reading says: itself, or one ``when`` all of that holds, or else another."""
+    if entry is None or isinstance(entry, str):
+        return entry
+    holds = all(calculate(formula, values) for formula in entry["when"])
+    return _chosen(entry["say"] if holds else entry.get("else"), values)

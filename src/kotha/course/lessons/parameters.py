@@ -8,9 +8,8 @@ from typing import Any
 import torch
 
 from kotha.course.lessons.learning import Assignment, parameters_of
-from kotha.course.lessons.measured import MeasuredLesson, Rows
+from kotha.course.lessons.measured import MeasuredLesson
 from kotha.course.lessons.result import Condition, Line, Sample
-from kotha.i18n.message import Bilingual
 from kotha.model.block import Block
 from kotha.model.config import BlockConfig
 
@@ -69,19 +68,8 @@ class ParametersLesson(MeasuredLesson):
                 self.step()
             rows.append(Condition(key, self.words[key], figures))
         counted = {width: by_counting(config_of(d_model=width)) for width in _WIDTHS}
-        lines = [
-            Line(self.words[part], [(float(width), count[n] / 1e6) for width, count in counted.items()])
+        lines: list[Line] = [
+            (self.words[part], [(float(width), count[n] / 1e6) for width, count in counted.items()])
             for n, part in enumerate(("attention", "feedforward"))
         ]
         return rows, lines, []
-
-    def read(self, rows: Rows) -> list[Bilingual]:
-        """The square, the heads that cost nothing, the width that does."""
-        counts = {key: row.mean("counted") for key, row in rows.items()}
-        agrees = all(row.mean("formula") == row.mean("counted") for row in rows.values())
-        same = counts["one_head"] == counts["more_heads"] == counts["course"]
-        return [
-            self.say("square" if agrees else "astray", rows, width=_WIDTH),
-            self.say("heads_cost_nothing" if same else "heads_cost", rows),
-            self.say("doubled", rows, times=counts["twice_as_wide"] / counts["course"]),
-        ]

@@ -14,8 +14,7 @@ from torch import Tensor, nn
 from kotha.course.lessons.classroom import Sizes
 from kotha.course.lessons.drawn_digits import N_DIGITS, SIDE, digits
 from kotha.course.lessons.learning import Assignment, parameters_of
-from kotha.course.lessons.measured import Measure, MeasuredLesson, Rows
-from kotha.course.lessons.result import below
+from kotha.course.lessons.measured import Measure, MeasuredLesson
 from kotha.i18n.message import Bilingual
 from kotha.model.config import ViTConfig
 from kotha.model.vit import ViT
@@ -90,17 +89,3 @@ class VisionLesson(MeasuredLesson):
             "right": lambda run: puzzle.share_right(run.model),
             "moved": lambda run: puzzle.share_right(run.model, elsewhere),
         }
-
-    def read(self, rows: Rows) -> list[Bilingual]:
-        """With few pictures, with many, and elsewhere."""
-        right = {key: row.mean("right") for key, row in rows.items()}
-        nearer = right["cnn_many"] - right["vit_many"] < right["cnn_few"] - right["vit_few"]
-        few, moved = (
-            below(rows[f"vit_{amount}"], rows[f"cnn_{amount}"], figure)
-            for amount, figure in (("few", "right"), ("many", "moved"))
-        )
-        return [
-            self.say("few_cnn" if few else "few_open", rows, count=_COUNTS["few"]),
-            self.say("many_nearer" if nearer else "many_open", rows, count=_COUNTS["many"]),
-            self.say("moved_cnn" if moved else "moved_open", rows),
-        ]
