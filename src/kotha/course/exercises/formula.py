@@ -6,10 +6,13 @@ of cases holds both.
 """
 
 import ast
+import json
 import math
 import operator
 import re
 from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,6 +30,7 @@ _FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     **{"all": np.all, "mean": np.mean, "max": np.max, "min": np.min},
 }
 _CONSTANTS = {"pi": math.pi, "e": math.e}
+FILE = Path(__file__).with_name("questions.json")
 _NUMBER = r"\d+\.?\d*|\.\d+"
 _PIECE = re.compile(rf"\s*({_NUMBER}|[-+*/^()√e])")
 _SPELLED = ((re.compile(r"\bexp\s*(?=\()"), "e^"), (re.compile(r"\bsqrt\b"), "√"), (re.compile(r"\*\*"), "^"))
@@ -35,6 +39,13 @@ _SIGNS = str.maketrans({"−": "-", "–": "-", "×": "*", "·": "*", "x": "*", 
 _BARE = re.compile(rf"[-+]?\s*(?:{_NUMBER})(?:\s*\*\s*10\s*\^\s*\(?[-+]?\d+\)?)?")
 _ROOTS = re.compile(r"((?:√ )+)(e|[\d.e+-]+)")
 _LONGEST, _TOO_DEEP = 400, re.compile(r"(?:[-+(√]\s*){41}")
+
+
+@cache
+def question_file() -> dict[str, Any]:
+    """The questions, the values that they name, and the words for units."""
+    told: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8"))
+    return told
 
 
 def calculate(formula: str, values: Mapping[str, Any]) -> Any:

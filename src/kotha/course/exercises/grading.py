@@ -16,7 +16,7 @@ import re
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from kotha.course.exercises.formula import worked_sum
+from kotha.course.exercises.formula import question_file, worked_sum
 from kotha.i18n.numbers import ascii_digits
 
 _MINUS = str.maketrans("−–", "--")
@@ -24,20 +24,7 @@ _RAISED = str.maketrans("⁻⁺⁰¹²³⁴⁵⁶⁷⁸⁹", "-+0123456789")
 _POWER = re.compile(r"\s*[×x*·]\s*10\s*(?:(?:\^|\*\*)\s*\(?\s*([-+]?\d+)\s*\)?|([⁻⁺]?[⁰¹²³⁴⁵⁶⁷⁸⁹]+))", re.IGNORECASE)
 _RAISED_TO = re.compile(r"(?<![\d.])(\d{1,4})\s*(?:\^|\*\*)\s*(\d{1,2})(?![\d.])")
 _GROUPED = re.compile(r"(?<![\d.,])\d{1,3}(?:,\d{2,3})*,\d{3}(?![\d,])")
-_COUNTS = {
-    **dict.fromkeys(("k", "thousand", "হাজার"), 1e3),
-    **dict.fromkeys(("lakh", "লাখ", "লক্ষ"), 1e5),
-    **dict.fromkeys(("m", "million", "মিলিয়ন", "মিলিয়ন", "নিযুত"), 1e6),
-    **dict.fromkeys(("crore", "কোটি"), 1e7),
-    **dict.fromkeys(("bn", "billion", "বিলিয়ন", "বিলিয়ন"), 1e9),
-}
-_BYTES = {
-    **dict.fromkeys(("b", "byte", "bytes", "বাইট"), 1.0),
-    **dict.fromkeys(("kb", "kilobyte", "kilobytes", "কেবি", "কিলোবাইট"), 1e3),
-    **dict.fromkeys(("mb", "megabyte", "megabytes", "এমবি", "মেগাবাইট"), 1e6),
-    **dict.fromkeys(("gb", "gigabyte", "gigabytes", "জিবি", "গিগাবাইট"), 1e9),
-    **{"kib": 2.0**10, "mib": 2.0**20, "gib": 2.0**30},
-}
+_COUNTS, _BYTES = question_file()["units"]["counts"], question_file()["units"]["bytes"]
 _UNIT = "|".join(sorted(map(re.escape, (*_COUNTS, *_BYTES)), key=len, reverse=True))
 _PLAIN = r"(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d{1,3}(?!\d))?"
 _NUMBER = re.compile(

@@ -13,10 +13,10 @@ from itertools import permutations
 from typing import Any, Literal
 
 from kotha.course.bilingual import said
-from kotha.course.exercises.formula import calculate
+from kotha.course.exercises.formula import calculate, question_file
 from kotha.course.exercises.grading import Expected
 from kotha.course.exercises.rubric import Flowchart, Rubric, shuffled
-from kotha.course.exercises.setting import Setting, question_file
+from kotha.course.exercises.setting import Setting
 from kotha.course.worksheet.showing import arithmetic
 from kotha.i18n.message import Bilingual
 

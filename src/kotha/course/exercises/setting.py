@@ -3,17 +3,15 @@
 The numbers are the workshop's, or drawn by a seed, so that no two students have the same.
 """
 
-import json
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache, cached_property
-from pathlib import Path
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from kotha.course.exercises.formula import calculate
+from kotha.course.exercises.formula import calculate, question_file
 from kotha.course.worksheet.operations import Array
 from kotha.course.worksheet.papers import student_sheet
 from kotha.course.worksheet.sheet import Sheet
@@ -29,14 +27,6 @@ from kotha.training.recipes import recipe
 # What training took where the workshop measured it.
 _MEASURED_GIGABYTES = {"bangla-58m": 4.33}
 _MOST_SEED = 2**32
-FILE = Path(__file__).with_name("questions.json")
-
-
-@cache
-def question_file() -> dict[str, Any]:
-    """The questions, and the values that they name."""
-    told: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8"))
-    return told
 
 
 @dataclass(frozen=True)

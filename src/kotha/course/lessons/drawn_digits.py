@@ -3,8 +3,10 @@
 An example is one row: which digit it is, then its pixels.
 """
 
+import json
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -14,19 +16,8 @@ from torch import Tensor
 from kotha.course.lessons.learning import Puzzle
 
 SIDE = 16
-# Five columns by seven rows each, a row as five bits.
-_BITMAPS = (
-    (14, 17, 19, 21, 25, 17, 14),
-    (4, 12, 4, 4, 4, 4, 14),
-    (14, 17, 1, 2, 4, 8, 31),
-    (31, 2, 4, 2, 1, 17, 14),
-    (2, 6, 10, 18, 31, 2, 2),
-    (31, 16, 30, 1, 1, 17, 14),
-    (6, 8, 16, 30, 17, 17, 14),
-    (31, 1, 2, 4, 8, 8, 8),
-    (14, 17, 17, 14, 17, 17, 14),
-    (14, 17, 17, 15, 1, 2, 12),
-)
+# Ten pictures of seven rows by five columns.
+_BITMAPS: list[list[str]] = json.loads(Path(__file__).with_name("digits.json").read_text(encoding="utf-8"))
 N_DIGITS = len(_BITMAPS)
 _HEIGHT, _WIDTH = 7, 5
 # Places of the left upper corner: where digits stand that are learned from, and where they never stood.
@@ -40,8 +31,7 @@ def bitmap(digit: int) -> NDArray[np.float32]:
     >>> "".join("#" if ink else "." for ink in bitmap(7)[0])
     '#####'
     """
-    rows = [[row >> (_WIDTH - 1 - column) & 1 for column in range(_WIDTH)] for row in _BITMAPS[digit]]
-    return np.array(rows, dtype=np.float32)
+    return np.array([[ink == "#" for ink in row] for row in _BITMAPS[digit]], dtype=np.float32)
 
 
 @dataclass(frozen=True)

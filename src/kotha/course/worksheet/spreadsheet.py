@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from io import BytesIO
 from typing import Any
 
+from kotha.course.bilingual import said
 from kotha.course.worksheet.operations import MINUS_INFINITY, RULES, Operation
-from kotha.course.worksheet.sheet import Sheet, SheetStep
+from kotha.course.worksheet.sheet import Sheet, SheetStep, sheet_file
 from kotha.errors import UsageError, library
 from kotha.i18n.catalogue import translate
 from kotha.i18n.message import Message, Text
@@ -108,7 +109,8 @@ def spreadsheet(sheet: Sheet, language: Language = "en") -> bytes:
     _refuse_large(sheet)
     stream = BytesIO()
     book = _xlsxwriter().Workbook(stream, {"in_memory": True})
-    areas, formats = Areas(sheet), _formats(book)
+    areas, told = Areas(sheet), sheet_file()["spreadsheet"]
+    formats = {name: book.add_format(how) for name, how in told["formats"].items()}
     pages = {STEPS: book.add_worksheet(STEPS)}
     if areas.is_wide:
         pages[INPUTS] = book.add_worksheet(INPUTS)
@@ -152,21 +154,6 @@ def _refuse_large(sheet: Sheet) -> None:
             raise UsageError(why, size=size, most=most)
 
 
-def _formats(book: Any) -> dict[str, Any]:
-    number = {"num_format": "0.000000", "align": "right"}
-    return {
-        "title": book.add_format({"bold": True, "font_size": 15}),
-        "about": book.add_format({"text_wrap": True, "valign": "top"}),
-        "step": book.add_format({"bold": True, "font_size": 12}),
-        "label": book.add_format({"font_color": "#6b665b", "align": "right"}),
-        "token": book.add_format({"font_color": "#6b665b"}),
-        # Whole numbers and given ones as they are typed.
-        "given": book.add_format({"font_color": "#0b57b3", "bg_color": "#eef4fb", "align": "right"}),
-        "formula": book.add_format(number),
-        "result": book.add_format({**number, "bold": True, "bg_color": "#e8f3ee"}),
-    }
-
-
 def _write(page: Any, sheet: Sheet, step: SheetStep, areas: Areas, formats: dict[str, Any], language: Language) -> None:
     """One matrix: its title, its labels, its numbers or formulas."""
     area = areas.of[step.name]
@@ -197,20 +184,15 @@ def _write(page: Any, sheet: Sheet, step: SheetStep, areas: Areas, formats: dict
 
 def _write_readme(page: Any, sheet: Sheet, areas: Areas, formats: dict[str, Any], language: Language) -> None:
     page.set_column(0, 0, 90)
-    inputs = INPUTS if areas.is_wide else STEPS
-    text: Text = sheet.text if sheet.target is None else f"{sheet.text} → {sheet.target}"
-    by = Message("Made by kotha inside worksheet.")
-    if sheet.place:
-        by = Message("Made by kotha inside worksheet; every value was compared with what torch computes.")
+    values = {
+        "page": INPUTS if areas.is_wide else STEPS,
+        "text": sheet.text if sheet.target is None else f"{sheet.text} → {sheet.target}",
+    }
     lines: list[Text] = [
-        Message("Blue numbers (page “{page}”) are given: change one, and every formula after it follows.", page=inputs),
-        Message("Black numbers are formulas: click on one to see which cells it reads."),
-        *([] if sheet.heading else [Message("The last matrix, output, is what this head hands on.")]),
-        Message("−∞ is what the mask hides: a word, since a spreadsheet has no infinity; e to it is 0."),
-        Message("Text: {text}", text=text),
-        *sheet.remarks,
-        by,
+        said(text, values)
+        for name, text in sheet_file()["spreadsheet"]["readme"].items()
+        if name != ("by" if sheet.place else "by_model") and not (name == "output" and sheet.heading)
     ]
     page.write_string(0, 0, translate(sheet.title, language), formats["title"])
-    for row, line in enumerate(lines, 2):
+    for row, line in enumerate((*lines[:-1], *sheet.remarks, lines[-1]), 2):
         page.write_string(row, 0, translate(line, language), formats["about"])
