@@ -30,7 +30,7 @@ def pages() -> dict[Path, str]:
     from kotha.i18n.catalogue import translate
 
     found = {
-        each.name: LessonResult.from_dict(json.loads((RESULTS / f"{each.name}.json").read_text(encoding="utf-8")))
+        each.name: LessonResult(json.loads((RESULTS / f"{each.name}.json").read_text(encoding="utf-8")))
         for each in lessons()
     }
     made: dict[Path, str] = {}
@@ -39,7 +39,7 @@ def pages() -> dict[Path, str]:
         questions = {each.name: translate(each.question, language) for each in lessons()}
         rows = [_HEADER[language], ("---",) * 3]
         rows += [
-            (f"[{name}](#{slug(questions[name], '-')})", questions[name], translate(result.reading[0], language))
+            (f"[{name}](#{slug(questions[name], '-')})", questions[name], result.plain["reading"][0][language])
             for name, result in found.items()
         ]
         page = LEARN / f"demonstrations{end}.md"
@@ -47,12 +47,12 @@ def pages() -> dict[Path, str]:
         for name, result in found.items():
             picture = f"lesson-{name}{end}.svg"
             made[IMAGES / picture] = result.svg(language)
-            seconds, seeds = result.about["processor_seconds"], len(result.about["seeds"])
+            seconds, seeds = result.plain["about"]["processor_seconds"], len(result.plain["about"]["seeds"])
             parts += [
                 f"## {questions[name]}",
                 result.markdown(language),
-                "\n\n".join(translate(sentence, language) for sentence in result.reading),
-                f"![{translate(result.drawing.title, language)}](../images/book/{picture})",
+                "\n\n".join(sentence[language] for sentence in result.plain["reading"]),
+                f"![{result.plain['drawing']['title'][language]}](../images/book/{picture})",
                 _COST[language].format(name=name, seconds=seconds, seeds=seeds),
             ]
         made[page] = "\n\n".join(parts) + "\n"

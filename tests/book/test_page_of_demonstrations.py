@@ -1,16 +1,12 @@
 """The page of demonstrations: as the results say, every lesson with three seeds."""
 
-import inspect
 import json
-from importlib import import_module
 
 import pytest
 from scripts.book import demonstrations
 
-from kotha.course.lessons.catalogue import lessons
-from kotha.course.lessons.result import LessonResult
-from kotha.i18n.catalogue import translate
-from kotha.i18n.numbers import LANGUAGES
+from kotha.course.lessons.catalogue import lesson, lessons
+from kotha.course.lessons.result import LessonResult, both
 
 
 def test_the_page_of_demonstrations_is_what_was_measured() -> None:
@@ -21,8 +17,8 @@ def test_the_page_of_demonstrations_is_what_was_measured() -> None:
 @pytest.mark.parametrize("name", [each.name for each in lessons()])
 def test_every_lesson_was_measured_with_three_seeds(name: str) -> None:
     record = json.loads((demonstrations.RESULTS / f"{name}.json").read_text(encoding="utf-8"))
-    result = LessonResult.from_dict(record)
-    assert record["command"] == f"kotha lessons run {name} --seeds 3" and result.lesson == name
+    result = LessonResult(record)
+    assert record["command"] == f"kotha lessons run {name} --seeds 3" and record["lesson"] == name
     assert all(len(values) == 3 for each in result.conditions for values in each.figures.values())
     for row, condition in zip(record["conditions"], result.conditions, strict=True):
         assert row["means"] == {key: pytest.approx(condition.mean(key)) for key in condition.figures}
@@ -31,12 +27,8 @@ def test_every_lesson_was_measured_with_three_seeds(name: str) -> None:
 @pytest.mark.parametrize("name", [each.name for each in lessons()])
 def test_what_is_said_follows_from_the_figures_that_are_kept(name: str) -> None:
     record = json.loads((demonstrations.RESULTS / f"{name}.json").read_text(encoding="utf-8"))
-    result, read = LessonResult.from_dict(record), import_module(f"kotha.course.lessons.{name}").read
-    takes_all_at_once = "conditions" in inspect.signature(read).parameters
-    said = read(result.conditions) if takes_all_at_once else read(*result.conditions)
-    for language in LANGUAGES:
-        kept, anew = ([translate(each, language) for each in sentences] for sentences in (result.reading, said))
-        assert kept == anew
+    said = lesson(name).prepare().read({each.key: each for each in LessonResult(record).conditions})
+    assert [both(sentence) for sentence in said] == record["reading"]
 
 
 def test_a_lesson_takes_as_long_as_the_list_says() -> None:

@@ -10,9 +10,7 @@ from tests.browser.inside_pages import check_it_fits, faults, opened, wait_until
 from kotha.course.exercises.score import read_score
 from kotha.course.worksheet.model import read_head
 from kotha.course.worksheet.page import sheet_view
-from kotha.course.worksheet.papers import paper_view
-from kotha.course.worksheet.showing import Look
-from kotha.course.worksheet.workshop import workshop_sheet, workshop_view
+from kotha.course.worksheet.papers import paper_sheet, workshop_sheet
 from kotha.model.config import GPTConfig
 from kotha.model.family import build
 
@@ -31,7 +29,11 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     )
     labels = ["ক্লান্ত", "␣ছোট্ট", "র‍্যাব", "<script>", "␣বৃষ্টি", "◌া", "ক্ষ", "E0 A6"]
     head = read_head(build(config), [torch.arange(8)[None]], "blocks.0.attention", 1, labels)
-    views = {"workshop": workshop_view(), "block": paper_view("block"), "model": sheet_view(head, Look(4))}
+    views = {
+        "workshop": sheet_view(workshop_sheet()),
+        "block": sheet_view(paper_sheet("block")),
+        "model": sheet_view(head),
+    }
     return {name: view.save(folder / f"{name}.html") for name, view in views.items()}
 
 
@@ -67,7 +69,7 @@ def test_labels_are_whole_and_weights_are_shaded(browser: Any, pages: dict[str, 
 @pytest.mark.browser
 @pytest.mark.parametrize("language", ["en", "bn"])
 def test_it_is_worked_out_as_the_library_does(browser: Any, pages: dict[str, Path], language: str) -> None:
-    view = workshop_view(language=language)
+    view = sheet_view(workshop_sheet(), language=language)
     with opened(browser, pages["workshop"], language=language) as page:
         page.locator("#tab-solved").click()
         assert page.locator("ol.steps h2").all_inner_texts() == [
@@ -104,7 +106,7 @@ def test_answers_are_checked_in_the_page_and_come_back_as_a_score_file(
         came.value.save_as(tmp_path / "score.json")
         page.evaluate("localStorage.clear()")
     score = read_score(tmp_path / "score.json")
-    assert (score.points, score.claimed, score.checksum_fits, score.name) == (4, 4, True, "রহিমা")
+    assert (score.points, score.note, score.state, score.name) == (4, "", "unsigned", "রহিমা")
 
 
 @pytest.mark.browser

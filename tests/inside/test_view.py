@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from tests.inside.small_models import TEXT, small
 
-from kotha.course.worksheet.model import worksheet_view
-from kotha.course.worksheet.workshop import workshop_view
+from kotha.course.worksheet.model import model_sheet
+from kotha.course.worksheet.page import sheet_view
+from kotha.course.worksheet.papers import workshop_sheet
 from kotha.errors import KothaError, UsageError
 from kotha.inside.attention import attention_view
 from kotha.inside.embeddings import embeddings_view, open_table
@@ -33,8 +34,8 @@ VIEWS: dict[str, Any] = {
     "preset": lambda: preset_flow_view("mini"),
     "lens": lambda: lens_view(small("gpt"), given()),
     "heads": lambda: heads_view(small("gpt"), TEXT * 3),
-    "worksheet": lambda: worksheet_view(small("gpt"), TEXT, head=1),
-    "workshop": workshop_view,
+    "worksheet": lambda: sheet_view(model_sheet(small("gpt"), TEXT, head=1)),
+    "workshop": lambda: sheet_view(workshop_sheet()),
     "embeddings": lambda: embeddings_view(open_table(small("gpt")), ["আজ"]),
 }
 

@@ -15,8 +15,7 @@ from tests.server.conftest import Address
 
 from kotha.artifacts import model_folder as bundle
 from kotha.course.worksheet.model import model_sheet
-from kotha.course.worksheet.papers import PAPERS, Paper, paper_sheet
-from kotha.course.worksheet.workshop import sheet_by_hand
+from kotha.course.worksheet.papers import PAPERS, Paper, paper_sheet, student_sheet
 
 
 def post(house: Address, path: str = "", **asked: Any) -> httpx.Response:
@@ -30,7 +29,7 @@ def matrix(said: Any, name: str) -> Any:
 
 @pytest.mark.parametrize("asked", [{}, {"size": "4x6x3", "seed": 7}])
 def test_a_sheet_without_a_model(house: Address, asked: dict[str, Any]) -> None:
-    said, sheet = post(house, **asked).json(), sheet_by_hand(asked.get("size"), asked.get("seed", 0))
+    said, sheet = post(house, **asked).json(), student_sheet(asked.get("size"), asked.get("seed"))
     assert [step["name"] for step in said["steps"]] == list(sheet.steps)
     for name, values in sheet.matrices.items():
         assert np.array_equal(matrix(said, name), values)

@@ -11,8 +11,7 @@ from tests.studio.learned import BANGLA, BIRD_SENTENCE, LATIN
 from kotha.artifacts import model_folder as bundle
 from kotha.course.exercises.score import read_score
 from kotha.course.worksheet.model import model_sheet
-from kotha.course.worksheet.papers import paper_sheet
-from kotha.course.worksheet.workshop import sheet_by_hand, workshop_sheet
+from kotha.course.worksheet.papers import paper_sheet, student_sheet, workshop_sheet
 from kotha.i18n.numbers import bangla_digits
 from kotha.report.built import WORDS
 from kotha.storage import bundled
@@ -119,7 +118,7 @@ def test_help_costs_points_and_says_so(enter: Opened) -> None:
 
 def test_own_numbers_flow_and_come_back(enter: Opened) -> None:
     page = enter("hand", s="4x6x3", seed="7")
-    drawn = sheet_by_hand("4x6x3", 7).matrices
+    drawn = student_sheet("4x6x3", 7).matrices
     page.get_by_role("button", name=said("fill", name="Q")).click()
     shown = page.locator(".meet tbody td").first
     assert float(shown.inner_text()) == pytest.approx(drawn["Q"][0, 0], abs=1e-4)
@@ -177,7 +176,7 @@ def test_files_to_take_along(enter: Opened, tmp_path: Path) -> None:
     file = tmp_path / "score.json"
     came.value.save_as(file)
     score = read_score(file)
-    assert (score.points, score.claimed, score.checksum_fits, score.name) == (4, 4, True, "রহিমা")
+    assert (score.points, score.note, score.state, score.name) == (4, "", "unsigned", "রহিমা")
     told = json.loads(file.read_text(encoding="utf-8"))
     assert "no proof" in told["note"] and told["answers"][1] == {
         "cell": "Q[1,2]", "tries": ["0.7"], "hints": 0, "verdict": "wrong", "points": 0,
@@ -290,7 +289,7 @@ def test_two_heads_are_joined_and_mixed_by_hand(enter: Opened, tmp_path: Path) -
     waiting.value.save_as(tmp_path / "score.json")
     score = read_score(tmp_path / "score.json")
     steps = {step.name: step for step in score.steps}
-    assert score.checksum_fits and not score.refused and score.points == 4 * (4 + 4 + 4 + 1)
+    assert score.state == "unsigned" and not score.note and score.points == 4 * (4 + 4 + 4 + 1)
     assert steps["attended"].right == 4 and steps["output_2"].shown == 6
 
 

@@ -138,10 +138,11 @@ class LooksInside:
         >>> lm.worksheet("নদীর ধারে", layer=1, head=2).save_spreadsheet("sheet.xlsx")
         PosixPath('sheet.xlsx')
         """
-        from kotha.course.worksheet.model import worksheet_view
+        from kotha.course.worksheet.model import model_sheet
+        from kotha.course.worksheet.page import sheet_view
 
         which: dict[str, Any] = {"layer": layer, "head": head, "target": target, "stack": stack, "part": part}
-        return worksheet_view(self.bundle, _as_text(text), rows=rows, precision=precision, **which)
+        return sheet_view(model_sheet(self.bundle, _as_text(text), **which), rows=rows, precision=precision)
 
 
 def _as_text(text: Text) -> Text:

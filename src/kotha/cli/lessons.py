@@ -20,17 +20,16 @@ app = App(name="lessons", help="The course's questions, answered by measuring.",
 @app.default
 def listed(*, language: InLanguage = "en", as_json: Json = False) -> None:
     """List the lessons: what each asks, and how long it takes."""
-    from kotha.course.lessons.catalogue import lessons
-    from kotha.course.lessons.wordbook import Wordbook
+    from kotha.course.lessons.catalogue import lessons, words
 
-    found, words = lessons(), Wordbook("common")
+    found, common = lessons(), words("common")
     if as_json:
         asked = {each.name: {key: translate(each.question, key) for key in LANGUAGES} for each in found}
         print_json([{"name": each.name, "question": asked[each.name], "minutes": each.minutes} for each in found])
         return
     rows = [[each.name, translate(each.question, language), f"{each.minutes:g}"] for each in found]
-    results().print(table("", translate(words["header"], language).split(","), rows))
-    results().print(translate(words["minutes"], language), markup=False)
+    results().print(table("", translate(common["header"], language).split(","), rows))
+    results().print(translate(common["minutes"], language), markup=False)
 
 
 @app.command
@@ -45,15 +44,12 @@ def run(
     as_json: Json = False,
 ) -> None:
     """Train the models of a lesson, measure them, and say in plain words what was seen."""
-    from kotha.course.lessons.catalogue import lesson
-    from kotha.course.lessons.classroom import Sizes
-    from kotha.course.lessons.occasion import Occasion
-    from kotha.course.lessons.wordbook import Wordbook
+    from kotha.course.lessons.catalogue import lesson, words
 
-    chosen, sizes = lesson(name), Sizes() if steps is None else Sizes(steps=steps)
+    chosen, sizes = lesson(name), {} if steps is None else {"steps": steps}
     with progress() as advance:
-        stage = Wordbook("common")["working"]
-        found = chosen.teach(Occasion(sizes, range(seeds), lambda done, total: advance(stage, done, total)))
+        stage = words("common")["working"]
+        found = chosen.teach(range(seeds), lambda done, total: advance(stage, done, total), **sizes)
     asked = [
         "kotha",
         "lessons",
@@ -63,7 +59,7 @@ def run(
         f"{seeds}",
         *([] if steps is None else ["--steps", f"{steps}"]),
     ]
-    record = {"command": shlex.join(asked), **found.to_dict()}
+    record = {"command": shlex.join(asked), **found.plain}
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
         write_whole(out / f"{name}.json", to_json(record, 1) + "\n", ".json")
@@ -75,8 +71,8 @@ def run(
     console = results()
     console.print(translate(chosen.question, language), style="bold", markup=False)
     print_table(found.table(language))
-    for sentence in found.reading:
-        console.print(translate(sentence, language), markup=False)
-    for sample in found.samples:
-        console.print(f"\n[bold]{translate(sample.title, language)}[/]")
-        console.print(sample.text, markup=False)
+    for sentence in found.plain["reading"]:
+        console.print(sentence[language], markup=False)
+    for sample in found.plain["samples"]:
+        console.print(f"\n[bold]{sample['title'][language]}[/]")
+        console.print(sample["text"], markup=False)

@@ -173,7 +173,8 @@ def expected_of(setting: Setting, number: str) -> tuple[float, ...]:
 
 
 def test_answers_of_another_preset_and_other_sizes() -> None:
-    setting = replace(make_setting("gpt2", 8, 40_000, "4x6x3", 1), rate_steps=(500, 10_000))
+    setting = make_setting("gpt2", 8, 40_000, "4x6x3", 1)
+    setting = replace(setting, counts={**setting.counts, "early": 500, "late": 10_000})
     assert expected_of(setting, "6d") == (8, 1024, 50_257)
     assert expected_of(setting, "10a-4") == (124_439_808,)
     assert expected_of(setting, "10a-2") == (4 * 768 * 64 + 3 * 64,)

@@ -13,11 +13,11 @@ from kotha.course.exercises.judging import judge
 from kotha.course.exercises.mistakes import diagnose, told
 from kotha.course.exercises.questions import Question
 from kotha.course.exercises.sets import QuestionChoice
-from kotha.course.worksheet.workshop import sheet_of_student
+from kotha.course.worksheet.papers import student_sheet
 from kotha.report.built import words
 
 CASES = json.loads((Path(__file__).parents[3] / "web/tests/data/mistakes.json").read_text(encoding="utf-8"))
-SHEET = sheet_of_student()
+SHEET = student_sheet()
 M = SHEET.matrices
 
 

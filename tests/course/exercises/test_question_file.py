@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from kotha.course.exercises.formula import calculate
-from kotha.course.exercises.questions import FILE, all_questions
+from kotha.course.exercises.formula import FILE, calculate
+from kotha.course.exercises.questions import all_questions
 from kotha.course.exercises.setting import make_setting
 
 TOLD = json.loads(FILE.read_text(encoding="utf-8"))

@@ -26,8 +26,8 @@ def said() -> Iterator[tuple[str, Message]]:
             spoken = [question.text, *question.worked, *question.hints, *(slip.words for slip in question.slips)]
             spoken += [] if question.order is None else question.order.pieces
             if question.rubric is not None:
-                spoken += [thing.label for thing in question.rubric.things]
-                spoken += [each.reply for each in question.rubric.misbeliefs]
+                spoken += [thing.text for thing in question.rubric.things]
+                spoken += [each.text for each in question.rubric.misbeliefs]
             yield from ((f"{choice.sheet}, {question.id}", words) for words in spoken)
 
 

@@ -16,7 +16,7 @@ from kotha.course.exercises.outcome import Outcome, mark
 from kotha.course.exercises.questions import Question
 from kotha.course.exercises.sets import QuestionChoice
 from kotha.course.worksheet.operations import written
-from kotha.course.worksheet.workshop import sheet_of_student
+from kotha.course.worksheet.papers import student_sheet
 from kotha.i18n.catalogue import translate
 from kotha.i18n.message import Bilingual
 from kotha.i18n.numbers import Language, bangla_digits
@@ -97,7 +97,7 @@ class RecognisedSlip:
 
 def recognised_slips(slips: Sequence[str]) -> list[RecognisedSlip]:
     """A case of each of these slips, diagnosed."""
-    sheet, found = sheet_of_student(), []
+    sheet, found = student_sheet(), []
     for wanted in slips:
         case = next(each for each in SLIP_CASES if each["mistake"] == wanted)
         step = sheet.steps[case["step"]]

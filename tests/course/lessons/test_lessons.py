@@ -2,41 +2,41 @@
 
 import json
 import math
+from dataclasses import asdict
 
 import pytest
 from tests.course.lessons.small import TINY
 
 from kotha.course.lessons.catalogue import lesson, lessons
 from kotha.course.lessons.classroom import Sizes
-from kotha.course.lessons.occasion import Occasion
 from kotha.course.lessons.result import LessonResult
 from kotha.errors import UsageError
-from kotha.i18n.catalogue import translate
 
 
 @pytest.mark.parametrize("name", [each.name for each in lessons()])
 def test_a_lesson_measures_every_condition_with_every_seed(name: str) -> None:
     told: list[tuple[int, int]] = []
-    found = lesson(name).teach(Occasion(TINY, (0, 1), lambda done, total: told.append((done, total))))
-    assert found.lesson == name
+    found = lesson(name).teach((0, 1), lambda done, total: told.append((done, total)), **asdict(TINY))
+    assert found.plain["lesson"] == name
     assert told and told[-1][0] == told[-1][1], "progress ends where it said that it would"
     assert [done for done, _ in told] == list(range(1, told[-1][1] + 1))
-    columns = {figure.key for figure in found.figures}
+    columns = {figure["key"] for figure in found.plain["figures"]}
     for condition in found.conditions:
         assert set(condition.figures) <= columns, "what is measured is shown"
         for key, values in condition.figures.items():
             assert len(values) == 2, f"{condition.key}, {key}: a figure for each seed"
             assert all(math.isfinite(value) for value in values)
     assert all(any(key in each.figures for each in found.conditions) for key in columns), "no column is empty"
-    assert found.reading
-    for sentence in found.reading:
-        english, bangla = str(sentence), translate(sentence, "bn")
+    assert found.plain["reading"]
+    for sentence in found.plain["reading"]:
+        english, bangla = sentence["en"], sentence["bn"]
         assert english != bangla
         assert not {"{", "}"} & set(english + bangla), "every figure is filled in"
-    assert found.about["seeds"] == [0, 1] and found.about["sizes"]["steps"] == TINY.steps
-    assert 1 <= len(found.drawing.lines) <= 4 and all(line.points for line in found.drawing.lines)
+    assert found.plain["about"]["seeds"] == [0, 1] and found.plain["about"]["sizes"]["steps"] == TINY.steps
+    lines = found.plain["drawing"]["lines"]
+    assert 1 <= len(lines) <= 4 and all(line["points"] for line in lines)
 
-    again = LessonResult.from_dict(json.loads(json.dumps(found.to_dict(), ensure_ascii=False)))
+    again = LessonResult(json.loads(json.dumps(found.plain)))
     for language in ("en", "bn"):
         assert again.markdown(language) == found.markdown(language)
         assert again.svg(language) == found.svg(language)
@@ -45,10 +45,15 @@ def test_a_lesson_measures_every_condition_with_every_seed(name: str) -> None:
 
 
 def test_the_same_seed_learns_the_same() -> None:
-    once, twice = (lesson("mask").teach(Occasion(TINY, (3,))) for _ in range(2))
+    once, twice = (lesson("mask").teach((3,), **asdict(TINY)) for _ in range(2))
     assert once["with"].figures == twice["with"].figures
-    other = lesson("mask").teach(Occasion(TINY, (4,)))
+    other = lesson("mask").teach((4,), **asdict(TINY))
     assert other["with"].figures["held_out"] != once["with"].figures["held_out"]
+
+
+def test_a_lesson_s_own_sizes_hold_where_nobody_asked_for_others() -> None:
+    assert lesson("joined").prepare().sizes == Sizes(steps=300)
+    assert lesson("joined").prepare(steps=7, d_model=32).sizes == Sizes(steps=7, d_model=32)
 
 
 def test_a_lesson_that_does_not_exist_is_answered_with_the_nearest() -> None:
@@ -60,4 +65,4 @@ def test_sizes_that_teach_nothing_are_refused() -> None:
     with pytest.raises(UsageError, match="steps=0 is too little to learn with"):
         Sizes(steps=0)
     with pytest.raises(UsageError, match="seeds=0: give 1 to 100"):
-        Occasion(TINY, ())
+        lesson("mask").prepare(())

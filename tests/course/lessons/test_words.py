@@ -8,8 +8,7 @@ import unicodedata
 import pytest
 from tests.studio.test_words import BANNED, FORMULA, NAMES
 
-from kotha.course.lessons.catalogue import lessons
-from kotha.course.lessons.wordbook import FOLDER
+from kotha.course.lessons.catalogue import FOLDER, lessons
 
 BOOKS = sorted(path.stem for path in FOLDER.glob("*.json"))
 

@@ -3,6 +3,7 @@
 import json
 import re
 import unicodedata
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,14 +11,10 @@ import torch
 from tests.course.worksheet.told import told_by
 from tests.studio.test_words import BANNED
 
-from kotha.course.worksheet.block import block_sheet
-from kotha.course.worksheet.examples import bank_sheet, robot_sheet, thinking_sheet
 from kotha.course.worksheet.model import read_head
 from kotha.course.worksheet.page import sheet_view
-from kotha.course.worksheet.places import positions_sheet
+from kotha.course.worksheet.papers import PAPERS, paper_sheet, student_sheet
 from kotha.course.worksheet.sheet import Sheet
-from kotha.course.worksheet.showing import Look
-from kotha.course.worksheet.workshop import sheet_by_hand, workshop_sheet
 from kotha.i18n.catalogue import translate
 from kotha.i18n.message import Text
 from kotha.model.config import GPTConfig, Seq2SeqConfig
@@ -36,13 +33,8 @@ def of_model(config: Any, place: str) -> Sheet:
 
 
 SHEETS = {
-    "workshop": workshop_sheet,
-    "drawn": lambda: sheet_by_hand("4x6x3"),
-    "block": block_sheet,
-    "thinking": thinking_sheet,
-    "robot": robot_sheet,
-    "bank": lambda: bank_sheet(("তীর", "ধনুক", "নদী")),
-    "positions": positions_sheet,
+    **{name: partial(paper_sheet, name, language="bn") for name in PAPERS},
+    "drawn": lambda: student_sheet("4x6x3"),
     "classic": lambda: of_model(GPTConfig(**SMALL), "blocks.0.attention"),
     "modern": lambda: of_model(
         GPTConfig(**SMALL, n_kv_heads=1, norm="rms", qk_norm=True, positions="rotary"), "blocks.0.attention"
@@ -78,7 +70,7 @@ def test_nothing_english_is_left(name: str) -> None:
 
 @pytest.mark.parametrize("name", SHEETS)
 def test_the_page_too(name: str) -> None:
-    view = sheet_view(SHEETS[name](), Look(), "bn")
+    view = sheet_view(SHEETS[name](), language="bn")
     told = told_by(view.html)
     titles = [step["title"]["bn"] for step in told["solved"]]
     assert titles == [step.title for step in view.steps]

@@ -10,13 +10,10 @@ import torch
 from tests.course.worksheet.told import told_by
 from torch.nn import functional
 
-from kotha.course.worksheet.block import BLOCK, EPS, BlockGiven, block_sheet, drawn_block
-from kotha.course.worksheet.examples import bank_sheet, robot_sheet, thinking_sheet
 from kotha.course.worksheet.own import sheet_of, sheet_of_file
-from kotha.course.worksheet.papers import own_view, paper_view
-from kotha.course.worksheet.places import in_halves, positions_picture, positions_sheet
+from kotha.course.worksheet.page import sheet_view
+from kotha.course.worksheet.papers import in_halves, paper_sheet, positions, positions_picture, workshop_sheet
 from kotha.course.worksheet.sheet import Sheet
-from kotha.course.worksheet.workshop import workshop_sheet
 from kotha.errors import DataError, UsageError
 from kotha.model.position import HalvesPositions, SinusoidalPositions
 
@@ -28,20 +25,21 @@ def tensor(matrix: np.ndarray) -> torch.Tensor:
     return torch.from_numpy(matrix)
 
 
-def by_torch(given: BlockGiven) -> dict[str, torch.Tensor]:
+def by_torch(given: dict[str, np.ndarray]) -> dict[str, torch.Tensor]:
     """The block as torch computes it, with its own attention, LayerNorm and softmax."""
-    x = tensor(given.heads[0].x)
+    m = {name: tensor(matrix) for name, matrix in given.items()}
+    x = m["X"]
     outputs = [
         functional.scaled_dot_product_attention(
-            *((x @ tensor(matrix))[None] for matrix in (head.w_q, head.w_k, head.w_v)), is_causal=True
+            *((x @ m[f"W_{letter}_{head}"])[None] for letter in "QKV"), is_causal=True
         )[0]
-        for head in given.heads
+        for head in (1, 2)
     ]
-    attended = torch.cat(outputs, dim=1) @ tensor(given.w_o)
-    first = functional.layer_norm(x + attended, (x.shape[1],), eps=EPS)
-    fed = functional.relu(first @ tensor(given.w_1)) @ tensor(given.w_2)
-    second = functional.layer_norm(first + fed, (x.shape[1],), eps=EPS)
-    logits = second @ tensor(given.w_vocabulary)
+    attended = torch.cat(outputs, dim=1) @ m["W_O"]
+    first = functional.layer_norm(x + attended, (x.shape[1],), eps=1e-5)
+    fed = functional.relu(first @ m["W_1"]) @ m["W_2"]
+    second = functional.layer_norm(first + fed, (x.shape[1],), eps=1e-5)
+    logits = second @ m["W_vocabulary"]
     return {
         "output_1": outputs[0],
         "output_2": outputs[1],
@@ -55,27 +53,22 @@ def by_torch(given: BlockGiven) -> dict[str, torch.Tensor]:
     }
 
 
-@pytest.mark.parametrize("given", [BLOCK, drawn_block(0), drawn_block(7)], ids=["book", "seed 0", "seed 7"])
-def test_every_matrix_of_the_block_is_torch_s(given: BlockGiven) -> None:
-    sheet = block_sheet(given)
-    for name, computed in by_torch(given).items():
-        np.testing.assert_allclose(sheet.steps[name].values, computed.numpy(), atol=1e-9, err_msg=name)
+@pytest.mark.parametrize("seed", [None, 0, 7])
+def test_every_matrix_of_the_block_is_torch_s(seed: int | None) -> None:
+    matrices = paper_sheet("block", seed).matrices
+    for name, computed in by_torch(matrices).items():
+        np.testing.assert_allclose(matrices[name], computed.numpy(), atol=1e-9, err_msg=name)
 
 
 def test_the_first_head_is_the_workshop_s_and_the_guess_is_the_book_s() -> None:
-    sheet = block_sheet()
-    np.testing.assert_allclose(sheet.steps["output_1"].values, workshop_sheet().steps["output"].values)
-    np.testing.assert_allclose(sheet.steps["attended"].values[0], [0.724, 0.33, 0.382, 0.668], atol=5e-4)
-    assert BLOCK.vocabulary[int(sheet.steps["guess"].values[-1, 0]) - 1] == "বৃদ্ধি"
-
-
-def test_other_seeds_draw_other_blocks() -> None:
-    assert not np.array_equal(drawn_block(1).w_o, drawn_block(2).w_o)
-    assert np.array_equal(drawn_block(1).w_o, drawn_block(1).w_o)
+    steps = paper_sheet("block").steps
+    np.testing.assert_allclose(steps["output_1"].values, workshop_sheet().steps["output"].values)
+    np.testing.assert_allclose(steps["attended"].values[0], [0.724, 0.33, 0.382, 0.668], atol=5e-4)
+    assert steps["chances"].columns[int(steps["guess"].values[-1, 0]) - 1] == "বৃদ্ধি"
 
 
 def test_112_and_96() -> None:
-    steps = thinking_sheet().steps
+    steps = paper_sheet("thinking").steps
     assert steps["scores"].values.tolist() == [[14.0, 12.0]]
     expected = torch.tensor([14.0, 12.0], dtype=torch.float64).softmax(dim=0).tolist()
     assert steps["weights"].values[0].tolist() == pytest.approx(expected)
@@ -83,7 +76,7 @@ def test_112_and_96() -> None:
 
 
 def test_the_robot_does_not_look_ahead() -> None:
-    steps = robot_sheet().steps
+    steps = paper_sheet("robot").steps
     scores, ahead = tensor(steps["scores"].values), torch.ones(4, 4).triu(1).bool()
     expected = scores.masked_fill(ahead, -math.inf).softmax(dim=-1)
     np.testing.assert_allclose(steps["weights"].values, expected.numpy())
@@ -91,7 +84,7 @@ def test_the_robot_does_not_look_ahead() -> None:
 
 
 def test_a_word_leans_to_the_one_beside_it() -> None:
-    steps = bank_sheet().steps
+    steps = paper_sheet("bank").steps
     beside_account, beside_river = steps["output_1"].values[0], steps["output_2"].values[0]
     assert beside_account[0] > beside_account[1] and beside_river[1] > beside_river[0]
     assert steps["X"].values[0, 0] == steps["X"].values[0, 1], "alone it leans nowhere"
@@ -99,25 +92,23 @@ def test_a_word_leans_to_the_one_beside_it() -> None:
 
 @pytest.mark.parametrize(("n_places", "width"), [(6, 4), (20, 512)])
 def test_positions_are_the_model_s(n_places: int, width: int) -> None:
-    ours = positions_sheet(n_places, width).steps["positions"].values
+    ours = positions(n_places, width)
     theirs = SinusoidalPositions()(torch.zeros(1, n_places, width), torch.arange(n_places))[0]
     np.testing.assert_allclose(ours, theirs.numpy(), atol=1e-6)
     halves = HalvesPositions()(torch.zeros(1, n_places, width), torch.arange(n_places))[0]
     np.testing.assert_allclose(in_halves(ours), halves.numpy(), atol=1e-6)
+    if width == 4:
+        np.testing.assert_allclose(paper_sheet("positions").matrices["positions"], ours, atol=1e-12)
 
 
 def test_the_picture_of_positions_has_a_cell_for_each_number() -> None:
-    assert positions_picture(3, 8).svg().count("<rect") == 3 * 8 + 1
-    with pytest.raises(UsageError, match="a width of 7 has no pairs"):
-        positions_picture(3, 7)
-    with pytest.raises(UsageError, match="0 places make no sheet"):
-        positions_sheet(0)
+    assert positions_picture().svg().count("<rect") == 20 * 512 + 1
 
 
 @pytest.mark.parametrize("name", ["block", "thinking", "robot", "bank", "positions"])
 @pytest.mark.parametrize("language", ["en", "bn"])
 def test_every_sheet_can_be_looked_at_kept_and_opened(name: str, language: str, tmp_path: Path) -> None:
-    view = paper_view(name, language=language)  # type: ignore[arg-type]
+    view = sheet_view(paper_sheet(name, language=language), language=language)  # type: ignore[arg-type]
     assert view.steps and all(step.rows for step in view.steps)
     assert any(step.sums for step in view.steps), "something is worked out"
     assert json.loads(json.dumps(view.to_dict(), allow_nan=False))["steps"]
@@ -131,14 +122,14 @@ def test_every_sheet_can_be_looked_at_kept_and_opened(name: str, language: str, 
 
 
 def test_only_the_block_draws_its_numbers() -> None:
-    first, second = (paper_view("block", seed=seed).to_dict() for seed in (1, 2))
-    assert first["X"] != second["X"]
+    first, second, again = (paper_sheet("block", seed).matrices["W_O"] for seed in (1, 2, 1))
+    assert not np.array_equal(first, second) and np.array_equal(first, again)
     with pytest.raises(UsageError, match="the sheet 'robot' are given"):
-        paper_view("robot", seed=1)
+        paper_sheet("robot", 1)
 
 
 def test_bangla_has_its_own_word_with_two_meanings() -> None:
-    assert paper_view("bank", language="bn").title.startswith("তীর")
+    assert str(paper_sheet("bank", language="bn").title).startswith("তীর")
 
 
 # -- the reader's own matrices ----------------------------------------------------------------------------------------
@@ -163,7 +154,7 @@ def test_own_matrices_as_json_and_as_csv_in_either_digits(tmp_path: Path) -> Non
     x = torch.tensor(told["X"], dtype=torch.float64)
     expected = functional.scaled_dot_product_attention(x[None], x[None], x[None])[0]
     np.testing.assert_allclose(sheet.steps["output"].values, expected.numpy())
-    assert own_view(tmp_path / "own.csv").found.tokens == ("ক", "খ")
+    assert sheet_of_file(tmp_path / "own.csv").tokens == ("ক", "খ")
 
 
 @pytest.mark.parametrize(
@@ -224,7 +215,7 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 def test_labels_of_strangers_stay_text(tmp_path: Path) -> None:
     told = {**PLAIN, "tokens": ["<script>", "=1+1"]}
     (tmp_path / "own.json").write_text(json.dumps(told), encoding="utf-8")
-    page = own_view(tmp_path / "own.json").save(tmp_path / "own.html").read_text(encoding="utf-8")
+    page = sheet_view(sheet_of_file(tmp_path / "own.json")).save(tmp_path / "own.html").read_text(encoding="utf-8")
     told = told_by(page)
     assert told["solved"][0]["rows"]["en"] == told["asked"]["en"][0]["rows"] == ["<script>", "=1+1"]
     assert "\\u003cscript" in page and told["called"] == "own"

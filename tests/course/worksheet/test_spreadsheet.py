@@ -14,13 +14,10 @@ import torch
 from tests.course.worksheet.workshop_model import as_model
 from torch import Tensor, nn
 
-from kotha.course.worksheet.block import block_sheet
-from kotha.course.worksheet.examples import bank_sheet, robot_sheet, thinking_sheet
 from kotha.course.worksheet.model import read_head
-from kotha.course.worksheet.places import positions_sheet
+from kotha.course.worksheet.papers import PAPERS, paper_sheet, workshop_matrices, workshop_sheet
 from kotha.course.worksheet.sheet import Sheet
 from kotha.course.worksheet.spreadsheet import INPUTS, README, STEPS, Areas, spreadsheet
-from kotha.course.worksheet.workshop import WORKSHOP, workshop_sheet
 from kotha.errors import KothaError, UsageError
 from kotha.inside.trace import trace
 from kotha.model.config import BERTConfig, GPTConfig, Seq2SeqConfig
@@ -40,14 +37,6 @@ MODELS: dict[str, tuple[Any, str]] = {
     "modern": (GPTConfig(**SMALL, d_model=96, n_heads=4, **MODERN), "blocks.0.attention"),
     "bert": (BERTConfig(**SMALL, d_model=24, n_heads=2), "blocks.0.attention"),
     "cross": (Seq2SeqConfig(**SMALL, d_model=12, n_heads=2), "decoder.0.cross"),
-}
-PAPERS = {
-    "workshop": workshop_sheet,
-    "block": block_sheet,
-    "thinking": thinking_sheet,
-    "robot": robot_sheet,
-    "bank": bank_sheet,
-    "positions": positions_sheet,
 }
 # Read every formula anew, whatever value the file says it has.
 RECALCULATE = """<?xml version="1.0" encoding="UTF-8"?>
@@ -72,7 +61,7 @@ def made(name: str) -> tuple[nn.Module, list[Tensor], str]:
 
 def sheet_of(name: str) -> Sheet:
     if name in PAPERS:
-        return PAPERS[name]()
+        return paper_sheet(name)  # type: ignore[arg-type]
     model, inputs, place = made(name)
     labels = [f"=টোকেন{number}" for number in range(6)]  # what begins like a formula must stay a label
     return read_head(model, inputs, place, 1, labels, labels[:4] if name == "cross" else labels)
@@ -102,7 +91,7 @@ def computed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, li
     for name in (*PAPERS, *MODELS):
         (folder / f"{name}.xlsx").write_bytes(spreadsheet(sheet_of(name)))
     changed = folder / "changed.xlsx"
-    change_first_input(folder / "workshop.xlsx", changed, Areas(sheet_of("workshop")).of["X"])
+    change_first_input(folder / "attention.xlsx", changed, Areas(sheet_of("attention")).of["X"])
     profile = folder / "profile" / "user"
     profile.mkdir(parents=True)
     (profile / "registrymodifications.xcu").write_text(RECALCULATE, encoding="utf-8")
@@ -125,15 +114,17 @@ def matrix(pages: dict[str, list[list[str]]], sheet: Sheet, name: str) -> Any:
     return found.T if area.turned else found
 
 
-@pytest.mark.parametrize("name", ["workshop", *MODELS])
+@pytest.mark.parametrize("name", ["attention", *MODELS])
 def test_libreoffice_computes_what_torch_computes(computed: Any, name: str) -> None:
     sheet = sheet_of(name)
     model, inputs, place = (
-        (as_model(WORKSHOP), [torch.arange(3)[None]], "blocks.0.attention") if name == "workshop" else made(name)
+        (as_model(workshop_matrices()), [torch.arange(3)[None]], "blocks.0.attention")
+        if name == "attention"
+        else made(name)
     )
     with trace(model) as seen:
         model(*inputs)
-    head = 0 if name == "workshop" else 1
+    head = 0 if name == "attention" else 1
     for step, where in {"scores": "scores", "weights": "weights", "output": "head_outputs"}.items():
         found = matrix(computed[name], sheet, step)
         assert found == pytest.approx(seen[f"{place}.{where}"][0, head].numpy(), abs=1e-6), step
@@ -150,8 +141,8 @@ def test_libreoffice_computes_every_step_of_the_sheet(computed: Any, name: str) 
 
 
 def test_a_changed_number_flows_through(computed: Any) -> None:
-    sheet = sheet_of("workshop")
-    model = as_model(WORKSHOP)
+    sheet = sheet_of("attention")
+    model = as_model(workshop_matrices())
     with torch.no_grad():
         model.tokens.weight[0, 0] = CHANGED
     with trace(model) as seen:
@@ -164,12 +155,12 @@ def test_a_changed_number_flows_through(computed: Any) -> None:
 
 
 def test_labels_are_text_and_pages_are_named(computed: Any) -> None:
-    assert set(computed["workshop"]) == {STEPS, README}
+    assert set(computed["attention"]) == {STEPS, README}
     assert set(computed["modern"]) == {STEPS, INPUTS, README}
     area = Areas(sheet_of("classic")).of["output"]
     assert computed["classic"][STEPS][area.row][0] == "=টোকেন0"
-    assert "বাংলাদেশ" in {row[0] for row in computed["workshop"][STEPS]}
-    assert any(row and "change one" in row[0] for row in computed["workshop"][README])
+    assert "বাংলাদেশ" in {row[0] for row in computed["attention"][STEPS]}
+    assert any(row and "change one" in row[0] for row in computed["attention"][README])
 
 
 def test_every_step_is_a_formula_and_only_what_is_given_a_number(tmp_path: Path) -> None:

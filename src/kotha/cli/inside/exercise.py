@@ -109,12 +109,13 @@ def _begin(
     choice: "QuestionChoice", language: "Language", path: Path | None, name: str | None, secret: bytes
 ) -> "AnswerFile":
     """What was kept, to go on from; or a beginning."""
-    from kotha.course.exercises.record import AnswerFile, is_sound, load
+    from kotha.course.exercises.record import AnswerFile, is_sound, parse, read_json
     from kotha.course.exercises.sets import QuestionChoice
 
     if path is None or not is_there(path):
         return AnswerFile(name or "", language, choice)
-    record, told = load(path)
+    told = read_json(path)
+    record = parse(told)
     if told.get("signed") is True and not secret:
         raise UsageError("{path} is signed; name the key with --key-file, or another file with --progress", path=path)
     if not is_sound(told, secret if told.get("signed") is True else b""):

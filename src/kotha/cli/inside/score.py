@@ -10,7 +10,7 @@ from kotha.i18n.catalogue import translate
 from kotha.i18n.message import Message
 
 if TYPE_CHECKING:
-    from kotha.course.exercises.classroom import FileScore
+    from kotha.course.exercises.score import FileScore
     from kotha.i18n.numbers import Language
 
 
@@ -43,9 +43,9 @@ def score(
 
 
 def _print(rows: "list[FileScore]", language: "Language") -> None:
-    from kotha.course.exercises.classroom import HEADINGS
+    from kotha.course.exercises.classroom import HEADINGS, STATES
 
-    header = [translate(heading, language) for heading in HEADINGS.values()]
+    header = [translate(heading, language) for heading in HEADINGS]
     lines = [
         [
             row.name or "–",
@@ -53,7 +53,7 @@ def _print(rows: "list[FileScore]", language: "Language") -> None:
             f"{row.points:g} / {row.possible:g}",
             f"{row.percent:g}%",
             f"{row.right} / {row.asked}",
-            translate(row.state_words, language),
+            translate(STATES[row.state], language),
             row.noted(language),
         ]
         for row in rows

@@ -49,7 +49,6 @@ def worksheet(
     as_json: Annotated[bool, flag("One JSON object on stdout; −∞ is null.", name="--json")] = False,
 ) -> None:
     """Lay out one attention head step by step: products, sums, scaling, mask, exponentials, weights, output."""
-    look: dict[str, Any] = {"language": language, "rows": rows, "precision": precision}
     which: dict[str, Any] = {"layer": layer, "head": head, "stack": stack, "part": part}
     if exercise is not None:
         from kotha.cli.inside.exercise import exercise as practise
@@ -59,34 +58,38 @@ def worksheet(
         practise(*exercise, language=language, size=size, seed=seed, as_json=as_json)
         return
     if picture is not None:
-        from kotha.course.worksheet.places import positions_picture
+        from kotha.course.worksheet.papers import positions_picture
 
         positions_picture().save(picture)
         tell(Message("wrote {path}", path=picture))
         if sheet == "attention":
             return
     if sheet != "attention" or given is not None:
-        from kotha.course.worksheet.papers import own_view, paper_view
+        from kotha.course.worksheet.own import sheet_of_file
+        from kotha.course.worksheet.papers import paper_sheet
 
         if run is not None or text is not None or size is not None or (given is not None and sheet != "attention"):
             raise UsageError("--sheet and --given each stand alone: leave --run, --text and --size out")
-        view = own_view(given, **look) if given else paper_view(sheet, seed=seed, **look)
+        made = sheet_of_file(given) if given else paper_sheet(sheet, seed, language)
     elif run is None and text is None:
-        from kotha.course.worksheet.workshop import workshop_view
+        from kotha.course.worksheet.papers import student_sheet
 
         if target is not None:
             raise UsageError("--target is read by a Seq2Seq: name one with --run, and give it --text")
         if which != {"layer": 0, "head": 0, "stack": None, "part": "attention"}:
             raise UsageError("--layer, --head, --stack and --part choose in a model: give it --text to read")
-        view = workshop_view(size, seed, **look)
+        made = student_sheet(size, seed)
     else:
-        from kotha.course.worksheet.model import worksheet_view
+        from kotha.course.worksheet.model import model_sheet
 
         if size is not None:
             raise UsageError("--size draws a sheet to compute by hand; leave --run and --text out for it")
         if text is None:
             raise UsageError('give the model something to read: --text "…"')
-        view = worksheet_view(open_model(run or bundled.FOLDER), text, target=target, **look, **which)
+        made = model_sheet(open_model(run or bundled.FOLDER), text, target=target, **which)
+    from kotha.course.worksheet.page import sheet_view
+
+    view = sheet_view(made, language=language, rows=rows, precision=precision)
     for file, write in ((html, view.save), (xlsx, view.save_spreadsheet)):
         if file is not None:
             tell(Message("wrote {path}", path=write(file)))

@@ -4,7 +4,7 @@ Numbers come as a student types them: Bangla digits, powers of ten, fractions, p
 counts is not the number alone but how exactly it was given: 0.51 stands for anything that rounds to it. A comma may
 group digits (8,192 and the South Asian 5,81,39,648) or part two numbers (0.37,0.57); both readings are offered, and the
 question decides by how many numbers it expects. Where one number is asked for, the sum that it comes of will do
-(``sums.py``).
+(``formula.py``).
 
 A number is right if the true one rounds to it. One digit is too coarse, unless it is the number itself. Whoever
 carries rounded numbers along (the workshop's 1.414 for √2, scores with three decimals) ends a little beside the truth:
@@ -16,7 +16,7 @@ import re
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from kotha.course.exercises.sums import worked_sum
+from kotha.course.exercises.formula import question_file, worked_sum
 from kotha.i18n.numbers import ascii_digits
 
 _MINUS = str.maketrans("−–", "--")
@@ -24,20 +24,7 @@ _RAISED = str.maketrans("⁻⁺⁰¹²³⁴⁵⁶⁷⁸⁹", "-+0123456789")
 _POWER = re.compile(r"\s*[×x*·]\s*10\s*(?:(?:\^|\*\*)\s*\(?\s*([-+]?\d+)\s*\)?|([⁻⁺]?[⁰¹²³⁴⁵⁶⁷⁸⁹]+))", re.IGNORECASE)
 _RAISED_TO = re.compile(r"(?<![\d.])(\d{1,4})\s*(?:\^|\*\*)\s*(\d{1,2})(?![\d.])")
 _GROUPED = re.compile(r"(?<![\d.,])\d{1,3}(?:,\d{2,3})*,\d{3}(?![\d,])")
-_COUNTS = {
-    **dict.fromkeys(("k", "thousand", "হাজার"), 1e3),
-    **dict.fromkeys(("lakh", "লাখ", "লক্ষ"), 1e5),
-    **dict.fromkeys(("m", "million", "মিলিয়ন", "মিলিয়ন", "নিযুত"), 1e6),
-    **dict.fromkeys(("crore", "কোটি"), 1e7),
-    **dict.fromkeys(("bn", "billion", "বিলিয়ন", "বিলিয়ন"), 1e9),
-}
-_BYTES = {
-    **dict.fromkeys(("b", "byte", "bytes", "বাইট"), 1.0),
-    **dict.fromkeys(("kb", "kilobyte", "kilobytes", "কেবি", "কিলোবাইট"), 1e3),
-    **dict.fromkeys(("mb", "megabyte", "megabytes", "এমবি", "মেগাবাইট"), 1e6),
-    **dict.fromkeys(("gb", "gigabyte", "gigabytes", "জিবি", "গিগাবাইট"), 1e9),
-    **{"kib": 2.0**10, "mib": 2.0**20, "gib": 2.0**30},
-}
+_COUNTS, _BYTES = question_file()["units"]["counts"], question_file()["units"]["bytes"]
 _UNIT = "|".join(sorted(map(re.escape, (*_COUNTS, *_BYTES)), key=len, reverse=True))
 _PLAIN = r"(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d{1,3}(?!\d))?"
 _NUMBER = re.compile(
@@ -141,11 +128,6 @@ class Expected:
         return len(self.values) // self.columns
 
 
-def shape(*sizes: int) -> Expected:
-    """The sizes of a tensor, which can be known exactly."""
-    return Expected(tuple(map(float, sizes)), columns=len(sizes), exact=True)
-
-
 @dataclass(frozen=True)
 class Grade:
     """A verdict, and which numbers are not right."""
@@ -174,11 +156,6 @@ def grade(text: str, expected: Expected) -> Grade:
         return Grade(Verdict.UNREADABLE, found=max(map(len, ways)))
     grades = [_grade(way, values, expected) for way in fitting for values in (expected.values, *expected.others)]
     return min(grades, key=lambda each: (_BEST_FIRST.index(each.verdict), -(each.place or 0)))
-
-
-def cells_right(found: Grade, expected: Expected) -> float:
-    """The share of the numbers that is right."""
-    return 1 - len(found.wrong) / len(expected.values) if found.numbers else 0.0
 
 
 def _grade(numbers: list[Typed], values: tuple[float, ...], expected: Expected) -> Grade:

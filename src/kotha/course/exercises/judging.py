@@ -7,12 +7,12 @@ answers (the quiz, a score file that is checked again) asks here, so that the sa
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import combinations, pairwise
 
-from kotha.course.exercises.grading import Expected, Grade, Typed, Verdict, cells_right, compare, grade
+from kotha.course.exercises.grading import Expected, Grade, Typed, Verdict, compare, grade
 from kotha.course.exercises.mistakes import diagnose
-from kotha.course.exercises.ordering import Flowchart, read_order
 from kotha.course.exercises.questions import Question
-from kotha.course.exercises.rubric import Recognised, Rubric, read_answer
+from kotha.course.exercises.rubric import Flowchart, Recognisable, Rubric
 from kotha.course.worksheet.sheet import Sheet
 from kotha.i18n.message import Message
 from kotha.i18n.numbers import ascii_digits
@@ -23,20 +23,20 @@ class Judged:
     """What an answer is worth, and what is said of it."""
 
     verdict: Verdict
-    credit: float  # the share of the points
+    credit: float = 0.0  # the share of the points
     said: tuple[Message, ...] = ()  # the mistakes that were recognised, and what is still missing
-    grade: Grade | None = None  # of numbers
-    reading: Recognised | None = None  # of words
+    place: int | None = None  # of numbers, the first that is not right
+    named: tuple[Recognisable, ...] = ()  # of words, what they name
 
 
 def judge(question: Question, typed: str, sheet: Sheet) -> Judged:
     """Judge what a student typed; ``sheet`` is what the questions about matrices are computed from."""
     if not typed.strip():
-        return Judged(Verdict.SKIPPED, 0.0)
+        return Judged(Verdict.SKIPPED)
     if question.expected is not None:
         return _numbers(question, question.expected, typed, sheet)
     if question.order is not None:
-        return _order(question.order, typed)
+        return judge_order([int(number) for number in re.findall(r"\d+", ascii_digits(typed))], question.order)
     assert question.rubric is not None, f"question {question.id} has nothing to be judged by"
     return _words(question.rubric, typed)
 
@@ -46,19 +46,21 @@ def _verdict(credit: float) -> Verdict:
 
 
 def _numbers(question: Question, expected: Expected, typed: str, sheet: Sheet) -> Judged:
-    found = grade(typed, expected)
+    found, wanted = grade(typed, expected), len(expected.values)
     if found.verdict is Verdict.UNREADABLE:
-        return Judged(Verdict.UNREADABLE, 0.0, tuple(_how_to_type(expected, found)), found)
+        return Judged(found.verdict, said=tuple(_how_to_type(expected, found)))
     if found.verdict is Verdict.RIGHT:
-        return Judged(Verdict.RIGHT, 1.0, (), found)
-    slips = [] if question.step else _of_slips(question, expected, found)
-    if found.verdict is Verdict.COARSE and not slips:  # a slip that happens to be near is still one
-        return Judged(Verdict.COARSE, 0.0, (), found)
-    credit = cells_right(found, expected) if question.step else 0.0
-    mistakes = _of_cells(question, expected, found, sheet) if question.step else slips
-    right = len(expected.values) - len(found.wrong)
-    counted = Message("{right} of {all} numbers are right.", right=right, all=len(expected.values))
-    return Judged(_verdict(credit), credit, (*([counted] if credit else []), *mistakes), found)
+        return Judged(found.verdict, 1.0)
+    if not question.step:
+        slips = _of_slips(question, expected, found)
+        # A slip that happens to be near is still one.
+        return Judged(Verdict.WRONG if slips else found.verdict, said=slips, place=found.place)
+    if found.verdict is Verdict.COARSE:
+        return Judged(found.verdict, place=found.place)
+    right = wanted - len(found.wrong)
+    counted = [Message("{right} of {all} numbers are right.", right=right, all=wanted)] if right else []
+    said = (*counted, *_of_cells(question, expected, found, sheet))
+    return Judged(_verdict(right / wanted), 1 - len(found.wrong) / wanted, said, found.place)
 
 
 def _how_to_type(expected: Expected, found: Grade) -> Iterator[Message]:
@@ -91,39 +93,43 @@ def _of_cells(question: Question, expected: Expected, found: Grade, sheet: Sheet
     return [way.words for way in diagnose(sheet, step, numbers, cells, expected.slack)]
 
 
-def _of_slips(question: Question, expected: Expected, found: Grade) -> list[Message]:
+def _of_slips(question: Question, expected: Expected, found: Grade) -> tuple[Message, ...]:
     """The first slip that leads to just these numbers."""
+    # A size in bytes is compared in bytes, as it was typed.
+    scale = 1e9 if expected.bytes is not None and found.numbers[0].in_bytes else 1.0
     for slip in question.slips:
-        # A size in bytes is compared in bytes, as it was typed.
-        scale = 1e9 if expected.bytes is not None and found.numbers[0].in_bytes else 1.0
         pairs = zip(found.numbers, slip.values, strict=True)
         if all(_is(number, value * scale, expected) for number, value in pairs):
-            return [slip.words]
-    return []
+            return (slip.words,)
+    return ()
 
 
 def _is(number: Typed, value: float, expected: Expected) -> bool:
     return compare(number, value, Expected((value,), exact=expected.exact, slack=expected.slack)) is Verdict.RIGHT
 
 
-def _order(order: Flowchart, typed: str) -> Judged:
-    given = [int(number) for number in re.findall(r"\d+", ascii_digits(typed))]
-    found = read_order(given, order)
-    if found is None:
+def judge_order(given: list[int], order: Flowchart) -> Judged:
+    """How far the order that was given is the right one.
+
+    Every pair of pieces that stands in the right order counts for it, every pair that stands the other way round
+    against it (Kendall's tau), so that an order drawn blindly is worth nothing on average, and one swap of neighbours
+    costs little. A piece that was left out is in order with none.
+    """
+    rank = {number: place for place, number in enumerate(order.numbers)}
+    if not given or len(set(given)) != len(given) or not set(given) <= rank.keys():
         how = Message("Type each number from 1 to {wanted} once, in order.", wanted=len(order.pieces))
-        return Judged(Verdict.UNREADABLE, 0.0, (how,))
-    said = []
-    if found.swapped is not None:
-        first, second = found.swapped
-        said.append(Message("Piece {second} comes before piece {first}.", first=first, second=second))
-    if found.missing:
-        said.append(Message("Left out: {pieces}.", pieces=found.missing))
-    return Judged(_verdict(found.credit), found.credit, tuple(said))
+        return Judged(Verdict.UNREADABLE, said=(how,))
+    counted = sum(1 if rank[first] < rank[second] else -1 for first, second in combinations(given, 2))
+    credit = max(0.0, counted / (len(rank) * (len(rank) - 1) // 2))
+    swapped = [(first, second) for first, second in pairwise(given) if rank[first] > rank[second]]
+    said = [Message("Piece {second} comes before piece {first}.", first=a, second=b) for a, b in swapped[:1]]
+    if missing := tuple(number for number in order.numbers if number not in given):
+        said.append(Message("Left out: {pieces}.", pieces=missing))
+    return Judged(_verdict(credit), credit, tuple(said))
 
 
 def _words(rubric: Rubric, typed: str) -> Judged:
-    found = read_answer(typed, rubric)
-    named = round(found.credit * rubric.needed)
-    counted = Message("{named} of {needed} things are named.", named=named, needed=rubric.needed)
-    said = (*found.replies, *(() if found.credit == 1 else (counted,)))
-    return Judged(_verdict(found.credit), found.credit, said, reading=found)
+    named, n_named, replies = rubric.read(typed)
+    counted = Message("{named} of {needed} things are named.", named=n_named, needed=rubric.needed)
+    credit = n_named / rubric.needed
+    return Judged(_verdict(credit), credit, (*replies, *(() if credit == 1 else (counted,))), named=named)

@@ -17,7 +17,7 @@ from kotha.i18n.message import Message
 from kotha.i18n.numbers import Language
 
 _DECIMALS = 6
-_NOTHING_TYPED = Judged(Verdict.SKIPPED, 0.0)
+_NOTHING_TYPED = Judged(Verdict.SKIPPED)
 
 
 def shown(question: Question, sheet: Sheet, language: Language) -> Iterator[str]:
@@ -35,18 +35,17 @@ def explained(question: Question, judged: Judged, language: Language) -> Iterato
     """How one gets there: the worked step, of a matrix the cell that went wrong; of words what should be named."""
     if question.rubric is not None:
         yield translate(Message("What a good answer names (recognised by words; read it yourself too):"), language)
-        named = judged.reading.named if judged.reading is not None else ()
         for part in question.rubric.parts:
             if part.needed < len(part.things):
                 yield f"  {translate(Message('of these, {needed}:', needed=part.needed), language)}"
             for thing in part.things:
-                yield f"  {'✓' if thing in named else '–'} {translate(thing.label, language)}"
+                yield f"  {'✓' if thing in judged.named else '–'} {translate(thing.text, language)}"
         yield translate(Message("A model answer:"), language)
     else:
         yield translate(Message("The worked step:"), language)
     yield from (f"  {translate(line, language)}" for line in question.worked)
-    place = judged.grade.place if judged.grade is not None else None
-    yield from (f"  {line}" for line in (question.lines if place is None else question.lines[place : place + 1]))
+    wrong = slice(None) if judged.place is None else slice(judged.place, judged.place + 1)
+    yield from (f"  {line}" for line in question.lines[wrong])
 
 
 def paper_lines(questions: list[Question], sheet: Sheet, language: Language, answers: bool) -> Iterator[str]:
@@ -103,6 +102,6 @@ def _answers(question: Question, language: Language) -> dict[str, Any]:
     rubric = question.rubric
     return {
         "answer": answer_of(question) or None,
-        "names": None if rubric is None else [translate(each.label, language) for each in rubric.things],
+        "names": None if rubric is None else [translate(each.text, language) for each in rubric.things],
         "worked": [translate(line, language) for line in question.worked] + list(question.lines),
     }

@@ -13,13 +13,15 @@ from typing import Any
 import numpy as np
 
 from kotha.course.exercises.grading import Expected, Typed, Verdict, compare
-from kotha.course.worksheet.operations import Array, Cellwise, Product
+from kotha.course.worksheet.operations import Array, Matrices, Operation
 from kotha.course.worksheet.sheet import Sheet, SheetStep
 from kotha.i18n.message import Bilingual
 from kotha.report.built import words
 
 _MOST_NAMED = 2
 _SAME = 1e-9
+# A wrong way's name, where it leads, and what its words name besides the cell.
+_Slip = tuple[str, float] | tuple[str, float, dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -46,78 +48,58 @@ def diagnose(
     sheet: Sheet, step: SheetStep, typed: Sequence[Typed], cells: Sequence[tuple[int, int]], slack: float = 0.0
 ) -> list[Way]:
     """The mistakes that fit the numbers typed for some wrong cells, the one that explains most first; two at most."""
-    found: dict[str, list[tuple[int, Way]]] = {}
+    found: dict[str, dict[int, Way]] = {}
     for place, (number, (row, column)) in enumerate(zip(typed, cells, strict=True)):
-        named: set[str] = set()
         for way in ways(sheet, step, row, column):
-            if way.name not in named and _fits(number, way.value, slack):
-                named.add(way.name)
-                found.setdefault(way.name, []).append((place, way))
+            if compare(number, way.value, Expected((way.value,), slack=slack)) is Verdict.RIGHT:
+                found.setdefault(way.name, {}).setdefault(place, way)
     chosen: list[Way] = []
     explained: set[int] = set()
     for fits in sorted(found.values(), key=lambda each: -len(each)):
-        places = {place for place, _ in fits}
-        if len(chosen) < _MOST_NAMED and places - explained:
-            chosen.append(fits[0][1])
-            explained |= places
+        if len(chosen) < _MOST_NAMED and fits.keys() - explained:
+            chosen.append(next(iter(fits.values())))
+            explained |= fits.keys()
     return chosen
-
-
-def _fits(typed: Typed, value: float, slack: float) -> bool:
-    """Whether the number that was typed is this one, as exactly as it was given."""
-    return not math.isnan(value) and compare(typed, value, Expected((value,), slack=slack)) is Verdict.RIGHT
 
 
 def ways(sheet: Sheet, step: SheetStep, row: int, column: int) -> list[Way]:
     """Every wrong way to a cell that people take, likeliest first."""
-    truth = float(step.values[row, column])
-    operation = step.operation
+    operation, truth = step.operation, float(step.values[row, column])
     assert operation is not None, f"{step.name} is given, not worked out"
-    own = _of_product if isinstance(operation, Product) else _of_cell
-    found = [*own(sheet, step, row, column), *_of_every(step, row, column)]
-    return [way for way in found if not _is_same(way.value, truth)]
+    filling = {"left": operation.operands[0], "right": operation.operands[-1], "row": row + 1, "column": column + 1}
+    own = _of_product if operation.is_product else _of_cell
+    slips = (*own(sheet.matrices, operation, row, column), *_of_every(step.values, row, column))
+    found = [Way(name, float(value), {**filling, **(more[0] if more else {})}) for name, value, *more in slips]
+    # What leads to the right number after all is no mistake.
+    return [way for way in found if not math.isnan(way.value) and not _is_same(way.value, truth)]
 
 
 def _is_same(value: float, truth: float) -> bool:
     return value == truth or (math.isfinite(value) and math.isfinite(truth) and abs(value - truth) <= _SAME)
 
 
-def _of_product(sheet: Sheet, step: SheetStep, row: int, column: int) -> Iterator[Way]:
-    operation = step.operation
-    assert isinstance(operation, Product), "a product has factors"
+def _of_product(given: Matrices, operation: Operation, row: int, column: int) -> Iterator[_Slip]:
     left_name, right_name = operation.operands
-    left, right = (sheet.matrices[name] for name in operation.operands)
-    a, b = left[row], (right if operation.by_rows else right.T)[column]
+    left, right = given[left_name], given[right_name]
+    a, b = operation.factors(given, row, column)
     products = a * b
-    truth = float(products.sum())
-    names = {"left": left_name, "right": right_name, "row": row + 1, "column": column + 1}
-
-    def way(name: str, value: float, **more: Any) -> Way:
-        return Way(name, float(value), {**names, **more})
-
-    for other in _others(sheet, right_name):
-        swapped = replace(operation, operands=(left_name, other)).compute(sheet.matrices)
-        yield way("otherMatrix", swapped[row, column], used=other)
-    if operation.by_rows:
-        yield way("notTurned", _along(a, right[:, column]) if column < right.shape[1] else math.nan)
+    truth = products.sum()
+    for other in _others(given, right_name):
+        swapped = replace(operation, operands=(left_name, other)).compute(given)
+        yield "otherMatrix", swapped[row, column], {"used": other}
+    if operation.kind == "product_by_rows":
+        yield "notTurned", _along(a, right[:, column]) if column < right.shape[1] else math.nan
     else:
-        yield way("rowForColumn", _along(a, right[column]) if column < len(right) else math.nan)
-    yield way("columnForRow", _along(left[:, row], b) if row < left.shape[1] else math.nan)
-    yield way("summedColumn", b.sum())
-    yield way("summedRow", a.sum())
-    yield way("added", (a + b).sum())
-    yield way("missing", truth - products[0], n=1)
-    for k in range(1, len(products)):
-        yield way("stopped", products[:k].sum(), n=k)
-    for k in range(1, len(products) - 1):
-        yield way("missing", truth - products[k], n=k + 1)
-    for k, product in enumerate(products):
-        yield way("signOfTerm", truth - 2 * product, n=k + 1)
-    for decimals in (2, 1):
-        yield way("early", sum(_rounded(product, decimals) for product in products), n=decimals)
+        yield "rowForColumn", _along(a, right[column]) if column < len(right) else math.nan
+    yield "columnForRow", _along(left[:, row], b) if row < left.shape[1] else math.nan
+    yield from (("summedColumn", b.sum()), ("summedRow", a.sum()), ("added", (a + b).sum()))
+    yield "missing", truth - products[0], {"n": 1}
+    yield from (("stopped", products[:k].sum(), {"n": k}) for k in range(1, len(products)))
+    yield from (("missing", truth - products[k], {"n": k + 1}) for k in range(1, len(products) - 1))
+    yield from (("signOfTerm", truth - 2 * product, {"n": k}) for k, product in enumerate(products, 1))
+    yield from (("early", sum(_rounded(product, n) for product in products), {"n": n}) for n in (2, 1))
     if left_name == "weights":
-        open_weights = _softmax(sheet.matrices["scores"][row])
-        yield way("maskForgotten", (open_weights * right[:, column]).sum())
+        yield "maskForgotten", (_softmax(given["scores"][row]) * right[:, column]).sum()
 
 
 def _along(line: Array, other: Array) -> float:
@@ -130,63 +112,35 @@ def _rounded(value: float, decimals: int) -> float:
     return float(f"{value:.{decimals}f}")
 
 
-def _others(sheet: Sheet, wanted: str) -> list[str]:
+def _others(given: Matrices, wanted: str) -> list[str]:
     """Matrices of the same shape that could have been taken for the right factor."""
-    family = [name for name in sheet.steps if name.startswith("W_")] if wanted.startswith("W_") else ["Q", "K", "V"]
-    shape = sheet.matrices[wanted].shape
-    return [name for name in family if name != wanted and sheet.matrices[name].shape == shape]
+    family = [name for name in given if name.startswith("W_")] if wanted.startswith("W_") else ["Q", "K", "V"]
+    return [name for name in family if name != wanted and given[name].shape == given[wanted].shape]
 
 
-def _of_cell(sheet: Sheet, step: SheetStep, row: int, column: int) -> Iterator[Way]:
-    operation = step.operation
-    assert isinstance(operation, Cellwise), "the others have ways of their own"
-    given = sheet.matrices
+def _of_cell(given: Matrices, operation: Operation, row: int, column: int) -> Iterator[_Slip]:
     left, *more = (given[name] for name in operation.operands)
     read = float(left[row, min(column, left.shape[1] - 1)])
-    filling = {"row": row + 1, "column": column + 1}
-
-    def way(name: str, value: float, **extra: Any) -> Way:
-        return Way(name, float(value), {**filling, **extra})
-
     if operation.kind == "over_root":
         width = float(more[0][0, 0])
-        yield from (way("noRoot", read), way("widthForRoot", read / width), way("timesRoot", read * math.sqrt(width)))
+        yield from (("noRoot", read), ("widthForRoot", read / width), ("timesRoot", read * math.sqrt(width)))
     elif operation.kind == "masked":
-        seen = more[0][row, column] == 1
-        yield way("maskedTooMuch", -math.inf) if seen else way("maskForgotten", read)
-        yield way("maskZero", 0.0)
+        yield ("maskedTooMuch", -math.inf) if more[0][row, column] == 1 else ("maskForgotten", read)
+        yield "maskZero", 0.0
+    elif operation.kind == "powers" and read == -math.inf:
+        score = float(given["scores"][row, column])
+        yield from (("maskForgotten", math.exp(score)), ("hiddenOne", 1.0), ("hiddenStays", -math.inf))
     elif operation.kind == "powers":
-        yield from (way(*each) for each in _of_power(float(given["scores"][row, column]), read))
+        yield from (("noE", read), ("minusPower", math.exp(-read)), ("two", 2.0**read), ("ten", 10.0**read))
+        yield "timesE", math.e * read
     elif operation.kind == "row_sums":
-        yield from (way(*each) for each in _of_sum(given, left, row))
+        masked = given.get("masked", given["scores"])[row]
+        yield "maskForgotten", np.exp(given["scores"][row]).sum()
+        yield "columnSum", left[:, row].sum()
+        yield "noE", masked[~np.isneginf(masked)].sum()
+        yield "hiddenOne", np.where(left[row] == 0, 1.0, left[row]).sum()
     elif operation.kind == "shares":
-        for name, value, extra in _of_softmax(given, row, column):
-            yield way(name, value, **extra)
-
-
-def _of_power(score: float, read: float) -> list[tuple[str, float]]:
-    """Wrong ways to e to a score; ``read`` is the score behind the mask."""
-    if read == -math.inf:
-        return [("maskForgotten", math.exp(score)), ("hiddenOne", 1.0), ("hiddenStays", -math.inf)]
-    return [
-        ("noE", read),
-        ("minusPower", math.exp(-read)),
-        ("two", 2.0**read),
-        ("ten", 10.0**read),
-        ("timesE", math.e * read),
-    ]
-
-
-def _of_sum(given: dict[str, Array], powers: Array, row: int) -> list[tuple[str, float]]:
-    """Wrong ways to the sum of a row of powers."""
-    scores = given["scores"][row]
-    masked = given.get("masked", given["scores"])[row]
-    return [
-        ("maskForgotten", float(np.exp(scores).sum())),
-        ("columnSum", float(powers[:, row].sum())),
-        ("noE", float(masked[~np.isneginf(masked)].sum())),
-        ("hiddenOne", float(np.where(powers[row] == 0, 1.0, powers[row]).sum())),
-    ]
+        yield from _of_softmax(given, row, column)
 
 
 def _softmax(scores: Array) -> Array:
@@ -195,47 +149,34 @@ def _softmax(scores: Array) -> Array:
     return shares
 
 
-def _of_softmax(given: dict[str, Array], row: int, column: int) -> Iterator[tuple[str, float, dict[str, int]]]:
+def _of_softmax(given: Matrices, row: int, column: int) -> Iterator[_Slip]:
     """Wrong ways through the whole softmax, from the scores on."""
-    scores, powers = given["scores"][row], given["powers"]
-    masked = given.get("masked", given["scores"])[row]
+    powers, masked = given["powers"], given.get("masked", given["scores"])[row]
     hidden = np.isneginf(masked)
     seen, power = masked[~hidden], float(powers[row, column])
     products = np.where(hidden, -math.inf, given["products"][row])
-    rounded = {
-        n: np.array([score if math.isinf(score) else _rounded(score, n) for score in masked.tolist()]) for n in (2, 1)
-    }
-    found = [
-        ("maskForgotten", _softmax(scores)[column]),
-        ("softmaxDown", power / powers[:, column].sum()),
-        ("noE", 0.0 if hidden[column] else masked[column] / seen.sum()),
-        ("notDivided", power),
-        ("noRoot", _softmax(products)[column]),
-        ("widthForRoot", _softmax(products / given["d_k"][0, 0])[column]),
-        ("hiddenStays", -math.inf if hidden[column] else math.nan),
-        ("upsideDown", powers[row].sum() / power if power else math.nan),
-        ("evenly", 1 / len(seen)),
-    ]
-    for name, value in found:
-        yield name, float(value), {}
-    for decimals, line in rounded.items():
-        yield "earlyScores", float(_softmax(line)[column]), {"n": decimals}
+    yield "maskForgotten", _softmax(given["scores"][row])[column]
+    yield "softmaxDown", power / powers[:, column].sum()
+    yield "noE", 0.0 if hidden[column] else masked[column] / seen.sum()
+    yield "notDivided", power
+    yield "noRoot", _softmax(products)[column]
+    yield "widthForRoot", _softmax(products / given["d_k"][0, 0])[column]
+    yield "hiddenStays", -math.inf if hidden[column] else math.nan
+    yield "upsideDown", powers[row].sum() / power if power else math.nan
+    yield "evenly", 1 / len(seen)
+    for n in (2, 1):
+        rounded = np.array([score if math.isinf(score) else _rounded(score, n) for score in masked.tolist()])
+        yield "earlyScores", _softmax(rounded)[column], {"n": n}
 
 
-def _of_every(step: SheetStep, row: int, column: int) -> Iterator[Way]:
-    """Slips that can happen anywhere: sides swapped, the cell beside, the sign, the point."""
-    values = step.values
+def _of_every(values: Array, row: int, column: int) -> Iterator[_Slip]:
+    """Slips that can happen anywhere: the sign, sides swapped, the cell beside, the point."""
     height, width = values.shape
     truth = float(values[row, column])
     if math.isfinite(truth):
-        yield Way("sign", -truth, {})
+        yield "sign", -truth
     if row != column and column < height and row < width:
-        yield Way("swapped", float(values[column, row]), {"row": row + 1, "column": column + 1})
-    for other in range(height):
-        if other != row:
-            yield Way("otherRow", float(values[other, column]), {"n": other + 1, "row": row + 1})
-    for other in range(width):
-        if other != column:
-            yield Way("otherColumn", float(values[row, other]), {"n": other + 1, "column": column + 1})
-    for power in (10, 0.1, 100, 0.01):
-        yield Way("point", truth * power, {})
+        yield "swapped", values[column, row]
+    yield from (("otherRow", values[n, column], {"n": n + 1}) for n in range(height) if n != row)
+    yield from (("otherColumn", values[row, n], {"n": n + 1}) for n in range(width) if n != column)
+    yield from (("point", truth * power) for power in (10, 0.1, 100, 0.01))

@@ -43,31 +43,29 @@ class Summary:
     outcomes: tuple[Outcome, ...]
     asked: int
     possible: int  # points of all questions, the bonus left out
+    right: int  # how many were wholly right
+    points: float  # all of them, a bonus among them
+    bonus: float  # those that come on top
 
-    @property
-    def right(self) -> int:
-        """How many were wholly right."""
-        return sum(outcome.verdict is Verdict.RIGHT for outcome in self.outcomes)
-
-    @property
-    def points(self) -> float:
-        """All of them, a bonus among them."""
-        return sum(outcome.points for outcome in self.outcomes)
-
-    @property
-    def bonus(self) -> float:
-        """Those that come on top."""
-        return sum(outcome.points for outcome in self.outcomes if outcome.bonus)
+    @classmethod
+    def of(cls, outcomes: Sequence[Outcome], questions: Sequence[Question]) -> "Summary":
+        """Of the questions that were answered, and all that were asked."""
+        return cls(
+            tuple(outcomes),
+            len(questions),
+            sum(question.points for question in questions if not question.bonus),
+            sum(outcome.verdict is Verdict.RIGHT for outcome in outcomes),
+            sum(outcome.points for outcome in outcomes),
+            sum(outcome.points for outcome in outcomes if outcome.bonus),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
+        counted = {name: getattr(self, name) for name in ("right", "points", "possible", "bonus")}
         return {
             "questions": self.asked,
             "graded": len(self.outcomes),
-            "right": self.right,
-            "points": self.points,
-            "possible": self.possible,
-            "bonus": self.bonus,
+            **counted,
             "ended_early": len(self.outcomes) < self.asked,
             "answers": [outcome.to_dict() for outcome in self.outcomes],
         }
@@ -75,7 +73,7 @@ class Summary:
 
 def mark(question: Question, tries: tuple[str, ...], hints: int, sheet: Sheet, language: Language) -> Outcome:
     """What answers to a question come to: the same whoever asks, the tutor or a teacher who checks a file."""
-    judged = [judge(question, typed, sheet) for typed in tries] or [Judged(Verdict.SKIPPED, 0.0)]
+    judged = [judge(question, typed, sheet) for typed in tries] or [Judged(Verdict.SKIPPED)]
     best = max(judged, key=lambda each: each.credit) if judged[-1].verdict is not Verdict.SKIPPED else judged[-1]
     credits = [each.credit for each in judged]
     expected = None

@@ -6,26 +6,21 @@ holds. A question is answered by numbers (``answer``), by a matrix of the sheet 
 (``order``) or in one's own words (``rubric``).
 """
 
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from itertools import permutations
-from pathlib import Path
-from string import Formatter
 from typing import Any, Literal
 
-from kotha.course.exercises.formula import calculate
+from kotha.course.bilingual import said
+from kotha.course.exercises.formula import calculate, question_file
 from kotha.course.exercises.grading import Expected
-from kotha.course.exercises.ordering import Flowchart, shuffled
-from kotha.course.exercises.rubric import Rubric
+from kotha.course.exercises.rubric import Flowchart, Rubric, shuffled
 from kotha.course.exercises.setting import Setting
 from kotha.course.worksheet.showing import arithmetic
 from kotha.i18n.message import Bilingual
 
 SetName = Literal["workshop", "assessment"]
-FILE = Path(__file__).with_name("questions.json")
 # Whoever carries three decimals along, or 1.414 for a root, stays within this.
 _CARRIED = "0.0005"
 _DECIMALS = 6
@@ -74,7 +69,7 @@ class Question:
 
 def all_questions(setting: Setting, set: SetName = "workshop") -> list[Question]:
     """A set's questions in order, with answers for these sizes."""
-    told = _file()["sets"][set]
+    told = question_file()["sets"][set]
     found = [question for each in told["questions"] for question in _made(each, setting)]
     points: dict[str, int] = {}
     for number, whole in told["points"].items():
@@ -97,12 +92,6 @@ def share_out(points: int, weights: Sequence[int]) -> list[int]:
     return whole
 
 
-@cache
-def _file() -> dict[str, Any]:
-    told: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8"))
-    return told
-
-
 def _made(told: Mapping[str, Any], setting: Setting) -> Iterator[Question]:
     if told.get("by_row"):  # 4a, 4b, 4c, and on where there are more tokens
         for row, token in enumerate(setting.sheet.steps[told["step"]].rows):
@@ -116,15 +105,13 @@ def _made(told: Mapping[str, Any], setting: Setting) -> Iterator[Question]:
 
 def _of_words(told: Mapping[str, Any], setting: Setting) -> Question:
     """A question that no matrix of the sheet answers."""
-    values = dict(setting.values)
+    values, rubric = dict(setting.values), Rubric.from_dict(told["rubric"]) if "rubric" in told else None
     expected = _expected(told, values) if "answer" in told else None
     if expected is not None:
         values["answer"] = expected.values[0]
-    rubric = Rubric.from_dict(told["rubric"]) if "rubric" in told else None
-    order = shuffled(_texts(told["order"], values), setting.seed or 0) if "order" in told else None
     hints = _texts(told.get("hints", ()), values)
     if rubric is not None:
-        hints = (said(_file()["hints"]["rubric"], {"needed": rubric.needed}), rubric.lead)
+        hints = (said(question_file()["hints"]["rubric"], {"needed": rubric.needed}), rubric.lead)
     return Question(
         told["id"],
         _texts(told["text"] if isinstance(told["text"], list) else [told["text"]], values)[0],
@@ -133,7 +120,7 @@ def _of_words(told: Mapping[str, Any], setting: Setting) -> Question:
         slips=() if expected is None else tuple(_slips(told.get("slips", {}), expected, values)),
         hints=hints,
         rubric=rubric,
-        order=order,
+        order=shuffled(_texts(told["order"], values), setting.seed or 0) if "order" in told else None,
     )
 
 
@@ -141,36 +128,33 @@ def _of_step(
     told: Mapping[str, Any], setting: Setting, values: Mapping[str, Any], id: str, row: int | None = None
 ) -> Question:
     """A question that a matrix of the sheet answers, or a row of it."""
-    sheet, step = setting.sheet, setting.sheet.steps[told["step"]]
+    steps, step = setting.sheet.steps, setting.sheet.steps[told["step"]]
     height, width = step.values.shape
     cells = [(down, across) for down in (range(height) if row is None else [row]) for across in range(width)]
 
     def work(name: str, down: int, across: int) -> str:
-        return arithmetic(sheet, sheet.steps[name], down, across, _DECIMALS)
+        return arithmetic(setting.sheet, steps[name], down, across, _DECIMALS)
 
-    powers = [] if row is None else [work("powers", row, column) for column in range(width)]
-    worked = [] if row is None else [*powers, work("sums", row, 0)]
-    first = work(step.name, 0, 0).rpartition(" = ")[0] if row is None else powers[0]
-    last = work(step.name, *cells[-1]) if row is None else worked[-1]
-    hints, operands = _file()["hints"], () if step.operation is None else step.operation.operands
-    where = {"left": operands[0], "right": operands[-1]}
+    lines = [work(step.name, *cell) for cell in cells]
+    worked = [] if row is None else [*(work("powers", row, column) for column in range(width)), work("sums", row, 0)]
+    hints, operands = question_file()["hints"], () if step.operation is None else step.operation.operands
     return Question(
         id,
         said(told["text"], values),
-        tuple(Bilingual(line, line) for line in worked),
+        tuple(map(said, worked)),
         Expected(
             tuple(float(step.values[cell]) for cell in cells),
             columns=width,
             slack=calculate(told.get("slack", _CARRIED), values),
         ),
         shows=tuple(told["shows"]),
-        lines=tuple(work(step.name, *cell) for cell in cells),
+        lines=tuple(lines),
         step=step.name,
         row=row,
         hints=(
-            said(hints.get(step.name, hints["other"]), where),
-            said(hints["begin"], {"line": first}),
-            said(hints["worked"], {"line": last}),
+            said(hints.get(step.name, hints["other"]), {"left": operands[0], "right": operands[-1]}),
+            said(hints["begin"], {"line": worked[0] if worked else lines[0].rpartition(" = ")[0]}),
+            said(hints["worked"], {"line": (worked or lines)[-1]}),
         ),
     )
 
@@ -191,7 +175,7 @@ def _expected(told: Mapping[str, Any], values: Mapping[str, Any]) -> Expected:
 
 def _slips(told: Mapping[str, Any], expected: Expected, values: Mapping[str, Any]) -> Iterator[Slip]:
     """The slips that a question invites, those of its own first."""
-    texts = _file()["slips"]
+    texts = question_file()["slips"]
     for name, where in told.items():
         if _holds(where, values):
             formula = where["is"] if isinstance(where, dict) else where
@@ -222,11 +206,3 @@ def _texts(told: Sequence[Any], values: Mapping[str, Any]) -> tuple[Bilingual, .
 
 def _holds(told: Any, values: Mapping[str, Any]) -> bool:
     return not isinstance(told, dict) or "when" not in told or bool(calculate(told["when"], values))
-
-
-def said(told: str | Mapping[str, str], values: Mapping[str, Any]) -> Bilingual:
-    """A text of the file with the values that it names; a line of arithmetic is the same in both languages."""
-    line = told if isinstance(told, str) else told.get("line")
-    english, bangla = (line, line) if line is not None else (told["en"], told["bn"])  # type: ignore[index]
-    names = {name for text in (english, bangla) for _, name, _, _ in Formatter().parse(text) if name}
-    return Bilingual(english, bangla, **{name: values[name] for name in names})

@@ -57,8 +57,7 @@ class Quiz:
             outcomes.append(outcome)
             if self.on_answer is not None:
                 self.on_answer(outcome)
-        possible = sum(question.points for question in questions if not question.bonus)
-        summary = Summary(tuple(outcomes), len(questions), possible)
+        summary = Summary.of(outcomes, questions)
         self._tell_score(summary)
         return summary
 
@@ -83,8 +82,7 @@ class Quiz:
         worth = Message("{points} points", points=question.points)
         if question.bonus:
             worth = Message("{points} bonus points", points=question.points)
-        asked, worth_said = (translate(each, self.language) for each in (question.text, worth))
-        self.tell(f"\n{question.id}. {asked} [{worth_said}]")
+        self.tell(f"\n{question.id}. {translate(question.text, self.language)} [{translate(worth, self.language)}]")
         for line in shown(question, self.sheet, self.language):
             self.tell(line)
         self._hints = 0
@@ -93,7 +91,7 @@ class Quiz:
         while True:
             typed = self._answer(question)
             if typed is None:
-                return None if not tries else self._done(question, tries)
+                return self._done(question, tries) if tries else None
             judged = judge(question, typed, self.sheet)
             if judged.verdict is Verdict.UNREADABLE and not excused:
                 excused = True

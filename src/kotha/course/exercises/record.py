@@ -21,6 +21,7 @@ from kotha.course.exercises.sets import QuestionChoice
 from kotha.errors import DataError, UsageError
 from kotha.i18n.numbers import Language
 from kotha.storage.atomic import write_whole
+from kotha.storage.json_files import as_json
 
 KIND, VERSION = "kotha-exercise", 1
 _MOST_BYTES, _FEWEST_KEY_BYTES = 4 << 20, 16
@@ -100,12 +101,7 @@ def read_key(path: Path) -> bytes:
 
 def save(record: AnswerFile, path: Path, key: bytes = b"") -> None:
     """Write a record, whole or not at all."""
-    write_whole(path, json.dumps(record.to_dict(key), ensure_ascii=False, indent=1) + "\n", ".json")
-
-
-def load(path: Path) -> tuple[AnswerFile, dict[str, Any]]:
-    """A record, and the file as it was, for its digest to be looked at."""
-    return parse(read_json(path))
+    write_whole(path, as_json(record.to_dict(key), 1) + "\n", ".json")
 
 
 def read_json(path: Path) -> Any:
@@ -118,7 +114,7 @@ def read_json(path: Path) -> Any:
         raise DataError("{path} could not be read as a score file: {why}", path=path, why=str(error)) from error
 
 
-def parse(told: Any) -> tuple[AnswerFile, dict[str, Any]]:
+def parse(told: Any) -> AnswerFile:
     """A record from what a file tells."""
     if not isinstance(told, dict) or told.get("kind") != KIND:
         raise DataError("this is no file of answers; kotha inside exercise writes them")
@@ -136,7 +132,7 @@ def parse(told: Any) -> tuple[AnswerFile, dict[str, Any]]:
         raise DataError("the file of answers is not whole: {why}", why=repr(error)) from error
     if len({answer.question for answer in answers}) < len(answers):
         raise DataError("the file of answers has a question twice")
-    return record, told
+    return record
 
 
 def _answer(told: Mapping[str, Any]) -> GivenAnswer:

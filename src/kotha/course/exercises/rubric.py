@@ -1,4 +1,4 @@
-"""Open questions, graded by what a good answer must name.
+"""Answers that are no numbers: one's own words, known by what they must name, and pieces put in order.
 
 A rubric is a list of things to name, each with the words by which it is known, in both languages. A word is known by
 its beginning, since Bangla and English put endings behind it; several words in one entry must all be there. What is
@@ -6,12 +6,14 @@ recognised is words and not thought: whoever says it otherwise gets too little, 
 the rubric is shown afterwards, and a teacher reads.
 """
 
+import random
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from kotha.course.bilingual import said
 from kotha.i18n.message import Bilingual
 from kotha.i18n.numbers import ascii_digits
 
@@ -21,32 +23,28 @@ _SIGNS = (("∞", " infinity "), ("√", " root "), ("−", "-"), ("-log", " min
 
 
 @dataclass(frozen=True)
-class Named:
-    """One thing that a good answer names, and the words by which it is known: any entry will do."""
+class Recognisable:
+    """A thing that a good answer names, or what to reply to a wrong one; any entry of words will do to know it by."""
 
-    label: Bilingual
+    text: Bilingual
     known_by: tuple[str, ...]
+
+    @classmethod
+    def from_dict(cls, told: Mapping[str, Any]) -> "Recognisable":
+        """As the question file has it."""
+        return cls(Bilingual(told["en"], told["bn"]), tuple(told["known_by"]))
+
+    def is_in(self, tokens: list[str]) -> bool:
+        """Whether some words name it."""
+        return any(all(_is_there(tokens, word) for word in _tokens(entry)) for entry in self.known_by)
 
 
 @dataclass(frozen=True)
 class Part:
-    """Things of one kind, of which so many are enough."""
+    """Things of one kind, of which so many bring all the points."""
 
-    things: tuple[Named, ...]
-    enough: int
-
-    @property
-    def needed(self) -> int:
-        """How many bring all the points."""
-        return min(self.enough, len(self.things))
-
-
-@dataclass(frozen=True)
-class Misbelief:
-    """A wrong thing that is often said, the words by which it is known, and what to answer."""
-
-    reply: Bilingual
-    known_by: tuple[str, ...]
+    things: tuple[Recognisable, ...]
+    needed: int
 
 
 @dataclass(frozen=True)
@@ -55,17 +53,18 @@ class Rubric:
 
     lead: Bilingual  # a question that leads there; the hint
     parts: tuple[Part, ...]
-    misbeliefs: tuple[Misbelief, ...] = ()
+    misbeliefs: tuple[Recognisable, ...] = ()
 
     @classmethod
     def from_dict(cls, told: Mapping[str, Any]) -> "Rubric":
         """As the question file has it."""
-        parts = tuple(
-            Part(tuple(Named(_said(thing), tuple(thing["known_by"])) for thing in part["things"]), part["enough"])
-            for part in told["parts"]
+        things = [tuple(map(Recognisable.from_dict, part["things"])) for part in told["parts"]]
+        parts = zip(things, told["parts"], strict=True)
+        return cls(
+            said(told["lead"]),
+            tuple(Part(each, min(part["enough"], len(each))) for each, part in parts),
+            tuple(map(Recognisable.from_dict, told["misbeliefs"])),
         )
-        wrong = tuple(Misbelief(_said(each), tuple(each["known_by"])) for each in told["misbeliefs"])
-        return cls(_said(told["lead"]), parts, wrong)
 
     @property
     def needed(self) -> int:
@@ -73,44 +72,22 @@ class Rubric:
         return sum(part.needed for part in self.parts)
 
     @property
-    def things(self) -> Iterator[Named]:
+    def things(self) -> Iterator[Recognisable]:
         """All that may be named."""
         return (thing for part in self.parts for thing in part.things)
 
+    def read(self, text: str) -> tuple[tuple[Recognisable, ...], int, tuple[Bilingual, ...]]:
+        """What a student's own words name, how much of that counts, and what to reply to what is wrong.
 
-@dataclass(frozen=True)
-class Recognised:
-    """What an answer names."""
-
-    named: tuple[Named, ...]
-    missing: tuple[Named, ...]
-    credit: float  # the share of the points
-    replies: tuple[Bilingual, ...]  # to what is wrong
-
-
-def read_answer(text: str, rubric: Rubric) -> Recognised:
-    """What a student's own words name.
-
-    >>> rubric = Rubric(Bilingual("?", "?"), (Part((Named(Bilingual("the mask", "মাস্ক"), ("mask", "মাস্ক")),), 1),))
-    >>> read_answer("মাস্কের জন্য", rubric).credit, read_answer("no idea", rubric).credit
-    (1.0, 0.0)
-    """
-    tokens = _tokens(text)
-    named = [thing for thing in rubric.things if _is_known(tokens, thing.known_by)]
-    counted = sum(min(part.needed, sum(thing in named for thing in part.things)) for part in rubric.parts)
-    missing = [
-        thing
-        for part in rubric.parts
-        if sum(each in named for each in part.things) < part.needed
-        for thing in part.things
-        if thing not in named
-    ]
-    replies = [each.reply for each in rubric.misbeliefs if _is_known(tokens, each.known_by)]
-    return Recognised(tuple(named), tuple(missing), counted / rubric.needed, tuple(replies))
-
-
-def _said(told: Mapping[str, Any]) -> Bilingual:
-    return Bilingual(told["en"], told["bn"])
+        >>> mask = Recognisable(Bilingual("the mask", "মাস্ক"), ("mask", "মাস্ক"))
+        >>> rubric = Rubric(Bilingual("?", "?"), (Part((mask,), 1),))
+        >>> rubric.read("মাস্কের জন্য")[1], rubric.read("no idea")[1]
+        (1, 0)
+        """
+        tokens = _tokens(text)
+        named = tuple(thing for thing in self.things if thing.is_in(tokens))
+        counted = sum(min(part.needed, sum(thing in named for thing in part.things)) for part in self.parts)
+        return named, counted, tuple(each.text for each in self.misbeliefs if each.is_in(tokens))
 
 
 def _tokens(text: str) -> list[str]:
@@ -120,11 +97,29 @@ def _tokens(text: str) -> list[str]:
     return _TOKEN.findall(_GROUPED.sub("", plain))
 
 
-def _is_known(tokens: list[str], known_by: tuple[str, ...]) -> bool:
-    return any(all(_is_there(tokens, word) for word in _tokens(entry)) for entry in known_by)
-
-
 def _is_there(tokens: list[str], word: str) -> bool:
     """Whether a word begins with it; a number, or a single letter, must be the whole word."""
     whole = word[0].isdigit() or (len(word) == 1 and word.isascii())
     return word in tokens if whole else any(token.startswith(word) for token in tokens)
+
+
+@dataclass(frozen=True)
+class Flowchart:
+    """Pieces in their right order, and the numbers under which they are shown."""
+
+    pieces: tuple[Bilingual, ...]
+    numbers: tuple[int, ...]  # of each piece, counted from 1
+
+    @property
+    def shown(self) -> list[Bilingual]:
+        """The pieces by their numbers."""
+        return [self.pieces[self.numbers.index(number)] for number in range(1, len(self.pieces) + 1)]
+
+
+def shuffled(pieces: tuple[Bilingual, ...], seed: int) -> Flowchart:
+    """Pieces under numbers that do not tell their order."""
+    numbers = list(range(1, len(pieces) + 1))
+    draw = random.Random(seed)
+    while numbers == sorted(numbers):
+        draw.shuffle(numbers)
+    return Flowchart(pieces, tuple(numbers))

@@ -6,6 +6,7 @@ the points counted anew; nothing that the file says of itself is believed. The c
 accident. It is no proof: whoever can write a file can write its checksum.
 """
 
+import json
 import math
 import re
 import zlib
@@ -16,15 +17,17 @@ from typing import Any
 
 import numpy as np
 
+from kotha.course.exercises.formula import worked_sum
 from kotha.course.exercises.grading import Expected, Verdict, grade, readings
+from kotha.course.exercises.outcome import Outcome
 from kotha.course.exercises.record import read_json
-from kotha.course.exercises.sums import worked_sum
-from kotha.course.worksheet.operations import Array, Product, written
-from kotha.course.worksheet.papers import PAPERS, paper_sheet
+from kotha.course.worksheet.operations import Array, written
+from kotha.course.worksheet.papers import PAPERS, WEIGHTS, paper_sheet, workshop_sheet
 from kotha.course.worksheet.sheet import Sheet, SheetStep, recomputed, token_names
-from kotha.course.worksheet.workshop import Given, workshop_sheet
 from kotha.errors import DataError, UsageError
+from kotha.i18n.catalogue import Messenger, translate
 from kotha.i18n.message import Message
+from kotha.i18n.numbers import Language
 
 FULL_POINTS = 4
 _LEAST, _MOST_LOST_BY_TRIES = 1, 2
@@ -36,17 +39,7 @@ _OF_ROUNDED = ("output", "attended", "wide", "fed", "logits")
 _HEADS_NUMBER = re.compile(r"_\d$")
 KIND, VERSION = "kotha-score", 1
 _MOST_SIDE = 12
-_GIVEN = ("X", "W_Q", "W_K", "W_V")
-NO_PROOF = Message("A checksum finds accidents; it is no proof of who did the work.")
-
-
-def points_for(wrong: int, hints: int, shown: bool) -> int:
-    """What a cell brings: all at the first try, less with each wrong one and each hint, nothing if it was shown.
-
-    >>> points_for(0, 0, False), points_for(1, 1, False), points_for(9, 3, False), points_for(0, 0, True)
-    (4, 2, 1, 0)
-    """
-    return 0 if shown else max(_LEAST, FULL_POINTS - min(wrong, _MOST_LOST_BY_TRIES) - hints)
+COLUMNS = ("name", "sheet", "points", "possible", "percent", "right", "asked", "state", "note", "file")
 
 
 @dataclass(frozen=True)
@@ -61,48 +54,68 @@ class StepScore:
 
 
 @dataclass(frozen=True)
-class Score:
-    """What a file comes to when it is graded again."""
+class FileScore:
+    """What a file of either kind, the tutor's or the page's, comes to when it is marked again."""
 
-    name: str
-    sheet: str
-    steps: tuple[StepScore, ...]
-    claimed: int
-    checksum_fits: bool
-    refused: tuple[str, ...]  # cells that the file calls right, and that are not
+    name: str = ""
+    sheet: str = ""
+    points: float = 0.0
+    possible: float = 0.0
+    right: int = 0
+    asked: int = 0
+    state: str = "unreadable"  # whether it can be trusted: signed, unsigned, changed, …
+    notes: tuple[Messenger, ...] = ()  # what a teacher should know of it
+    by_question: tuple[Outcome, ...] = ()
+    steps: tuple[StepScore, ...] = ()  # of the page By hand
+    typed: str = ""  # all that was typed, to find two that are alike
+    file: str = ""
 
     @property
-    def points(self) -> int:
-        """All of them."""
-        return sum(step.points for step in self.steps)
+    def percent(self) -> float:
+        """Of what the questions are worth; a bonus may lead beyond a hundred."""
+        return round(100 * self.points / self.possible, 1) if self.possible else 0.0
 
     @property
-    def possible(self) -> int:
-        """What the whole sheet is worth."""
-        return FULL_POINTS * sum(step.cells for step in self.steps)
+    def note(self) -> str:
+        """What a teacher should know of it, in English, as files have it."""
+        return self.noted("en")
+
+    def noted(self, language: Language) -> str:
+        """What a teacher should know of it."""
+        return "; ".join(translate(each, language) for each in self.notes)
+
+    def parts(self, language: Language) -> list[str]:
+        """Question by question, or step by step, in lines."""
+        template = "{name:<9} {right} of {cells} right, {shown} shown, {points} points"
+        steps = [translate(Message(template, **vars(step)), language) for step in self.steps]
+        return steps + [
+            f"{each.question:<9} {each.points:g} / {each.possible}{'  ' if each.said else ''}{' '.join(each.said)}"
+            for each in self.by_question
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
-        return {
-            "name": self.name,
-            "sheet": self.sheet,
-            "points": self.points,
-            "possible": self.possible,
-            "claimed": self.claimed,
-            "checksum_fits": self.checksum_fits,
-            "not_right": list(self.refused),
-            "steps": [vars(step) for step in self.steps],
-            "note": str(NO_PROOF),
-        }
+        plain = {name: getattr(self, name) for name in COLUMNS}
+        steps = [vars(step) for step in self.steps]
+        return {**plain, "answers": [outcome.to_dict() for outcome in self.by_question], "steps": steps}
 
 
-def read_score(path: str | Path) -> Score:
-    """Grade a score file again."""
+def points_for(wrong: int, hints: int, shown: bool) -> int:
+    """What a cell brings: all at the first try, less with each wrong one and each hint, nothing if it was shown.
+
+    >>> points_for(0, 0, False), points_for(1, 1, False), points_for(9, 3, False), points_for(0, 0, True)
+    (4, 2, 1, 0)
+    """
+    return 0 if shown else max(_LEAST, FULL_POINTS - min(wrong, _MOST_LOST_BY_TRIES) - hints)
+
+
+def read_score(path: str | Path) -> FileScore:
+    """Grade a score file of the page again."""
     return check_score(read_json(Path(path)))
 
 
-def check_score(told: Any) -> Score:
-    """Grade what a score file tells."""
+def check_score(told: Any) -> FileScore:
+    """Grade what a score file of the page tells."""
     if not isinstance(told, dict) or told.get("kind") != KIND:
         raise DataError("this is no score file; the page By hand of the studio writes them")
     if told.get("version") != VERSION:
@@ -113,18 +126,18 @@ def check_score(told: Any) -> Score:
         )
     try:
         sheet = _sheet(told["given"], str(told["sheet"]))
-        answers: dict[str, Any] = {str(each["cell"]): each for each in told["answers"]}
-        steps, refused = _grade_all(sheet, answers)
-        return Score(
-            str(told.get("name", "")),
-            str(told["sheet"]),
-            steps,
-            int(told["points"]),
-            checksum(told) == told.get("checksum"),
-            refused,
-        )
+        steps, refused = _grade_all(sheet, {str(each["cell"]): each for each in told["answers"]})
+        claimed, typed = int(told["points"]), json.dumps([each["tries"] for each in told["answers"]])
+        fits = checksum(told) == told.get("checksum")
     except (KeyError, TypeError, ValueError, IndexError, UsageError) as error:
         raise DataError("the score file is not whole: {why}", why=repr(error)) from error
+    right, cells, points = (sum(getattr(step, name) for step in steps) for name in ("right", "cells", "points"))
+    notes = [Message("claims {n} points", n=claimed)] if claimed != points else []
+    notes += [Message("not right: {cells}", cells=refused)] if refused else []
+    state = "unsigned" if fits else "changed"
+    possible = FULL_POINTS * cells
+    name, called = str(told.get("name", "")), str(told["sheet"])
+    return FileScore(name, called, points, possible, right, cells, state, tuple(notes), steps=tuple(steps), typed=typed)
 
 
 def checksum(told: Mapping[str, Any]) -> str:
@@ -140,13 +153,14 @@ def checksum(told: Mapping[str, Any]) -> str:
 
 def _sheet(given: Mapping[str, Any], name: str) -> Sheet:
     """The sheet of the numbers that a file gives, each a text; one with a name has its own steps."""
+    matrices = {each: _matrix(rows) for each, rows in given.items()}
     paper = next((each for each in PAPERS if each == name.split(",")[0]), None)
     if paper is not None:
-        return recomputed(paper_sheet(paper), {each: _matrix(rows) for each, rows in given.items()})
-    matrices = [_matrix(given[name]) for name in _GIVEN]
-    if {matrix.shape[0] for matrix in matrices[1:]} != {matrices[0].shape[1]}:
+        return recomputed(paper_sheet(paper), matrices)
+    x = matrices["X"]
+    if any(len(matrices[each]) != x.shape[1] for each in WEIGHTS):
         raise ValueError("the given matrices do not fit")
-    return workshop_sheet(Given(token_names(len(matrices[0])), *matrices))
+    return workshop_sheet(matrices, token_names(len(x)))
 
 
 def _matrix(rows: Any) -> Array:
@@ -156,7 +170,7 @@ def _matrix(rows: Any) -> Array:
     return matrix
 
 
-def _grade_all(sheet: Sheet, answers: Mapping[str, Any]) -> tuple[tuple[StepScore, ...], tuple[str, ...]]:
+def _grade_all(sheet: Sheet, answers: Mapping[str, Any]) -> tuple[list[StepScore], list[str]]:
     """Each step, and the cells that are not as right as the file says."""
     own = {name: _as_shown(step.values) for name, step in sheet.steps.items()}
     scores, refused = [], []
@@ -165,28 +179,28 @@ def _grade_all(sheet: Sheet, answers: Mapping[str, Any]) -> tuple[tuple[StepScor
             continue
         from_own = step.operation.compute(own)
         right = shown = points = 0
-        for row, column in np.ndindex(step.values.shape):
-            cell = f"{step.name}[{row + 1},{column + 1}]"
+        for at in np.ndindex(step.values.shape):
+            cell, truth = f"{step.name}[{at[0] + 1},{at[1] + 1}]", float(step.values[at])
             answer = answers.get(cell)
             if answer is None or answer["verdict"] not in ("right", "shown"):
                 continue
             tries, hints = [str(each) for each in answer["tries"]], int(answer["hints"])
             if answer["verdict"] == "shown":
                 shown += 1
-            elif tries and _is_right(step, tries[-1], float(step.values[row, column]), float(from_own[row, column])):
+            elif tries and _is_right(step, tries[-1], truth, float(from_own[at])):
                 right += 1
                 points += points_for(len(tries) - 1, hints, shown=False)
-                own[step.name][row, column] = _typed(tries[-1], float(step.values[row, column]))
+                own[step.name][at] = _typed(tries[-1], truth)
             else:
                 refused.append(cell)
         scores.append(StepScore(step.name, right, shown, step.values.size, points))
-    return tuple(scores), tuple(refused)
+    return scores, refused
 
 
 def _is_right(step: SheetStep, typed: str, *values: float) -> bool:
     """Whether an answer fits the true number, or what one's own earlier numbers lead to."""
     rounded = _HEADS_NUMBER.sub("", step.name) in _OF_ROUNDED
-    carried = 0.0 if isinstance(step.operation, Product) and not rounded else _CARRIED
+    carried = 0.0 if step.operation is not None and step.operation.is_product and not rounded else _CARRIED
     return any(grade(typed, Expected((value,), slack=carried)).verdict is Verdict.RIGHT for value in values)
 
 

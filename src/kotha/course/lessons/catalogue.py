@@ -1,57 +1,64 @@
-"""The lessons by name: what each asks, and how long it takes. Nothing here imports torch."""
+"""The lessons by name: what each asks, how long it takes, what it measures and says. Nothing here imports torch."""
 
+import json
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from kotha.course.lessons.wordbook import Wordbook
 from kotha.errors import UsageError, nearest
 from kotha.i18n.message import Bilingual
 
 if TYPE_CHECKING:
-    from kotha.course.lessons.occasion import Occasion
+    from kotha.course.lessons.measured import MeasuredLesson
     from kotha.course.lessons.result import LessonResult
 
-# Minutes with three seeds, on one core that has nothing else to do; as measured, rounded up.
-_MINUTES = {
-    "positions": 4,
-    "joined": 3,
-    "encoder": 4,
-    "mask": 3,
-    "parameters": 0.1,
-    "heads": 1,
-    "residuals": 4,
-    "dropout": 4,
-    "width": 3,
-    "coreference": 1,
-    "lstm": 3,
-    "vision": 3,
-}
+FOLDER = Path(__file__).parent / "words"
 
 
 @dataclass(frozen=True)
 class Lesson:
-    """A question, and where the answer is measured: the module of its name."""
+    """A question, and where the answer is measured."""
 
     name: str
-    minutes: float
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """Its entry in ``lessons.json``; minutes are with three seeds, on one idle core, as measured, rounded up."""
+        found: dict[str, Any] = _read(FOLDER.with_name("lessons.json"))[self.name]
+        return found
+
+    @property
+    def minutes(self) -> float:
+        """How long it takes."""
+        minutes: float = self.told["minutes"]
+        return minutes
 
     @property
     def question(self) -> Bilingual:
         """What it asks."""
-        return Wordbook(self.name)["question"]
+        return words(self.name)["question"]
 
-    def teach(self, occasion: "Occasion") -> "LessonResult":
-        """Train, measure, and say what was seen, and where it was."""
-        from kotha.course.lessons.occasion import told_of
+    def prepare(self, seeds: Sequence[int] = (0, 1, 2), **sizes: Any) -> "MeasuredLesson":
+        """What trains and measures, with the lesson's own sizes where no others are given."""
+        module = import_module(f"kotha.course.lessons.{self.told['in']}")
+        made: MeasuredLesson = getattr(module, f"{self.name.capitalize()}Lesson")(
+            self.name, self.told, words(self.name), seeds, sizes
+        )
+        return made
 
-        module = import_module(f"kotha.course.lessons.{self.name}")
-        return told_of(module.teach, occasion.prefer(**getattr(module, "SIZES", {})))
+    def teach(
+        self, seeds: Sequence[int] = (0, 1, 2), tell: Callable[[int, int], None] | None = None, **sizes: Any
+    ) -> "LessonResult":
+        """Train, measure, and say what was seen, and where it was; ``tell`` hears how far it is."""
+        return self.prepare(seeds, **sizes).run(tell or (lambda done, total: None))
 
 
 def lessons() -> list[Lesson]:
     """All of them, in the order of the course."""
-    return [Lesson(name, minutes) for name, minutes in _MINUTES.items()]
+    return [Lesson(name) for name in _read(FOLDER.with_name("lessons.json"))]
 
 
 def lesson(name: str) -> Lesson:
@@ -60,6 +67,19 @@ def lesson(name: str) -> Lesson:
     >>> str(lesson("mask").question)
     'What happens without the causal mask?'
     """
-    if name not in _MINUTES:
-        raise UsageError("there is no lesson {name!r}{nearest}", name=name, nearest=nearest(name, _MINUTES))
-    return Lesson(name, _MINUTES[name])
+    known = [each.name for each in lessons()]
+    if name not in known:
+        raise UsageError("there is no lesson {name!r}{nearest}", name=name, nearest=nearest(name, known))
+    return Lesson(name)
+
+
+def words(lesson: str) -> dict[str, Bilingual]:
+    """What a lesson says, by keys, in both languages: its file in ``words/``, and one of words that all share."""
+    read = {**_read(FOLDER / "common.json"), **_read(FOLDER / f"{lesson}.json")}
+    return {key: Bilingual(entry["en"], entry["bn"]) for key, entry in read.items()}
+
+
+@cache
+def _read(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return found

@@ -3,34 +3,26 @@
 An example is one row: which digit it is, then its pixels.
 """
 
+import json
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from kotha.course.lessons.learning import Puzzle
+
 SIDE = 16
-# Five columns by seven rows each, a row as five bits.
-_BITMAPS = (
-    (14, 17, 19, 21, 25, 17, 14),
-    (4, 12, 4, 4, 4, 4, 14),
-    (14, 17, 1, 2, 4, 8, 31),
-    (31, 2, 4, 2, 1, 17, 14),
-    (2, 6, 10, 18, 31, 2, 2),
-    (31, 16, 30, 1, 1, 17, 14),
-    (6, 8, 16, 30, 17, 17, 14),
-    (31, 1, 2, 4, 8, 8, 8),
-    (14, 17, 17, 14, 17, 17, 14),
-    (14, 17, 17, 15, 1, 2, 12),
-)
+# Ten pictures of seven rows by five columns.
+_BITMAPS: list[list[str]] = json.loads(Path(__file__).with_name("digits.json").read_text(encoding="utf-8"))
 N_DIGITS = len(_BITMAPS)
 _HEIGHT, _WIDTH = 7, 5
 # Places of the left upper corner: where digits stand that are learned from, and where they never stood.
 _HOME, _ELSEWHERE = range(3), range(6, SIDE - _HEIGHT + 1)
 _SPECKS = 0.15  # how strong the noise is beside the ink
-_HELD_OUT = 500
 
 
 def bitmap(digit: int) -> NDArray[np.float32]:
@@ -39,29 +31,28 @@ def bitmap(digit: int) -> NDArray[np.float32]:
     >>> "".join("#" if ink else "." for ink in bitmap(7)[0])
     '#####'
     """
-    rows = [[row >> (_WIDTH - 1 - column) & 1 for column in range(_WIDTH)] for row in _BITMAPS[digit]]
-    return np.array(rows, dtype=np.float32)
+    return np.array([[ink == "#" for ink in row] for row in _BITMAPS[digit]], dtype=np.float32)
 
 
 @dataclass(frozen=True)
-class DrawnDigits:
+class DrawnDigits(Puzzle):
     """So many digits to learn from, and others that stand where those do, or elsewhere."""
 
     count: int
-    rows: int
 
     def batch(self, seed: int, step: int) -> Tensor:
         """The examples of a step, out of the few that there are: (B, 1 + pixels)."""
         chosen = np.random.default_rng([seed, step]).integers(0, self.count, self.rows)
         return _learned(seed, self.count)[torch.from_numpy(chosen)]
 
-    def windows(self, most: int | None = None) -> Tensor:
-        """Digits that nothing learns from, in the places of those that are."""
-        return draw([2**31], _HELD_OUT)[:most]
-
     def elsewhere(self) -> Tensor:
-        """The same in places where no digit stood before."""
-        return draw([2**31], _HELD_OUT, _ELSEWHERE)
+        """Digits in places where none stood before."""
+        return draw([2**31], self.held_out, _ELSEWHERE)
+
+
+def digits(count: int, batch_size: int) -> DrawnDigits:
+    """Say which digit it is, from so many pictures."""
+    return DrawnDigits(draw, lambda model, rows: (model(images_of(rows)), digits_of(rows)), batch_size, 500, count)
 
 
 def draw(seed: list[int], count: int, corners: range = _HOME) -> Tensor:

@@ -5,17 +5,18 @@ models of a lesson have no config that a run folder could keep.
 """
 
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
 
 from kotha.course.lessons.classroom import Sizes
-from kotha.course.lessons.occasion import Occasion
-from kotha.course.lessons.result import Condition, Line
+from kotha.course.lessons.result import Line
+from kotha.i18n.message import Text
 from kotha.model.evaluating import evaluating
 from kotha.model.loss import next_token_loss, token_losses
 from kotha.training.device.precision import choose_arithmetic
@@ -30,16 +31,6 @@ _LAST = 25
 _ROWS = 64
 
 
-class Pupil(Protocol):
-    """Whatever guesses tokens: a vector for each place, and a head that reads it."""
-
-    head: nn.Linear
-
-    def hidden(self, tokens: Tensor, /) -> Tensor:
-        """(B, T) -> (B, T, C)."""
-        ...
-
-
 class Desk(Protocol):
     """What a model learns from: the texts of the classroom, or a made-up task."""
 
@@ -52,9 +43,58 @@ class Desk(Protocol):
         ...
 
 
-# The loss of a batch of examples at a step.
-Objective = Callable[[Any, Tensor, int], Tensor]
-Maker = Callable[[], nn.Module]
+def next_tokens(model: Any, sequences: Tensor, step: int = 0) -> Tensor:
+    """Guess each token from what the model sees where it stands: (B, T + 1) -> ()."""
+    return next_token_loss(model.hidden(sequences[:, :-1]), model.head.weight, sequences[:, 1:], model.head.bias)
+
+
+@dataclass(frozen=True)
+class Puzzle:
+    """A made-up task, itself what is learned from: examples that are drawn, each with answers that are right."""
+
+    draw: Callable[[list[int], int], Tensor]  # examples by a seed, one a row
+    answer: Callable[[Any, Tensor], tuple[Tensor, Tensor]]  # scores (…, V) for answers, and which are right (…)
+    rows: int
+    held_out: int
+
+    def batch(self, seed: int, step: int) -> Tensor:
+        """The examples of a step."""
+        return self.draw([seed, step], self.rows)
+
+    def windows(self, most: int | None = None) -> Tensor:
+        """Examples that no step reads."""
+        return self.draw([2**31], self.held_out if most is None else min(most, self.held_out))
+
+    def loss(self, model: Any, rows: Tensor, step: int = 0) -> Tensor:
+        """The loss of the answers."""
+        scores, truth = self.answer(model, rows)
+        return cross_entropy(scores.flatten(0, -2), truth.flatten())
+
+    @torch.no_grad()
+    def right(self, model: Any, rows: Tensor | None = None) -> Tensor:
+        """Which answers are right."""
+        with evaluating(model):
+            scores, truth = self.answer(model, self.windows() if rows is None else rows)
+        return scores.argmax(dim=-1) == truth
+
+    def share_right(self, model: Any, rows: Tensor | None = None) -> float:
+        """How many answers are right."""
+        return self.right(model, rows).float().mean().item()
+
+    def task(self, make: Callable[[], nn.Module], steps: int | None = None) -> "Assignment":
+        """To learn the answers."""
+        return Assignment(make, self, self.loss, self.share_right, steps)
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """What is made, what it learns from and by which loss, and what is measured on the way."""
+
+    make: Callable[[], Any]
+    desk: Desk
+    objective: Callable[[Any, Tensor, int], Tensor] = next_tokens
+    look: Callable[[Any], float] | None = None  # left out: the held-out loss
+    steps: int | None = None  # left out: as the sizes say
 
 
 @dataclass
@@ -62,14 +102,11 @@ class Taught:
     """A model that has learned, and how it went."""
 
     model: Any
+    task: Assignment
+    seed: int
     training_loss: float = 0.0  # nats, mean of the last steps
     curve: list[tuple[int, float]] = field(default_factory=list)  # step, and held-out nats there
     first_gradients: list[float] = field(default_factory=list)  # of each block, before the first step
-
-
-def next_tokens(model: Pupil, sequences: Tensor, step: int = 0) -> Tensor:
-    """Guess each token from what the model sees where it stands: (B, T + 1) -> ()."""
-    return next_token_loss(model.hidden(sequences[:, :-1]), model.head.weight, sequences[:, 1:], model.head.bias)
 
 
 @torch.no_grad()
@@ -88,28 +125,21 @@ def held_out_loss(model: Any, windows: Tensor) -> float:
     return held_out_losses(model, windows).mean().item()
 
 
-def learn(
-    make: Maker,
-    room: Desk,
-    sizes: Sizes,
-    seed: int,
-    objective: Objective = next_tokens,
-    look: Callable[[Any], float] | None = None,
-    on_step: Callable[[], None] = lambda: None,
-) -> Taught:
-    """Make a model and teach it; ``look`` measures it on the way, by its held-out loss if nothing else is said."""
+def learn(task: Assignment, sizes: Sizes, seed: int, on_step: Callable[[], None] = lambda: None) -> Taught:
+    """Make a model and teach it."""
     choose_arithmetic("float32", "cpu").settle()
     torch.manual_seed(seed)
-    model, config = make(), sizes.training(seed)
+    sizes = sizes.change(steps=task.steps or sizes.steps)
+    model, config, desk = task.make(), sizes.training(seed), task.desk
     optimizers, scaler = Optimizers(model, config), torch.amp.GradScaler(enabled=False)
-    windows = room.windows(_WINDOWS_ON_THE_WAY)
-    look = look or (lambda model: held_out_loss(model, windows))
-    every, losses, taught = max(1, sizes.steps // _LOOKS), [], Taught(model)
+    windows = desk.windows(_WINDOWS_ON_THE_WAY)
+    look = task.look or (lambda model: held_out_loss(model, windows))
+    every, losses, taught = max(1, sizes.steps // _LOOKS), [], Taught(model, task, seed)
     for step in range(sizes.steps):
         torch.manual_seed(int(np.random.SeedSequence([seed, step]).generate_state(1)[0]))  # what dropout drops
         optimizers.set_share(learning_rate_share(step + 1, config))
         optimizers.zero_grad()
-        loss = objective(model, room.batch(seed, step), step)
+        loss = task.objective(model, desk.batch(seed, step), step)
         torch.autograd.backward(loss)
         if step == 0:
             taught.first_gradients = gradients_by_block(model)
@@ -123,9 +153,9 @@ def learn(
     return taught
 
 
-def parameters_of(model: nn.Module) -> float:
-    """How many numbers a model learns."""
-    return float(sum(each.numel() for each in model.parameters()))
+def parameters_of(*modules: nn.Module) -> float:
+    """How many numbers some modules learn."""
+    return float(sum(each.numel() for module in modules for each in module.parameters()))
 
 
 def gradients_by_block(model: nn.Module) -> list[float]:
@@ -138,24 +168,7 @@ def gradients_by_block(model: nn.Module) -> list[float]:
     return found
 
 
-def learn_all(
-    occasion: Occasion, conditions: Mapping[str, Maker], desk: Desk | None = None, **how: Any
-) -> dict[str, list[Taught]]:
-    """Every condition with every seed, seed by seed: what slows a machine for a while slows all alike."""
-    desk = desk or occasion.room
-    step = occasion.counter(len(conditions) * len(occasion.seeds) * occasion.sizes.steps)
-    found: dict[str, list[Taught]] = {name: [] for name in conditions}
-    for seed in occasion.seeds:
-        for name, make in conditions.items():
-            found[name].append(learn(make, desk, occasion.sizes, seed, on_step=step, **how))
-    return found
-
-
-def curves(found: Mapping[str, Sequence[Taught]], conditions: Sequence[Condition]) -> list[Line]:
-    """A line for each condition: what was measured on the way, the mean over seeds."""
-    lines = []
-    for condition in conditions:
-        points = zip(*(run.curve for run in found[condition.key]), strict=True)
-        line = [(float(each[0][0]), statistics.fmean(y for _, y in each)) for each in points]
-        lines.append(Line(condition.title, line))
-    return lines
+def curve(title: Text, runs: Sequence[Taught]) -> Line:
+    """What was measured on the way, the mean over seeds."""
+    points = zip(*(run.curve for run in runs), strict=True)
+    return title, [(float(each[0][0]), statistics.fmean(y for _, y in each)) for each in points]

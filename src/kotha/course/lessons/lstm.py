@@ -6,49 +6,25 @@ there; an LSTM must carry all symbols in between in one vector.
 """
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from kotha.course.lessons.classroom import Sizes
-from kotha.course.lessons.learning import (
-    Desk,
-    Maker,
-    Objective,
-    Taught,
-    held_out_loss,
-    learn,
-    next_tokens,
-    parameters_of,
-)
-from kotha.course.lessons.occasion import Occasion
-from kotha.course.lessons.result import Condition, LessonResult, Line, below
-from kotha.course.lessons.wordbook import Wordbook
-from kotha.i18n.message import Bilingual
+from kotha.course.lessons.learning import Assignment, Puzzle, held_out_loss, learn, parameters_of
+from kotha.course.lessons.measured import MeasuredLesson
+from kotha.course.lessons.result import Condition, Line, Sample
 from kotha.model.config import GPTConfig
-from kotha.model.evaluating import evaluating
 from kotha.model.gpt import GPT
-from kotha.model.loss import next_token_loss
 
-_WORDS = Wordbook("lstm")
 _SYMBOLS = 16
 _NEAR, _FAR = 4, 16
 _TRIED = 6  # steps by which the time of one is measured
-_WINDOWS = 128
 _WIDEST = 1024
-# What it asks for unless somebody asks for something else.
-SIZES: dict[str, str | int] = {"optimizer": "adamw", "context_length": 48, "batch_size": 16, "steps": 240}
-_FIGURES = (
-    _WORDS.figure("parameters", 0, None),
-    _WORDS.figure("read", 0, "high"),
-    _WORDS.figure("held_out"),
-    _WORDS.figure("near", 0, "high", percent=True),
-    _WORDS.figure("far", 0, "high", percent=True),
-)
 
 
 class Recurrent(nn.Module):
@@ -82,141 +58,71 @@ def as_large_as(config: GPTConfig) -> Recurrent:
     return Recurrent(config.vocab_size, best, config.n_layers)
 
 
-@dataclass(frozen=True)
-class Echo:
-    """Random symbols, of which each is to be said again so many places later: (B, T)."""
+def echo(rows: int, length: int, back: int) -> Puzzle:
+    """Random symbols, of which each is to be said again so many places later."""
 
-    rows: int
-    length: int
-    back: int
+    def draw(seed: list[int], count: int) -> Tensor:
+        return torch.from_numpy(np.random.default_rng(seed).integers(0, _SYMBOLS, (count, length)))
 
-    def batch(self, seed: int, step: int) -> Tensor:
-        """The rows of a step."""
-        return self._draw([seed, step], self.rows)
+    def answer(model: Any, symbols: Tensor) -> tuple[Tensor, Tensor]:
+        return model(symbols)[:, back:], symbols[:, :-back]
 
-    def windows(self, most: int | None = None) -> Tensor:
-        """Rows that no step reads."""
-        return self._draw([2**31], _WINDOWS)
-
-    def _draw(self, seed: list[int], rows: int) -> Tensor:
-        return torch.from_numpy(np.random.default_rng(seed).integers(0, _SYMBOLS, (rows, self.length)))
-
-    def loss(self, model: GPT, rows: Tensor, step: int = 0) -> Tensor:
-        """The loss of what is said again."""
-        hidden = model.hidden(rows)[:, self.back :]
-        return next_token_loss(hidden, model.head.weight, rows[:, : -self.back].contiguous())
-
-    @torch.no_grad()
-    def share_right(self, model: GPT) -> float:
-        """How many symbols are said again as they were."""
-        rows = self.windows()
-        with evaluating(model):
-            said: Tensor = model(rows)[:, self.back :].argmax(dim=-1)
-        return said.eq(rows[:, : -self.back]).float().mean().item()
+    return Puzzle(draw, answer, rows, held_out=128)
 
 
-@dataclass(frozen=True)
-class Contest:
-    """Something to learn: from what, by which loss, by which of the two."""
-
-    desk: Desk
-    objective: Objective
-    makers: dict[str, Maker]
-
-
-def seconds_a_step(make: Maker, task: Contest, sizes: Sizes) -> float:
+def seconds_a_step(task: Assignment, sizes: Sizes) -> float:
     """How long a step keeps a core busy, the median of a few; what else the machine does is not counted."""
-    taken: list[float] = []
-    last = time.process_time()
-
-    def note() -> None:
-        nonlocal last
-        now = time.process_time()
-        taken.append(now - last)
-        last = time.process_time()
-
-    learn(make, task.desk, sizes.change(steps=_TRIED), 0, task.objective, lambda model: 0.0, note)
-    return sorted(taken[1:])[len(taken[1:]) // 2]
+    times = [time.process_time()]
+    tried = replace(task, steps=_TRIED, look=lambda model: 0.0)
+    learn(tried, sizes, 0, lambda: times.append(time.process_time()))
+    taken = np.diff(times)[1:]
+    return float(sorted(taken)[len(taken) // 2])
 
 
-def teach(occasion: Occasion) -> LessonResult:
-    """Give the LSTM as many steps as fit into the transformer's time, train both, measure both."""
-    sizes, tasks = occasion.sizes, tasks_of(occasion)
-    steps = {name: steps_in_the_same_time(task, sizes) for name, task in tasks.items()}
-    step = occasion.counter(len(occasion.seeds) * sum(sum(each.values()) for each in steps.values()))
-    found: dict[str, dict[str, list[Taught]]] = {key: {name: [] for name in tasks} for key in ("gpt", "lstm")}
-    for seed in occasion.seeds:
-        for name, task in tasks.items():
-            for key, make in task.makers.items():
-                own = sizes.change(steps=steps[name][key])
-                found[key][name].append(learn(make, task.desk, own, seed, task.objective, on_step=step, **_look(task)))
-    windows = occasion.room.windows()
-    conditions = [
-        Condition(
-            key,
-            _WORDS[key],
-            {
-                "parameters": [parameters_of(run.model) for run in runs["text"]],
-                "read": [float(steps["text"][key] * sizes.batch_size * sizes.context_length)] * len(runs["text"]),
-                "held_out": [held_out_loss(run.model, windows) for run in runs["text"]],
-                "near": [_echo(tasks["near"]).share_right(run.model) for run in runs["near"]],
-                "far": [_echo(tasks["far"]).share_right(run.model) for run in runs["far"]],
-            },
-        )
-        for key, runs in found.items()
-    ]
-    backs = {name: float(_echo(tasks[name]).back) for name in ("near", "far")}
-    lines = [
-        Line(each.title, [(backs[name], 100 * each.mean(name)) for name in ("near", "far")]) for each in conditions
-    ]
-    about, axes = {"steps": steps, "places_back": backs}, ("reach", "back", "percent")
-    return _WORDS.result(_FIGURES, conditions, read(*conditions), lines, axes, from_zero=True, about=about)
+class LstmLesson(MeasuredLesson):
+    """The LSTM has as many steps as fit into the transformer's time; text, and saying again what stood near and far."""
 
+    def tasks(self) -> dict[str, Assignment]:
+        """Each of the two at each task: ``gpt_text``, ``lstm_far`` and so on."""
+        sizes, found = self.sizes, {}
+        small = self.room.gpt(vocab_size=_SYMBOLS, d_model=sizes.d_model // 2)
+        for name in ("text", "near", "far"):
+            config = self.room.gpt() if name == "text" else small
+            pair: dict[str, Any] = {"gpt": partial(GPT, config), "lstm": partial(as_large_as, config)}
+            for who, make in pair.items():
+                is_text = name == "text"
+                found[f"{who}_{name}"] = Assignment(make, self.room) if is_text else self.puzzle(name).task(make)
+            seconds = {who: seconds_a_step(found[f"{who}_{name}"], sizes) for who in pair}
+            fitting = max(1, round(sizes.steps * seconds["gpt"] / seconds["lstm"]))
+            found[f"lstm_{name}"] = replace(found[f"lstm_{name}"], steps=fitting)
+            self.about.setdefault("steps", {})[name] = {"gpt": sizes.steps, "lstm": fitting}
+        return found
 
-def tasks_of(occasion: Occasion) -> dict[str, Contest]:
-    """Text, and saying again what stood near and far."""
-    sizes = occasion.sizes
-    tasks = {"text": Contest(occasion.room, next_tokens, _pair(occasion.room.gpt()))}
-    config = occasion.room.gpt(vocab_size=_SYMBOLS, d_model=sizes.d_model // 2)
-    longest = sizes.context_length // 2
-    for name, back in (("near", _NEAR), ("far", _FAR)):
-        echo = Echo(sizes.batch_size, sizes.context_length, min(back, longest))
-        tasks[name] = Contest(echo, echo.loss, _pair(config))
-    return tasks
+    def back(self, name: str) -> int:
+        """How far back the symbols stand."""
+        return min(_NEAR if name == "near" else _FAR, self.sizes.context_length // 2)
 
+    def puzzle(self, name: str) -> Puzzle:
+        """Saying again, near or far."""
+        return echo(self.sizes.batch_size, self.sizes.context_length, self.back(name))
 
-def _pair(config: GPTConfig) -> dict[str, Maker]:
-    return {"gpt": partial(GPT, config), "lstm": partial(as_large_as, config)}
-
-
-def _echo(task: Contest) -> Echo:
-    assert isinstance(task.desk, Echo), "text is not said again"
-    return task.desk
-
-
-def _look(task: Contest) -> dict[str, Callable[[GPT], float]]:
-    """What is measured on the way: nothing, where the loss on windows is not the task's."""
-    return {"look": task.desk.share_right} if isinstance(task.desk, Echo) else {}
-
-
-def steps_in_the_same_time(task: Contest, sizes: Sizes) -> dict[str, int]:
-    """The transformer's steps, and how many of the LSTM's fit into their time."""
-    seconds = {key: seconds_a_step(make, task, sizes) for key, make in task.makers.items()}
-    return {"gpt": sizes.steps, "lstm": max(1, round(sizes.steps * seconds["gpt"] / seconds["lstm"]))}
-
-
-def read(gpt: Condition, lstm: Condition) -> list[Bilingual]:
-    """What the figures say, whatever they are."""
-    losses = {"gpt": gpt.mean("held_out"), "lstm": lstm.mean("held_out")}
-    verdict = "alike"
-    if below(gpt, lstm, "held_out"):
-        verdict = "gpt_wins"
-    elif below(lstm, gpt, "held_out"):
-        verdict = "lstm_wins"
-    speed = _WORDS.say("speed", times=lstm.mean("read") / gpt.mean("read"))
-    reach = {f"{who}_{how}": each.mean(how) for who, each in (("gpt", gpt), ("lstm", lstm)) for how in ("near", "far")}
-    return [
-        _WORDS.say(verdict, **losses),
-        speed,
-        _WORDS.say("reach_gpt" if below(lstm, gpt, "far") else "reach_open", **reach),
-    ]
+    def measure(self) -> tuple[list[Condition], list[Line], list[Sample]]:
+        """Both models at all tasks."""
+        found, reach = self.train(self.tasks()), ("near", "far")
+        n_read = self.sizes.batch_size * self.sizes.context_length
+        rows = []
+        for who in ("gpt", "lstm"):
+            texts = found[f"{who}_text"]
+            said = {
+                name: [self.puzzle(name).share_right(run.model) for run in found[f"{who}_{name}"]] for name in reach
+            }
+            figures = {
+                "parameters": [parameters_of(run.model) for run in texts],
+                "read": [float((run.task.steps or self.sizes.steps) * n_read) for run in texts],
+                "held_out": [held_out_loss(run.model, self.windows) for run in texts],
+                **said,
+            }
+            rows.append(Condition(who, self.words[who], figures))
+        backs = {name: float(self.back(name)) for name in reach}
+        self.about["places_back"] = backs
+        return rows, [(row.title, [(backs[name], 100 * row.mean(name)) for name in reach]) for row in rows], []

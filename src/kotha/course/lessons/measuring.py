@@ -1,7 +1,8 @@
 """What lessons measure besides the loss: guesses without the future, guesses after a shuffled past, written words."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -32,14 +33,19 @@ def cuts(length: int) -> list[int]:
 
 
 @torch.no_grad()
-def blind_loss(model: Any, windows: Tensor) -> float:
-    """Nats of a next token where the model is given nothing but what comes before it, as when it writes."""
+def loss_at(model: Any, windows: Tensor, guess: Callable[[Tensor, int], Tensor], places: Sequence[int]) -> float:
+    """Nats of the tokens at some places; ``guess`` has scores for the token at a place: (N, T + 1) -> (N, V)."""
     windows, losses = windows[:_WINDOWS], []
     with evaluating(model):
-        for place in cuts(windows.shape[1] - 1):
-            chances = model.head(model.hidden(windows[:, :place])[:, -1]).log_softmax(dim=-1)  # (N, V)
-            losses.append(-chances.gather(1, windows[:, place : place + 1]))
+        for place in places:
+            losses.append(-guess(windows, place).log_softmax(dim=-1).gather(1, windows[:, place : place + 1]))
     return torch.cat(losses).mean().item()
+
+
+def blind_loss(model: Any, windows: Tensor) -> float:
+    """Nats of a next token where the model is given nothing but what comes before it, as when it writes."""
+    places = cuts(windows.shape[1] - 1)
+    return loss_at(model, windows, lambda some, place: model.head(model.hidden(some[:, :place])[:, -1]), places)
 
 
 def sighted_loss(model: Any, windows: Tensor) -> float:
@@ -77,6 +83,7 @@ class WrittenWords:
         return self.known / max(1, self.words)
 
 
+@lru_cache(maxsize=256)
 def let_write(model: GPT, room: Classroom, seed: int) -> WrittenWords:
     """Let a model go on with the beginnings of held-out texts, and look its words up."""
     end, beginning = room.tokenizer.special["eos"], room.sizes.context_length // 2

@@ -3,19 +3,16 @@
 Nothing is trained. A layer is built as the model builds it, and its numbers are counted.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from kotha.course.lessons.occasion import Occasion
-from kotha.course.lessons.result import Condition, LessonResult, Line
-from kotha.course.lessons.wordbook import Wordbook
-from kotha.i18n.message import Bilingual
+from kotha.course.lessons.learning import Assignment, parameters_of
+from kotha.course.lessons.measured import MeasuredLesson
+from kotha.course.lessons.result import Condition, Line, Sample
 from kotha.model.block import Block
 from kotha.model.config import BlockConfig
 
-_WORDS = Wordbook("parameters")
 _WIDTH, _HEADS = 512, 8  # the course's question
 _WIDTHS = (128, 256, 384, 512, 768, 1024)
 _CONDITIONS: dict[str, dict[str, Any]] = {
@@ -26,19 +23,6 @@ _CONDITIONS: dict[str, dict[str, Any]] = {
     "shared": {"n_kv_heads": 2},
     "twice_as_wide": {"d_model": 2 * _WIDTH},
 }
-_FIGURES = (
-    _WORDS.figure("formula", 0, None),
-    _WORDS.figure("counted", 0, None),
-    _WORDS.figure("feedforward", 0, None),
-)
-
-
-@dataclass(frozen=True)
-class LayerCount:
-    """What a layer has."""
-
-    attention: int
-    feedforward: int
 
 
 def by_formula(config: BlockConfig) -> int:
@@ -52,14 +36,11 @@ def by_formula(config: BlockConfig) -> int:
     return 2 * config.d_model * asking + 2 * config.d_model * answering + biases
 
 
-def by_counting(config: BlockConfig) -> LayerCount:
-    """Build a layer, without memory for its numbers, and count."""
+def by_counting(config: BlockConfig) -> tuple[float, float]:
+    """Build a layer, without memory for its numbers, and count those of its attention and of its feed-forward part."""
     with torch.device("meta"):
         block = Block(config)
-    attention, feedforward = (
-        sum(each.numel() for each in part.parameters()) for part in (block.attention, block.feedforward)
-    )
-    return LayerCount(attention, feedforward)
+    return parameters_of(block.attention), parameters_of(block.feedforward)
 
 
 def config_of(**changes: Any) -> BlockConfig:
@@ -67,42 +48,28 @@ def config_of(**changes: Any) -> BlockConfig:
     return BlockConfig(d_model=_WIDTH, n_heads=_HEADS, attention_bias=False).replace(**changes)
 
 
-def teach(occasion: Occasion) -> LessonResult:
-    """Count each kind of layer; a seed changes nothing about it."""
-    step = occasion.counter(len(_CONDITIONS) * len(occasion.seeds))
-    conditions = []
-    for key, changes in _CONDITIONS.items():
-        config, counts = config_of(**changes), []
-        for _ in occasion.seeds:
-            counts.append(by_counting(config))
-            step()
-        figures = {
-            "formula": [float(by_formula(config))] * len(counts),
-            "counted": [float(each.attention) for each in counts],
-            "feedforward": [float(each.feedforward) for each in counts],
-        }
-        conditions.append(Condition(key, _WORDS[key], figures))
-    axes = ("growth", "width", "millions")
-    return _WORDS.result(_FIGURES, conditions, read(conditions), _lines(), axes, from_zero=True)
+class ParametersLesson(MeasuredLesson):
+    """Each kind of layer is counted; a seed changes nothing about it."""
 
+    def tasks(self) -> dict[str, Assignment]:
+        """Nothing is trained."""
+        return {}
 
-def _lines() -> list[Line]:
-    counted = [(width, by_counting(config_of(d_model=width))) for width in _WIDTHS]
-    return [
-        Line(_WORDS["attention"], [(float(width), count.attention / 1e6) for width, count in counted]),
-        Line(_WORDS["feedforward"], [(float(width), count.feedforward / 1e6) for width, count in counted]),
-    ]
-
-
-def read(conditions: list[Condition]) -> list[Bilingual]:
-    """What the figures say, whatever they are."""
-    by_key = {each.key: each.mean("counted") for each in conditions}
-    course, agrees = by_key["course"], all(each.mean("formula") == each.mean("counted") for each in conditions)
-    same = by_key["one_head"] == by_key["more_heads"] == course
-    return [
-        _WORDS.say("square" if agrees else "astray", width=_WIDTH, count=course),
-        _WORDS.say("heads_cost_nothing" if same else "heads_cost", one=by_key["one_head"], more=by_key["more_heads"]),
-        _WORDS.say(
-            "doubled", wide=by_key["twice_as_wide"], shared=by_key["shared"], times=by_key["twice_as_wide"] / course
-        ),
-    ]
+    def measure(self) -> tuple[list[Condition], list[Line], list[Sample]]:
+        """By the formula, and by counting, for every kind of layer; a line by the width."""
+        self.total, rows = len(_CONDITIONS) * len(self.seeds), []
+        for key, changes in _CONDITIONS.items():
+            figures: dict[str, list[float]] = {"formula": [], "counted": [], "feedforward": []}
+            for _ in self.seeds:
+                config = config_of(**changes)
+                found = (float(by_formula(config)), *by_counting(config))
+                for name, value in zip(figures, found, strict=True):
+                    figures[name].append(value)
+                self.step()
+            rows.append(Condition(key, self.words[key], figures))
+        counted = {width: by_counting(config_of(d_model=width)) for width in _WIDTHS}
+        lines: list[Line] = [
+            (self.words[part], [(float(width), count[n] / 1e6) for width, count in counted.items()])
+            for n, part in enumerate(("attention", "feedforward"))
+        ]
+        return rows, lines, []

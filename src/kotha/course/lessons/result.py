@@ -1,33 +1,30 @@
 """What came of a lesson: conditions and their figures, seed by seed, a reading in words, a picture, texts.
 
-It goes into a JSON file whole and comes back from it, so that a page made later says what was measured. A figure is
+It is kept as JSON has it, each text in both languages, so that a page made later says what was measured. A figure is
 the mean over seeds; behind ± stands how far the farthest seed is from it.
 """
 
 import re
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any
 
 from kotha.i18n.catalogue import translate
-from kotha.i18n.message import Bilingual
+from kotha.i18n.message import Text
 from kotha.i18n.numbers import LANGUAGES, Language
 from kotha.report.chart import HEIGHT, WIDTH, Chart, Series
 from kotha.report.table import Table
 
 COLOURS = ("accent", "warm", "soft", "ink")
+# A line of a picture, and a text that a model wrote or was given, each with its title.
+Line = tuple[Text, Sequence[tuple[float, float]]]
+Sample = tuple[Text, str]
 
 
-@dataclass(frozen=True)
-class Figure:
-    """What is measured of every condition: a column."""
-
-    key: str
-    title: Bilingual
-    digits: int = 2
-    better: Literal["low", "high"] | None = "low"
-    percent: bool = False
+def both(text: Text) -> dict[str, str]:
+    """A text in each language."""
+    return {language: translate(text, language) for language in LANGUAGES}
 
 
 @dataclass(frozen=True)
@@ -35,7 +32,7 @@ class Condition:
     """One way to build or teach a model: a row, with every seed's figures."""
 
     key: str
-    title: Bilingual
+    title: Text
     figures: Mapping[str, Sequence[float]]
 
     def mean(self, key: str) -> float:
@@ -46,65 +43,38 @@ class Condition:
         """How far the farthest seed is from the mean."""
         return max(abs(value - self.mean(key)) for value in self.figures[key])
 
-
-@dataclass(frozen=True)
-class Line:
-    """A line of the picture."""
-
-    title: Bilingual
-    points: Sequence[tuple[float, float]]
-
-
-@dataclass(frozen=True)
-class Drawing:
-    """The picture of a lesson, before it has a language."""
-
-    title: Bilingual
-    x: Bilingual
-    y: Bilingual
-    lines: Sequence[Line]
-    log_y: bool = False
-    from_zero: bool = False
-
-
-@dataclass(frozen=True)
-class Sample:
-    """A text that a model wrote or was given."""
-
-    title: Bilingual
-    text: str
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON, with the means beside what each seed gave."""
+        means, spreads = ({key: count(key) for key in self.figures} for count in (self.mean, self.spread))
+        kept = {"key": self.key, "title": both(self.title), "figures": dict(self.figures)}
+        return {**kept, "means": means, "spreads": spreads}
 
 
 @dataclass(frozen=True)
 class LessonResult:
     """All of it."""
 
-    lesson: str
-    figures: Sequence[Figure]
-    conditions: Sequence[Condition]
-    reading: Sequence[Bilingual]
-    drawing: Drawing
-    samples: Sequence[Sample] = ()
-    about: Mapping[str, Any] = field(default_factory=dict)  # sizes, seeds, machine: whatever else is to be kept
+    plain: Mapping[str, Any]
+
+    @property
+    def conditions(self) -> list[Condition]:
+        """The rows."""
+        return [Condition(each["key"], each["title"]["en"], each["figures"]) for each in self.plain["conditions"]]
 
     def __getitem__(self, key: str) -> Condition:
         return next(each for each in self.conditions if each.key == key)
 
     def table(self, language: Language = "en") -> Table:
         """The figures, the best of each column marked."""
-        header = ["", *(translate(figure.title, language) for figure in self.figures)]
-        figures = self.figures
-        cells = [[translate(row.title, language), *(shown(row, each) for each in figures)] for row in self.conditions]
-        return Table("", header, cells, marks=self._marks())
-
-    def _marks(self) -> dict[tuple[int, int], str]:
-        marks = {}
-        for column, figure in enumerate(self.figures, 1):
-            means = [each.mean(figure.key) if figure.key in each.figures else None for each in self.conditions]
-            known = [mean for mean in means if mean is not None]
-            if figure.better is not None and len(set(known)) > 1:
-                marks[means.index(min(known) if figure.better == "low" else max(known)), column] = "best"
-        return marks
+        figures, rows, marks = self.plain["figures"], self.conditions, {}
+        for column, figure in enumerate(figures, 1):
+            means = {n: row.mean(figure["key"]) for n, row in enumerate(rows) if figure["key"] in row.figures}
+            if figure["better"] is not None and len(set(means.values())) > 1:
+                choose = min if figure["better"] == "low" else max
+                marks[choose(means, key=means.__getitem__), column] = "best"
+        titles = [each["title"][language] for each in self.plain["conditions"]]
+        cells = [[title, *(shown(row, each) for each in figures)] for title, row in zip(titles, rows, strict=True)]
+        return Table("", ["", *(figure["title"][language] for figure in figures)], cells, marks=marks)
 
     def markdown(self, language: Language = "en") -> str:
         """The figures as a table of a document."""
@@ -114,73 +84,25 @@ class LessonResult:
 
     def svg(self, language: Language = "en") -> str:
         """The picture, as a file that stands by itself."""
-        drawn = self.drawing
-        lines = zip(drawn.lines, COLOURS, strict=False)
-        series = [Series(translate(line.title, language), line.points, colour, dots=True) for line, colour in lines]
-        title, x, y = (translate(each, language) for each in (drawn.title, drawn.x, drawn.y))
-        chart = Chart(title, x, y, series, log_y=drawn.log_y, from_zero=drawn.from_zero)
+        drawn = self.plain["drawing"]
+        lines = zip(drawn["lines"], COLOURS, strict=False)
+        series = [Series(line["title"][language], line["points"], colour, dots=True) for line, colour in lines]
+        title, x, y = (drawn[key][language] for key in ("title", "x", "y"))
+        chart = Chart(title, x, y, series, from_zero=drawn["from_zero"])
         paper = f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#fff"/>'
         head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" font-family="sans-serif" '
         whole = chart.svg().replace("<svg ", head, 1).replace("</desc>", f"</desc>{paper}", 1)
         return re.sub(r"var\(--[a-z]+,\s*(#[0-9a-f]+)\)", r"\1", whole) + "\n"  # no page lends it colours
 
-    def to_dict(self) -> dict[str, Any]:
-        """All of it, ready for JSON, each text in both languages, with the means beside what each seed gave."""
-        plain: dict[str, Any] = _plain(self)
-        for condition, row in zip(self.conditions, plain["conditions"], strict=True):
-            row["means"] = {key: condition.mean(key) for key in condition.figures}
-            row["spreads"] = {key: condition.spread(key) for key in condition.figures}
-        return plain
 
-    @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> "LessonResult":
-        """What ``to_dict`` gave, as it was."""
-        drawn = plain["drawing"]
-        texts = {key: _both(drawn[key]) for key in ("title", "x", "y")}
-        lines = [Line(_both(line["title"]), [(x, y) for x, y in line["points"]]) for line in drawn["lines"]]
-        return cls(
-            plain["lesson"],
-            [Figure(**{**each, "title": _both(each["title"])}) for each in plain["figures"]],
-            [Condition(each["key"], _both(each["title"]), each["figures"]) for each in plain["conditions"]],
-            [_both(each) for each in plain["reading"]],
-            Drawing(**texts, lines=lines, log_y=drawn["log_y"], from_zero=drawn["from_zero"]),
-            [Sample(_both(each["title"]), each["text"]) for each in plain["samples"]],
-            plain["about"],
-        )
-
-
-def _plain(value: Any) -> Any:
-    """A value as JSON has it; a text in both languages."""
-    if isinstance(value, Bilingual):
-        return {language: translate(value, language) for language in LANGUAGES}
-    if is_dataclass(value):
-        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, Mapping):
-        return {key: _plain(each) for key, each in value.items()}
-    return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
-
-
-def _both(plain: Mapping[str, str]) -> Bilingual:
-    return Bilingual(plain["en"], plain["bn"])
-
-
-def shown(condition: Condition, figure: Figure) -> str:
+def shown(condition: Condition, figure: Mapping[str, Any]) -> str:
     """A figure as a table has it.
 
-    >>> row = Condition("a", Bilingual("a", "ক"), {"loss": [1.0, 1.2]})
-    >>> shown(row, Figure("loss", Bilingual("loss", "লস")))
+    >>> shown(Condition("a", "a", {"loss": [1.0, 1.2]}), {"key": "loss", "digits": 2, "percent": False})
     '1.10 ± 0.10'
     """
-    if figure.key not in condition.figures:
+    key, scale, unit = figure["key"], *((100, " %") if figure["percent"] else (1, ""))
+    if key not in condition.figures:
         return "—"
-    scale, digits = (100, figure.digits) if figure.percent else (1, figure.digits)
-    mean, spread = (
-        f"{scale * each:,.{digits}f}" for each in (condition.mean(figure.key), condition.spread(figure.key))
-    )
-    unit = " %" if figure.percent else ""
+    mean, spread = (f"{scale * each:,.{figure['digits']}f}" for each in (condition.mean(key), condition.spread(key)))
     return f"{mean}{unit}" if not float(spread.replace(",", "")) else f"{mean} ± {spread}{unit}"
-
-
-def below(one: Condition, other: Condition, key: str) -> bool:
-    """Whether every seed has a smaller figure under one condition than under the other."""
-    return all(a < b for a, b in zip(one.figures[key], other.figures[key], strict=True))

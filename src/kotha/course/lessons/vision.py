@@ -5,35 +5,23 @@ is told nothing and must learn it, so it wants more pictures, and digits in plac
 it.
 """
 
-from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
 
 from kotha.course.lessons.classroom import Sizes
-from kotha.course.lessons.drawn_digits import N_DIGITS, SIDE, DrawnDigits, digits_of, images_of
-from kotha.course.lessons.learning import Maker, Taught, curves, learn_all, parameters_of
-from kotha.course.lessons.occasion import Occasion
-from kotha.course.lessons.result import Condition, LessonResult, below
-from kotha.course.lessons.wordbook import Wordbook
+from kotha.course.lessons.drawn_digits import N_DIGITS, SIDE, digits
+from kotha.course.lessons.learning import Assignment, parameters_of
+from kotha.course.lessons.measured import Measure, MeasuredLesson
 from kotha.i18n.message import Bilingual
 from kotha.model.config import ViTConfig
-from kotha.model.evaluating import evaluating
 from kotha.model.vit import ViT
 
-_WORDS = Wordbook("vision")
 _PATCH = 4
-_FEW, _MANY = 100, 2000
+_COUNTS = {"few": 100, "many": 2000}
 _MOST_CHANNELS = 256
-# What it asks for unless somebody asks for something else.
-SIZES = {"d_model": 32, "steps": 500}
-_FIGURES = (
-    _WORDS.figure("parameters", 0, None),
-    _WORDS.figure("right", 0, "high", percent=True),
-    _WORDS.figure("moved", 0, "high", percent=True),
-)
 
 
 class Convolutions(nn.Module):
@@ -76,61 +64,28 @@ def convolutions(sizes: Sizes) -> Convolutions:
     return Convolutions(min(counts, key=lambda channels: abs(counts[channels] - wanted)))
 
 
-def recognised(model: nn.Module, rows: Tensor, step: int = 0) -> Tensor:
-    """The loss of a batch of digits."""
-    return cross_entropy(model(images_of(rows)), digits_of(rows))
+class VisionLesson(MeasuredLesson):
+    """Both with few pictures and with many; digits in the same places, and elsewhere."""
 
-
-@torch.no_grad()
-def share_right(model: nn.Module, rows: Tensor) -> float:
-    """How many digits are recognised."""
-    with evaluating(model):
-        said: Tensor = model(images_of(rows)).argmax(dim=-1)
-    return said.eq(digits_of(rows)).float().mean().item()
-
-
-def _right(run: Taught, rows: Tensor) -> float:
-    return share_right(run.model, rows)
-
-
-def teach(occasion: Occasion) -> LessonResult:
-    """Train both with few pictures and with many, and show them digits in the same places and elsewhere."""
-    sizes, conditions, lines = occasion.sizes, [], []
-    halves = {"few": _FEW, "many": _MANY}
-    counter = occasion.counter(2 * len(halves) * len(occasion.seeds) * sizes.steps)
-    for amount, count in halves.items():
-        desk = DrawnDigits(count, sizes.batch_size)
-        same, elsewhere = desk.windows(), desk.elsewhere()
-        makers: dict[str, Maker] = {"vit": partial(vit, sizes), "cnn": partial(convolutions, sizes)}
-        part = learn_all(
-            Occasion(sizes, occasion.seeds, lambda done, total: counter()),
-            makers,
-            desk,
-            objective=recognised,
-            look=lambda model, rows=same: share_right(model, rows),
-        )
-        found = {f"{key}_{amount}": runs for key, runs in part.items()}
-        measures: dict[str, Callable[[Taught], float]] = {
-            "parameters": lambda run: parameters_of(run.model),
-            "right": partial(_right, rows=same),
-            "moved": partial(_right, rows=elsewhere),
+    def tasks(self) -> dict[str, Assignment]:
+        """``vit_few``, ``cnn_many`` and so on."""
+        makers: dict[str, Any] = {"vit": partial(vit, self.sizes), "cnn": partial(convolutions, self.sizes)}
+        return {
+            f"{key}_{amount}": digits(count, self.sizes.batch_size).task(make)
+            for amount, count in _COUNTS.items()
+            for key, make in makers.items()
         }
-        titles = {f"{key}_{amount}": _WORDS.say(f"{key}_with", count=count) for key in part}
-        rows = _WORDS.conditions(found, measures, titles)
-        lines += curves(found, rows)
-        conditions += rows
-    axes = ("learning", "steps", "share")
-    return _WORDS.result(_FIGURES, conditions, read(*conditions), lines, axes, from_zero=True)
 
+    def title(self, key: str) -> Bilingual:
+        """Which, with how many pictures."""
+        who, _, amount = key.partition("_")
+        return self.words[f"{who}_with"].fill(count=_COUNTS[amount])
 
-def read(vit_few: Condition, cnn_few: Condition, vit_many: Condition, cnn_many: Condition) -> list[Bilingual]:
-    """What the figures say, whatever they are."""
-    few = {"vit": vit_few.mean("right"), "cnn": cnn_few.mean("right"), "count": _FEW}
-    many = {"vit": vit_many.mean("right"), "cnn": cnn_many.mean("right"), "count": _MANY}
-    moved = {"vit": vit_many.mean("moved"), "cnn": cnn_many.mean("moved")}
-    nearer = many["cnn"] - many["vit"] < few["cnn"] - few["vit"]
-    return [
-        _WORDS.say("few_cnn" if below(vit_few, cnn_few, "right") else "few_open", **few),
-        _WORDS.say("many_nearer" if nearer else "many_open", **many),
-        _WORDS.say("moved_cnn" if below(vit_many, cnn_many, "moved") else "moved_open", **moved),
-    ]
+    def measures(self) -> dict[str, Measure]:
+        """Digits that are recognised where others stood, and where none did."""
+        puzzle = digits(_COUNTS["many"], self.sizes.batch_size)
+        elsewhere = puzzle.elsewhere()
+        return {
+            "right": lambda run: puzzle.share_right(run.model),
+            "moved": lambda run: puzzle.share_right(run.model, elsewhere),
+        }

@@ -14,28 +14,26 @@ from typing import Any
 import numpy as np
 
 from kotha.course.worksheet.operations import Array
-from kotha.course.worksheet.sheet import Sheet, lay_out, token_names
-from kotha.course.worksheet.workshop import Given
+from kotha.course.worksheet.papers import WEIGHTS
+from kotha.course.worksheet.sheet import Labels, Sheet, head_steps, token_names
 from kotha.errors import DataError
-from kotha.i18n.message import Option, Text
+from kotha.i18n.message import Option
 from kotha.i18n.numbers import ascii_digits
 from kotha.model.fields import is_number
 from kotha.storage.json_files import read_table
-from kotha.storage.status import is_file
 
-_MATRICES = ("X", "W_Q", "W_K", "W_V")
+_MATRICES = ("X", *WEIGHTS)
 _KNOWN = ("tokens", *_MATRICES, "mask")
 _MOST_BYTES = 1 << 18
 _MOST_TOKENS, _MOST_WIDTH = 24, 64
 _LARGEST = 1e6
 _LONGEST = 40
-_MASKS = ("causal", "none")
 
 
 def sheet_of_file(path: Path) -> Sheet:
     """The sheet of what a file gives."""
-    told = _read_csv(path) if path.suffix.lower() == ".csv" else read_table(path, DataError, _MOST_BYTES)
-    return sheet_of(told)
+    is_csv = path.suffix.lower() == ".csv"
+    return sheet_of(_read_csv(path) if is_csv else read_table(path, DataError, _MOST_BYTES))
 
 
 def sheet_of(told: dict[str, Any]) -> Sheet:
@@ -48,34 +46,36 @@ def sheet_of(told: dict[str, Any]) -> Sheet:
     unknown = next((key for key in told if key not in _KNOWN), None)
     if unknown is not None:
         raise DataError("{name!r} is no matrix of a head; give {known}", name=unknown[:_LONGEST], known=_KNOWN)
-    x, w_q, w_k, w_v = (_matrix(name, told.get(name)) for name in _MATRICES)
-    for name, matrix in (("W_Q", w_q), ("W_K", w_k), ("W_V", w_v)):
-        if x.shape[1] == 1 < matrix.shape[0]:
+    given = {name: _matrix(name, told.get(name)) for name in _MATRICES}
+    n_tokens, width = given["X"].shape
+    for name in WEIGHTS:
+        rows = len(given[name])
+        if width == 1 < rows:
             raise DataError(
                 "X has one number in each row, and {name} has {rows} rows; "
                 "write a whole row of X together, as in 1, 0, 0.5",
                 name=name,
-                rows=matrix.shape[0],
+                rows=rows,
             )
-        if matrix.shape[0] != x.shape[1]:
+        if rows != width:
             raise DataError(
                 "{name} has {rows} rows, X has {columns} columns; they must be as many",
                 name=name,
-                rows=matrix.shape[0],
-                columns=x.shape[1],
+                rows=rows,
+                columns=width,
             )
-    if w_q.shape[1] != w_k.shape[1]:
+    query, key = (given[name].shape[1] for name in ("W_Q", "W_K"))
+    if query != key:
         raise DataError(
-            "W_Q has {query} columns and W_K {key}; a query meets a key of its own width",
-            query=w_q.shape[1],
-            key=w_k.shape[1],
+            "W_Q has {query} columns and W_K {key}; a query meets a key of its own width", query=query, key=key
         )
-    tokens = _tokens(told.get("tokens"), len(x))
+    tokens = _tokens(told.get("tokens"), n_tokens)
     mask = told.get("mask", "causal")
-    if mask not in _MASKS:
+    if mask not in ("causal", "none"):
         raise DataError("{mask} is not known; use causal or none", mask=Option("mask", str(mask)[:_LONGEST]))
-    head = Given(tokens, x, w_q, w_k, w_v).head(np.tri(len(x)) if mask == "causal" else None)
-    return Sheet(lay_out(head, tokens), tokens, tokens, text=" ".join(map(str, tokens)))
+    if mask == "causal":
+        given["mask"] = np.tri(n_tokens)
+    return Sheet(head_steps(given, tokens), tokens, tokens, text=" ".join(map(str, tokens)), called="own")
 
 
 def _matrix(name: str, rows: Any) -> Array:
@@ -121,7 +121,7 @@ def _matrix(name: str, rows: Any) -> Array:
     return np.array(rows, dtype=np.float64)
 
 
-def _tokens(told: Any, count: int) -> tuple[Text, ...]:
+def _tokens(told: Any, count: int) -> Labels:
     """Names of the rows, short and printable."""
     if told is None:
         return token_names(count)
@@ -139,8 +139,6 @@ def _tokens(told: Any, count: int) -> tuple[Text, ...]:
 def _read_csv(path: Path) -> dict[str, Any]:
     """The blocks of a CSV file by their names."""
     try:
-        if not is_file(path):
-            raise DataError("there is no file {path}", path=path)
         if path.stat().st_size > _MOST_BYTES:
             n_bytes = path.stat().st_size
             raise DataError("{path} has {n:,} bytes, far more than a sheet for paper", path=path, n=n_bytes)

@@ -1,45 +1,26 @@
-"""One attention head as a sheet: matrices one after the other, each worked out from those before it.
+"""A sheet: matrices one after the other, each given, or worked out from those before it.
 
-``Head`` is what goes in: the vectors, the head's slices of the weights, and what else its model does to queries and
-keys (biases, norms, turning by place). ``lay_out`` makes the steps. Everything is computed here, in double precision,
-by the operations' own few lines; ``model.py`` holds the result against what torch computed.
+A step is a line: ``X`` is given, ``Q = product X W_Q`` is worked out by one of the ``operations``, in double precision.
+``head_steps`` makes the lines of one attention head from what its model gives it: vectors, the head's slices of the
+weights, and what else happens to queries and keys (biases, norms, turning by place). ``model.py`` holds the result
+against what torch computed.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from kotha.course.worksheet import operations
-from kotha.course.worksheet.operations import Array, Operation, Product, Turned
+from kotha.course.bilingual import said
+from kotha.course.worksheet.operations import Array, Matrices, Operation
 from kotha.errors import UsageError
 from kotha.i18n.message import Message, Text
 
-# Matrices that all heads of a block share; every other name has the head's number behind it.
-_SHARED = ("X", "mask", "d_k")
-
-
-@dataclass(frozen=True)
-class Projection:
-    """How vectors become queries, keys or values in one head."""
-
-    weight: Array  # (C, D)
-    bias: Array | None = None  # (1, D)
-    gain: Array | None = None  # the norm's learned weights, (1, D), where the model norms queries and keys
-
-
-@dataclass(frozen=True)
-class Head:
-    """What one head is given."""
-
-    x: Array  # the vectors that ask, (T, C)
-    query: Projection
-    key: Projection
-    value: Projection
-    memory: Array | None = None  # the vectors that are looked at, (S, C), where they are not x itself
-    mask: Array | None = None  # 1 where a row may look, 0 where not, (T, S)
-    speeds: Array | None = None  # how fast each pair of a head's numbers turns from place to place, (1, D/2)
-    eps: float = 0.0  # what the norms add under their root
+Labels = tuple[Text, ...]
 
 
 @dataclass(frozen=True)
@@ -48,8 +29,8 @@ class SheetStep:
 
     name: str
     title: Text
-    rows: tuple[Text, ...]
-    columns: tuple[Text, ...]
+    rows: Labels
+    columns: Labels
     values: Array
     operation: Operation | None = None  # none for what is given
 
@@ -59,8 +40,8 @@ class Sheet:
     """The steps in order, and where they come from."""
 
     steps: dict[str, SheetStep]
-    tokens: tuple[Text, ...]
-    key_tokens: tuple[Text, ...]
+    tokens: Labels
+    key_tokens: Labels
     text: Text
     place: str = ""  # which attention, such as blocks.0.attention; empty for the workshop's
     layer: int = 0
@@ -69,6 +50,7 @@ class Sheet:
     remarks: tuple[Text, ...] = ()
     heading: Text = ""  # of a sheet that is not one attention head
     lead: Text = ""  # what such a sheet shows
+    called: str | None = None  # its name in a score file; without one there is none
 
     @property
     def title(self) -> Text:
@@ -90,50 +72,60 @@ class Sheet:
         return self.steps["masked" if "masked" in self.steps else "scores"].values
 
 
-@dataclass
-class GrowingSheet:
-    """The sheet while it grows."""
+@cache
+def sheet_file() -> dict[str, Any]:
+    """What titles say, and the sheets that have a name."""
+    told: dict[str, Any] = json.loads(Path(__file__).with_name("sheets.json").read_text(encoding="utf-8"))
+    return told
 
-    tokens: tuple[Text, ...]
-    key_tokens: tuple[Text, ...]
-    head: int | None = None  # of several, counted from 1
-    made: dict[str, SheetStep] = field(default_factory=dict)
 
-    def named(self, name: str) -> str:
-        """A matrix's name, with the number of its head."""
-        return name if self.head is None or name in _SHARED else f"{name}_{self.head}"
+def make_steps(
+    lines: Iterable[str],
+    given: Matrices,
+    rows: Mapping[str, Labels],
+    columns: Mapping[str, Labels],
+    titles: Mapping[str, Text] | None = None,
+) -> dict[str, SheetStep]:
+    """The steps of some lines; what has no labels of its own has those of its operands, or is counted.
 
-    def give(
-        self,
-        name: str,
-        title: Text,
-        values: Array,
-        rows: Sequence[Text] = (),
-        columns: Sequence[Text] = (),
-        operation: Operation | None = None,
-    ) -> str:
-        """Put in a matrix by its whole name; rows and columns without labels are counted."""
-        assert name not in self.made, f"two steps are called {name}"
-        if self.head is not None and name not in _SHARED:
-            title = Message("head {n}: {title}", n=str(self.head), title=title)
+    >>> make_steps(["X", "A = product X X"], {"X": np.array([[2.0]])}, {"X": ("a",)}, {})["A"].rows
+    ('a',)
+    """
+    made: dict[str, SheetStep] = {}
+    for line in lines:
+        head, _, step = line.rpartition(": ")
+        name, _, how = step.partition(" = ")
+        operation, values = None, given.get(name)
+        labels: list[Labels] = [(), ()]
+        if how:
+            kind, *operands = how.split()
+            operation = Operation(kind, tuple(operands))
+            values = operation.compute({each: made[each].values for each in operands})
+            first, last = made[operands[0]], made[operands[-1]]
+            across = {"product": last.columns, "product_by_rows": last.rows}.get(kind, first.columns)
+            labels = [first.rows, across if len(across) == values.shape[1] else ()]
+        assert values is not None, f"{name} is neither given nor worked out"
         down, across = (
-            tuple(given) or tuple(str(number) for number in range(1, size + 1))
-            for given, size in zip((rows, columns), values.shape, strict=True)
+            own.get(name) or found or tuple(map(str, range(1, size + 1)))
+            for own, found, size in zip((rows, columns), labels, values.shape, strict=True)
         )
-        assert (len(down), len(across)) == values.shape, f"{name} has as many labels as rows and columns"
-        self.made[name] = SheetStep(name, title, down, across, values.astype(np.float64), operation)
-        return name
-
-    def work_out(
-        self, name: str, title: Text, operation: Operation, rows: Sequence[Text], columns: Sequence[Text] = ()
-    ) -> str:
-        """Put in a matrix that an operation makes from earlier ones."""
-        assert all(operand in self.made for operand in operation.operands), f"{name} reads what is not there yet"
-        values = operation.compute({each: self.made[each].values for each in operation.operands})
-        return self.give(name, title, values, rows, columns, operation)
+        title = (titles or {}).get(name) or _title(name, operation)
+        if head:
+            title = Message("head {n}: {title}", n=head.removeprefix("head "), title=title)
+        made[name] = SheetStep(name, title, down, across, np.asarray(values, np.float64), operation)
+    return made
 
 
-def recomputed(sheet: Sheet, given: Mapping[str, Array]) -> Sheet:
+def _title(name: str, operation: Operation | None) -> Text:
+    titles = sheet_file()["titles"]
+    if operation is not None:
+        return said(
+            titles["made"][operation.kind], {"name": name, **dict(zip("abc", operation.operands, strict=False))}
+        )
+    return said(titles["given"].get(name) or titles["given"][name[:2]], {"name": name})
+
+
+def recomputed(sheet: Sheet, given: Matrices) -> Sheet:
     """The sheet with other numbers given, each matrix in its shape; what is worked out is worked out anew."""
     made: dict[str, Array] = {}
     steps = {}
@@ -150,110 +142,63 @@ def recomputed(sheet: Sheet, given: Mapping[str, Array]) -> Sheet:
     return replace(sheet, steps=steps)
 
 
-def token_names(count: int) -> tuple[Text, ...]:
+def token_names(count: int) -> Labels:
     """Labels for tokens that have no text."""
     return tuple(Message("token {n}", n=number) for number in range(1, count + 1))
 
 
-def lay_out(
-    head: Head,
-    tokens: Sequence[Text],
-    key_tokens: Sequence[Text] | None = None,
-    shifted: bool = True,
-    number: int | None = None,
+def head_steps(
+    given: Matrices, tokens: Sequence[Text], key_tokens: Sequence[Text] | None = None, shifted: bool = True
 ) -> dict[str, SheetStep]:
-    """The steps of a head; ``shifted`` takes each row's largest score off before e to it, as machines do.
+    """The steps of a head from its matrices; ``shifted`` takes each row's largest score off first, as machines do.
 
-    One of several heads has a ``number``, which its matrices have behind their names.
+    ``X`` (T, C) asks, ``M`` (S, C) is looked at where it is not X itself; ``W_Q`` (C, D), ``b_Q`` and ``g_Q`` (1, D),
+    the bias and the norm's gains, make queries, and so on for K and V; ``mask`` (T, S) is 1 where a row may look;
+    ``speeds`` (1, D/2) turn pairs of numbers from place to place; ``eps`` (1, 1) is what norms add under their root.
     """
     asking, looked_at = tuple(tokens), tuple(tokens if key_tokens is None else key_tokens)
-    steps = GrowingSheet(asking, looked_at, number)
-    x = memory = steps.give("X", Message("X, the vectors that enter"), head.x, rows=asking)
-    if head.memory is not None:
-        memory = steps.give("M", Message("M, the source as the encoder left it"), head.memory, rows=looked_at)
-    for letter, projection in (("Q", head.query), ("K", head.key), ("V", head.value)):
-        name = steps.named(f"W_{letter}")
-        steps.give(name, Message("{name}, this head's part", name=name), projection.weight)
-    if head.speeds is not None:
-        places = np.arange(len(asking), dtype=np.float64)[:, None]
-        steps.give("places", Message("places, counted from 0"), places, asking)
-        steps.give("speeds", Message("speeds, by which each pair of numbers turns"), head.speeds)
-        steps.work_out("angles", "angles = places × speeds", Product(("places", "speeds")), asking)
-    _project(steps, "Q", x, head.query, asking, head)
-    _project(steps, "K", memory, head.key, looked_at, head)
-    v = _project(steps, "V", memory, head.value, looked_at, head)
-    weights = _weigh(steps, head, shifted)
-    output = steps.named("output")
-    steps.work_out(output, f"{output} = {weights} × {v}", Product((weights, v)), asking)
-    return steps.made
+    width = float(given["W_Q"].shape[1])
+    places = np.arange(len(asking), dtype=np.float64)[:, None]
+    return make_steps(
+        _head_lines(given, shifted),
+        {**given, "d_k": np.array([[width]]), "places": places},
+        rows={**dict.fromkeys(("X", "mask", "places"), asking), "M": looked_at},
+        columns={"mask": looked_at},
+    )
 
 
-def _project(
-    steps: GrowingSheet, letter: str, source: str, projection: Projection, rows: tuple[Text, ...], head: Head
-) -> str:
-    """From vectors to queries, keys or values: one step for each thing that the model does; the last has the letter."""
-    turns = head.speeds is not None and letter != "V"
-    n_left = 1 + (projection.bias is not None) + (projection.gain is not None) + turns
-    names = [steps.named(each) for each in (*(f"{letter}{number}" for number in range(n_left - 1)), letter)]
-    name, weight = names.pop(0), steps.named(f"W_{letter}")
-    steps.work_out(name, f"{name} = {source} × {weight}", Product((source, weight)), rows)
-    if projection.bias is not None:
-        before, name = name, names.pop(0)
-        bias = f"b_{letter}"
-        steps.give(bias, Message("{name}, the bias", name=bias), projection.bias)
-        steps.work_out(name, f"{name} = {before} + {bias}", operations.add_row(before, bias), rows)
-    if projection.gain is not None:
-        before, name = name, names.pop(0)
-        give_eps(steps, head.eps)
-        gain = f"g_{letter}"
-        steps.give(gain, Message("{name}, the norm's gains", name=gain), projection.gain)
-        title = Message("size of {name} = √(mean of squares + ε)", name=before)
-        size = steps.work_out(f"size_{letter}", title, operations.root_mean_square(before, "eps"), rows)
-        title = Message("{name} = {left} / size × {gain}", name=name, left=before, gain=gain)
-        steps.work_out(name, title, operations.normed(before, size, gain), rows)
-    if turns:
-        before, name = name, names.pop(0)
-        title = Message("{name} = {left}, each pair turned by its angle", name=name, left=before)
-        steps.work_out(name, title, Turned((before, "angles")), rows)
-    return name
-
-
-def give_eps(steps: GrowingSheet, eps: float) -> None:
-    """What norms add under their root, once."""
-    if "eps" not in steps.made:
-        steps.give("eps", Message("ε, which keeps the norm's root above zero"), np.array([[eps]]))
-
-
-def _weigh(steps: GrowingSheet, head: Head, shifted: bool) -> str:
-    """From queries and keys to weights: their name."""
-    rows, columns = steps.tokens, steps.key_tokens
-    q, k, products, scores = (steps.named(name) for name in ("Q", "K", "products", "scores"))
-    steps.give("d_k", Message("d_k, the head's width"), np.array([[float(head.query.weight.shape[1])]]))
-    steps.work_out(products, f"{products} = {q} × {k}ᵀ", Product((q, k), by_rows=True), rows, columns)
-    read = steps.work_out(scores, f"{scores} = {products} / √d_k", operations.over_root(products, "d_k"), rows, columns)
-    if head.mask is not None:
-        steps.give("mask", Message("mask: 1 may be looked at, 0 may not"), head.mask, rows, columns)
-        read = hide(steps, steps.named("masked"), scores, "mask")
-    return softmax(steps, read, shifted=shifted)
-
-
-def hide(steps: GrowingSheet, name: str, scores: str, mask: str) -> str:
-    """Scores behind a mask."""
-    title = Message("{name} = {scores}, −∞ where the mask is 0", name=name, scores=scores)
-    return steps.work_out(name, title, operations.masked_scores(scores, mask), steps.tokens, steps.key_tokens)
-
-
-def softmax(steps: GrowingSheet, read: str, end: str = "", shifted: bool = True) -> str:
-    """Largest, powers, sums and weights of some scores; ``end`` is put behind every name."""
-    rows, columns = steps.tokens, steps.key_tokens
-    largest, powers, sums, weights = (steps.named(f"{name}{end}") for name in ("largest", "powers", "sums", "weights"))
+def _head_lines(given: Matrices, shifted: bool) -> Iterator[str]:
+    source = "M" if "M" in given else "X"
+    yield from ("X", "M", "W_Q", "W_K", "W_V") if source == "M" else ("X", "W_Q", "W_K", "W_V")
+    if "speeds" in given:
+        yield from ("places", "speeds", "angles = product places speeds")
+    yield from _projection_lines("Q", "X", given)
+    yield from _projection_lines("K", source, given)
+    yield from _projection_lines("V", source, given)
+    yield from ("d_k", "products = product_by_rows Q K", "scores = over_root products d_k")
+    read = "scores"
+    if "mask" in given:
+        yield from ("mask", "masked = masked scores mask")
+        read = "masked"
     if shifted:
-        title = Message("{largest} of each row of {read}", largest=largest, read=read)
-        steps.work_out(largest, title, operations.largest(read), rows)
-        operation = operations.shifted_powers(read, largest)
-        steps.work_out(powers, f"{powers} = e^({read} − {largest})", operation, rows, columns)
+        yield from (f"largest = largest {read}", f"powers = shifted_powers {read} largest")
     else:
-        steps.work_out(powers, f"{powers} = e^{read}", operations.powers(read), rows, columns)
-    title = Message("{sums} of each row of {powers}", sums=sums, powers=powers)
-    steps.work_out(sums, title, operations.row_sums(powers), rows)
-    return steps.work_out(weights, f"{weights} = {powers} / {sums}", operations.shares(powers, sums), rows, columns)
+        yield f"powers = powers {read}"
+    yield from ("sums = row_sums powers", "weights = shares powers sums", "output = product weights V")
+
+
+def _projection_lines(letter: str, source: str, given: Matrices) -> Iterator[str]:
+    """From vectors to queries, keys or values: a step for each thing that the model does; the last has the letter."""
+    bias, gain, size = f"b_{letter}", f"g_{letter}", f"size_{letter}"
+    done: list[tuple[list[str], str]] = [([], f"product {source} W_{letter}")]
+    if bias in given:
+        done.append(([bias], f"add_row {{}} {bias}"))
+    if gain in given:
+        eps = ["eps"] if letter == "Q" else []  # once for all
+        done.append(([*eps, gain, f"{size} = root_mean_square {{}} eps"], f"normed {{}} {size} {gain}"))
+    if "speeds" in given and letter != "V":
+        done.append(([], "turned {} angles"))
+    for number, (before, how) in enumerate(done):
+        read = f"{letter}{number - 1}"
+        yield from (line.format(read) for line in before)
+        yield f"{letter if number == len(done) - 1 else f'{letter}{number}'} = {how.format(read)}"

@@ -10,38 +10,21 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
-from kotha.course.worksheet.operations import decimals_for, with_decimals, written
+from kotha.course.worksheet.operations import Array, decimals_for, with_decimals, written
 from kotha.course.worksheet.sheet import Sheet, SheetStep
-from kotha.errors import UsageError
 from kotha.i18n.catalogue import translate
-from kotha.i18n.message import Message, Option
+from kotha.i18n.message import Message
 from kotha.i18n.numbers import Language
 
-# Up to this many cells each one is worked out; above, only first rows.
+# Up to this many cells each one is worked out; above, only the last row.
 _ALL_CELLS = 24
+# Weights have a row for each number of a vector and nothing to work out.
+_MOST_COLUMNS, _MOST_ROWS, _MOST_WEIGHT_ROWS = 10, 16, 8
 _GAP = "…"
 # What has no decimals to show.
 _WHOLE = ("mask", "places", "pairs", "width", "d_k", "eps", "guess")
-
-
-@dataclass(frozen=True)
-class Look:
-    """How much of a sheet to show."""
-
-    precision: int = 6
-    rows: int | None = None
-    """Rows whose arithmetic is written out, counted from the last; left out: all of a small matrix, one of a large."""
-    most_columns: int = 10
-    most_rows: int = 16
-    most_weight_rows: int = 8  # of weights, which have a row for each number of a vector and nothing to work out
-
-    def __post_init__(self) -> None:
-        if self.rows is not None and self.rows < 0:
-            raise UsageError("{rows} is less than none; use 0 or more", rows=Option("rows", self.rows))
-        if not 0 <= self.precision <= 15:
-            given = Option("precision", self.precision)
-            raise UsageError("{precision} cannot be shown; use 0 to 15 decimals", precision=given)
 
 
 @dataclass(frozen=True)
@@ -58,17 +41,17 @@ class Shown:
     remark: str
 
 
-def show(sheet: Sheet, step: SheetStep, look: Look, language: Language = "en") -> Shown:
-    """One step of a sheet."""
+def show(sheet: Sheet, step: SheetStep, precision: int, n_rows: int | None = None, language: Language = "en") -> Shown:
+    """One step of a sheet, with the arithmetic of ``n_rows``, counted from the last."""
     height, width = step.values.shape
-    most_rows = look.most_weight_rows if step.name.startswith("W_") else look.most_rows
-    rows, columns = _some(height, most_rows), _some(width, look.most_columns)
+    most_rows = _MOST_WEIGHT_ROWS if step.name.startswith("W_") else _MOST_ROWS
+    rows, columns = _some(height, most_rows), _some(width, _MOST_COLUMNS)
     values = [[None if r is None or c is None else float(step.values[r, c]) for c in columns] for r in rows]
     # Counts and marks have no decimals to show, and ε would round to nothing.
     spell = "{:g}".format
     if step.name not in _WHOLE:
         largest = max((abs(value) for row in values for value in row if value not in (None, -math.inf)), default=0.0)
-        spell = partial(with_decimals, decimals=decimals_for(largest, look.precision))
+        spell = partial(with_decimals, decimals=decimals_for(largest, precision))
     cells = _aligned([[_GAP if value is None else spell(value) for value in row] for row in values])
     labels = [_GAP if row is None else translate(step.rows[row], language) for row in rows]
     part = Message("Part of {height:,} × {width:,} numbers; the JSON has them all.", height=height, width=width)
@@ -79,20 +62,22 @@ def show(sheet: Sheet, step: SheetStep, look: Look, language: Language = "en") -
         header=["", *(_GAP if column is None else translate(step.columns[column], language) for column in columns)],
         rows=[[label, *line] for label, line in zip(labels, cells, strict=True)],
         shares=values if step.name.startswith(("weights", "chances")) else [],
-        sums=list(worked_out(sheet, step, look, columns)),
+        sums=list(worked_out(sheet, step, precision, n_rows, columns)),
         remark=translate(part, language) if None in (*rows, *columns) else "",
     )
 
 
-def worked_out(sheet: Sheet, step: SheetStep, look: Look, columns: list[int | None] | None = None) -> Iterator[str]:
-    """The arithmetic of the cells that are written out."""
+def worked_out(
+    sheet: Sheet, step: SheetStep, precision: int, n_rows: int | None = None, columns: list[int | None] | None = None
+) -> Iterator[str]:
+    """The arithmetic of the cells that are written out: all of a small matrix, the last row of a large one."""
     if step.operation is None:
         return
     height, width = step.values.shape
-    few = look.rows if look.rows is not None else (height if height * width <= _ALL_CELLS else 1)
+    few = n_rows if n_rows is not None else (height if height * width <= _ALL_CELLS else 1)
     for row in range(max(0, height - few), height):
         for column in columns if columns is not None else range(width):
-            yield "…" if column is None else arithmetic(sheet, step, row, column, look.precision)
+            yield _GAP if column is None else arithmetic(sheet, step, row, column, precision)
 
 
 def arithmetic(sheet: Sheet, step: SheetStep, row: int, column: int, precision: int) -> str:
@@ -103,26 +88,25 @@ def arithmetic(sheet: Sheet, step: SheetStep, row: int, column: int, precision: 
     return f"{step.name}[{place}] = {done} = {written(step.values[row, column], precision)}"
 
 
-def as_json(sheet: Sheet, language: Language = "en") -> dict[str, object]:
+def as_json(sheet: Sheet, language: Language = "en") -> dict[str, Any]:
     """All numbers in full; what is hidden (−∞) is null."""
-    matrices = {name: _plain(step.values.tolist()) for name, step in sheet.steps.items()}
+    lists = ("tokens", "key_tokens", "remarks")
     return {
         "text": translate(sheet.text, language),
         "target": sheet.target,
         "place": sheet.place or None,
         "layer": sheet.layer,
         "head": sheet.head,
-        "tokens": [translate(each, language) for each in sheet.tokens],
-        "key_tokens": [translate(each, language) for each in sheet.key_tokens],
-        "remarks": [translate(each, language) for each in sheet.remarks],
-        **matrices,
-        **({"masked": _plain(sheet.masked.tolist())} if "scores" in sheet.steps else {}),
+        **{name: [translate(each, language) for each in getattr(sheet, name)] for name in lists},
+        **{name: plain(step.values) for name, step in sheet.steps.items()},
+        **({"masked": plain(sheet.masked)} if "scores" in sheet.steps else {}),
         "steps": {name: translate(step.title, language) for name, step in sheet.steps.items()},
     }
 
 
-def _plain(rows: list[list[float]]) -> list[list[float | None]]:
-    return [[None if value == -math.inf else value for value in row] for row in rows]
+def plain(values: Array) -> list[list[float | None]]:
+    """Numbers for JSON: −∞ is null."""
+    return [[None if value == -math.inf else value for value in row] for row in values.tolist()]
 
 
 def _aligned(cells: list[list[str]]) -> list[list[str]]:
@@ -144,6 +128,4 @@ def _some(count: int, most: int) -> list[int | None]:
     >>> _some(9, 6)
     [0, 1, 2, None, 7, 8]
     """
-    if count <= most:
-        return list(range(count))
-    return [*range(max(1, most - 3)), None, count - 2, count - 1]
+    return list(range(count)) if count <= most else [*range(most - 3), None, count - 2, count - 1]

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from io import BytesIO
 from typing import Any
 
-from kotha.course.worksheet.operations import MINUS_INFINITY, SPELLED_OUT
-from kotha.course.worksheet.sheet import Sheet, SheetStep
+from kotha.course.bilingual import said
+from kotha.course.worksheet.operations import MINUS_INFINITY, RULES, Operation
+from kotha.course.worksheet.sheet import Sheet, SheetStep, sheet_file
 from kotha.errors import UsageError, library
 from kotha.i18n.catalogue import translate
 from kotha.i18n.message import Message, Text
@@ -18,6 +19,8 @@ from kotha.i18n.numbers import Language
 
 STEPS, INPUTS, README = "steps", "inputs", "Read me"
 MOST_TOKENS, MOST_HEAD_WIDTH, MOST_WIDTH = 16, 128, 2048
+# Up to here a sum is spelled out; beyond, a function over ranges does it.
+_SPELLED_OUT = 16
 # One row for the title of a page; its labels start in the second column, after the rows' own.
 _TOP, _LEFT = 2, 1
 
@@ -40,10 +43,11 @@ class Area:
 
 
 class Areas:
-    """Where every matrix of a sheet stands; answers as `Addresses` for formulas on the page of steps."""
+    """Where every matrix of a sheet stands, and the formulas of its cells."""
 
     def __init__(self, sheet: Sheet) -> None:
-        self.is_wide = any(max(step.values.shape) > SPELLED_OUT for step in sheet.steps.values())
+        self.given, self.address = sheet.matrices, _xlsxwriter().utility
+        self.is_wide = any(max(step.values.shape) > _SPELLED_OUT for step in sheet.steps.values())
         self.of: dict[str, Area] = {}
         next_row = {STEPS: _TOP, INPUTS: _TOP}
         for name, step in sheet.steps.items():
@@ -58,35 +62,55 @@ class Areas:
             next_row[page] += height + 3
 
     def cell(self, name: str, row: int, column: int) -> str:
-        """The address of a cell."""
+        """The address of a cell, such as ``C7``."""
         area = self.of[name]
         row, column = (column, row) if area.turned else (row, column)
-        return area.prefix + _address(area.row + row, area.column + column)
+        return f"{area.prefix}{self.address.xl_rowcol_to_cell(area.row + row, area.column + column)}"
 
-    def row(self, name: str, row: int) -> str:
-        """The address of a row."""
+    def line(self, name: str, line: int) -> str:
+        """The address of a whole row, such as ``C7:F7``; of a matrix that stands turned, of a column."""
         area = self.of[name]
-        assert not area.turned, f"{name} stands turned; ask for a column"
-        return self._line(area, row)
+        row = area.row + line
+        return f"{area.prefix}{self.address.xl_range(row, area.column, row, area.column + area.width - 1)}"
 
-    def column(self, name: str, column: int) -> str:
-        """The address of a column that stands as a row."""
-        area = self.of[name]
-        assert area.turned, f"{name} does not stand turned; ask for a row"
-        return self._line(area, column)
+    def formula(self, operation: Operation, row: int, column: int) -> str:
+        """A cell of a step; a sum of products is spelled out while it is short."""
+        given = self.given
+        if not operation.is_product:
+            way, places = operation.read(given, row, column)
+            filling = [_InCells(self.cell(*at), self.line(*at[:2]), given[at[0]].shape[1]) for at in places]
+            return RULES[operation.kind].cells[way][1].format(*filling)
+        (left, right), n_inner = operation.operands, given[operation.operands[0]].shape[1]
+        if n_inner > _SPELLED_OUT:
+            return f"SUMPRODUCT({self.line(left, row)},{self.line(right, column)})"
+        by_rows = operation.kind == "product_by_rows"
+        inner = [(column, n) if by_rows else (n, column) for n in range(n_inner)]
+        return "+".join(f"{self.cell(left, row, n)}*{self.cell(right, *at)}" for n, at in enumerate(inner))
 
-    def _line(self, area: Area, line: int) -> str:
-        first = _address(area.row + line, area.column)
-        return f"{area.prefix}{first}:{_address(area.row + line, area.column + area.width - 1)}"
+
+@dataclass(frozen=True)
+class _InCells:
+    """One operand of a cell, by its address: ``{}`` its cell, ``{.row}`` its whole row."""
+
+    cell: str
+    row: str
+    width: int
+
+    def __format__(self, _way: str) -> str:
+        return self.cell
+
+
+def _xlsxwriter() -> Any:
+    return library("xlsxwriter", "a spreadsheet needs XlsxWriter: pip install xlsxwriter")
 
 
 def spreadsheet(sheet: Sheet, language: Language = "en") -> bytes:
     """The sheet as the bytes of an .xlsx file."""
     _refuse_large(sheet)
-    xlsxwriter = library("xlsxwriter", "a spreadsheet needs XlsxWriter: pip install xlsxwriter")
     stream = BytesIO()
-    book = xlsxwriter.Workbook(stream, {"in_memory": True})
-    areas, formats = Areas(sheet), _formats(book)
+    book = _xlsxwriter().Workbook(stream, {"in_memory": True})
+    areas, told = Areas(sheet), sheet_file()["spreadsheet"]
+    formats = {name: book.add_format(how) for name, how in told["formats"].items()}
     pages = {STEPS: book.add_worksheet(STEPS)}
     if areas.is_wide:
         pages[INPUTS] = book.add_worksheet(INPUTS)
@@ -130,21 +154,6 @@ def _refuse_large(sheet: Sheet) -> None:
             raise UsageError(why, size=size, most=most)
 
 
-def _formats(book: Any) -> dict[str, Any]:
-    number = {"num_format": "0.000000", "align": "right"}
-    return {
-        "title": book.add_format({"bold": True, "font_size": 15}),
-        "about": book.add_format({"text_wrap": True, "valign": "top"}),
-        "step": book.add_format({"bold": True, "font_size": 12}),
-        "label": book.add_format({"font_color": "#6b665b", "align": "right"}),
-        "token": book.add_format({"font_color": "#6b665b"}),
-        # Whole numbers and given ones as they are typed.
-        "given": book.add_format({"font_color": "#0b57b3", "bg_color": "#eef4fb", "align": "right"}),
-        "formula": book.add_format(number),
-        "result": book.add_format({**number, "bold": True, "bg_color": "#e8f3ee"}),
-    }
-
-
 def _write(page: Any, sheet: Sheet, step: SheetStep, areas: Areas, formats: dict[str, Any], language: Language) -> None:
     """One matrix: its title, its labels, its numbers or formulas."""
     area = areas.of[step.name]
@@ -165,7 +174,7 @@ def _write(page: Any, sheet: Sheet, step: SheetStep, areas: Areas, formats: dict
             if step.operation is None:
                 page.write_number(*where, value, style)
                 continue
-            formula = step.operation.formula(areas, sheet.matrices, *at)
+            formula = areas.formula(step.operation, *at)
             page.write_formula(*where, f"={formula}", style, MINUS_INFINITY if value == float("-inf") else value)
     if step.name.startswith(("weights", "chances")):
         last = (area.row + area.height - 1, area.column + area.width - 1)
@@ -175,33 +184,15 @@ def _write(page: Any, sheet: Sheet, step: SheetStep, areas: Areas, formats: dict
 
 def _write_readme(page: Any, sheet: Sheet, areas: Areas, formats: dict[str, Any], language: Language) -> None:
     page.set_column(0, 0, 90)
-    inputs = INPUTS if areas.is_wide else STEPS
-    text: Text = sheet.text if sheet.target is None else f"{sheet.text} → {sheet.target}"
-    by = Message("Made by kotha inside worksheet.")
-    if sheet.place:
-        by = Message("Made by kotha inside worksheet; every value was compared with what torch computes.")
+    values = {
+        "page": INPUTS if areas.is_wide else STEPS,
+        "text": sheet.text if sheet.target is None else f"{sheet.text} → {sheet.target}",
+    }
     lines: list[Text] = [
-        Message("Blue numbers (page “{page}”) are given: change one, and every formula after it follows.", page=inputs),
-        Message("Black numbers are formulas: click on one to see which cells it reads."),
-        *([] if sheet.heading else [Message("The last matrix, output, is what this head hands on.")]),
-        Message("−∞ is what the mask hides: a word, since a spreadsheet has no infinity; e to it is 0."),
-        Message("Text: {text}", text=text),
-        *sheet.remarks,
-        by,
+        said(text, values)
+        for name, text in sheet_file()["spreadsheet"]["readme"].items()
+        if name != ("by" if sheet.place else "by_model") and not (name == "output" and sheet.heading)
     ]
     page.write_string(0, 0, translate(sheet.title, language), formats["title"])
-    for row, line in enumerate(lines, 2):
+    for row, line in enumerate((*lines[:-1], *sheet.remarks, lines[-1]), 2):
         page.write_string(row, 0, translate(line, language), formats["about"])
-
-
-def _address(row: int, column: int) -> str:
-    """The address of a cell counted from 0.
-
-    >>> _address(0, 0), _address(9, 27)
-    ('A1', 'AB10')
-    """
-    letters, left = "", column + 1
-    while left:
-        left, place = divmod(left - 1, 26)
-        letters = chr(ord("A") + place) + letters
-    return f"{letters}{row + 1}"

@@ -12,13 +12,18 @@ import numpy as np
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field, model_validator
 
-from kotha.course.exercises.paper import MOST_TOKENS, for_paper
-from kotha.course.worksheet.model import model_sheet, worksheet_view
-from kotha.course.worksheet.page import steps_of
-from kotha.course.worksheet.papers import Paper, paper_sheet
-from kotha.course.worksheet.sheet import Sheet, recomputed
+from kotha.course.worksheet.model import model_sheet
+from kotha.course.worksheet.page import sheet_view, steps_of
+from kotha.course.worksheet.papers import (
+    MOST_TOKENS,
+    Paper,
+    for_paper,
+    paper_sheet,
+    student_sheet,
+    workshop_sheet,
+)
+from kotha.course.worksheet.sheet import Sheet, recomputed, token_names
 from kotha.course.worksheet.spreadsheet import spreadsheet
-from kotha.course.worksheet.workshop import Given, sheet_by_hand, workshop_sheet
 from kotha.i18n.message import Message, OnProgress
 from kotha.model.vit import ViT
 from kotha.server.api.requests import (
@@ -107,7 +112,8 @@ class Worksheet(SheetTold):
 def worksheet(served: Served, _: OnProgress, body: WorksheetRequest) -> JsonObject:
     """One attention head as arithmetic: every product, sum and exponential, to be done again by hand."""
     _check(served, body, served.limits.positions)
-    view = worksheet_view(served.apart, **body.model_dump(exclude={"model"}))
+    sheet = model_sheet(served.apart, **body.model_dump(exclude={"model", "rows", "precision"}))
+    view = sheet_view(sheet, rows=body.rows, precision=body.precision)
     count = sum(step.values.size for step in view.found.steps.values()) + sum(len(step.sums) for step in view.steps)
     check_size(served, count, Message("use a shorter text, or write out fewer rows"))
     steps = [
@@ -235,13 +241,13 @@ async def exercise_spreadsheet(request: Request, body: SpreadsheetRequest) -> Re
 
 def _by_hand(body: ExerciseRequest) -> Sheet:
     if body.paper is None:
-        return sheet_by_hand(body.size, body.seed)
+        return student_sheet(body.size, None if body.size is None else body.seed)
     return paper_sheet(body.paper, body.seed or None, body.language)
 
 
 def _of_own(own: OwnNumbers) -> Sheet:
-    x, *weights = (np.array(each) for each in (own.X, own.W_Q, own.W_K, own.W_V))
-    return workshop_sheet(Given(tuple(f"token {number}" for number in range(1, len(x) + 1)), x, *weights))
+    given = {name: np.array(rows) for name, rows in own.model_dump().items()}
+    return workshop_sheet(given, token_names(len(own.X)))
 
 
 def _of_model(served: Served, body: ExerciseRequest) -> Sheet:

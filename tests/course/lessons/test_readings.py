@@ -1,0 +1,123 @@
+"""What is said of the figures follows from them, in both languages."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from kotha.course.lessons.catalogue import lesson
+from kotha.course.lessons.result import Condition
+from kotha.i18n.catalogue import translate
+from kotha.i18n.message import Bilingual
+
+Figures = dict[str, Sequence[float]]
+
+
+def row(names: str, *values: float | list[float]) -> Figures:
+    """Figures by name, each of one seed or of some."""
+    pairs = zip(names.split(), values, strict=True)
+    return {name: value if isinstance(value, list) else [value] for name, value in pairs}
+
+
+def rows(keys: str, *figures: Figures) -> dict[str, Figures]:
+    return dict(zip(keys.split(), figures, strict=True))
+
+
+def masked(*values: float) -> Figures:
+    return row("held_out blind words", *values)
+
+
+def moved(*values: float | list[float]) -> Figures:
+    return row("held_out moved", *values)
+
+
+ONE, TWO = moved([1.5, 1.6], [0.5, 0.5]), moved([1.4, 1.4], [0.6, 0.6])
+ADDED, CLOSE, WORSE = (
+    row("held_out token_width", *each) for each in (([1.5, 1.5], 64.0), ([1.6, 1.4], 48.0), ([1.7, 1.7], 32.0))
+)
+KEPT, LOST = (row("held_out gradient alike", *each) for each in ((1.5, 0.9, 0.1), (2.9, 0.01, 0.9)))
+DROPPED = [row("learned held_out gap", a, b, b - a) for a, b in ((0.1, 3.0), (0.5, 2.5), (0.8, 2.0), (1.5, 2.2))]
+WIDE = [row("held_out parameters", loss, 10.0**n) for n, loss in enumerate((2.5, 2.0, 1.8, 1.7), 1)]
+FEW, MANY = row("right attention", 0.5, 9.0), row("right attention", 0.9, 9.0)
+DECODER, FILLER = (row("hole next words", *each) for each in ((1.4, 1.4, 0.8), (0.9, 2.0, 0.3)))
+WHOLE, HALF = (row("right on_right on_others", *each) for each in ((1.0, 0.7, 0.1), (0.2, 0.2, 0.3)))
+FAST, SLOW = (row("held_out read near far", *each) for each in ((1.5, 10.0, 1.0, 1.0), (1.9, 5.0, 0.1, 0.1)))
+LOW, HIGH = row("right moved", 0.2, 0.2), row("right moved", 0.9, 0.9)
+FOUR = "one_with one_without two_with two_without"
+DEPTHS = "shallow_with shallow_without deep_with deep_without"
+SILENCED = "whole without_best without without_other"
+PICTURES = "vit_few cnn_few vit_many cnn_many"
+RATES, WIDTHS = "none tenth fifth half", "eighth quarter half whole"
+
+# A lesson, figures, and a part of each sentence that is said; None: anything may be.
+CASES: list[tuple[str, dict[str, Figures], list[str | None]]] = [
+    (
+        "mask",
+        rows("with without", masked(1.5, 1.5, 0.8), masked(0.1, 7.0, 0.05)),
+        [
+            "Without the mask the loss falls to 0.10",
+            "7.00 against 1.50; of the words that it writes 5% exist",
+        ],
+    ),
+    (
+        "mask",
+        rows("with without", masked(1.5, 1.5, 0.8), masked(1.4, 1.4, 0.8)),
+        ["has not found out", "can still write"],
+    ),
+    (
+        "positions",
+        rows(FOUR, ONE, moved([2.0, 2.0], [0.0, 0.0]), TWO, moved([1.9, 1.9], [0.2, 0.2])),
+        ["To", "1.55, without 2.00", "Two"],
+    ),
+    (
+        "positions",
+        rows(FOUR, ONE, moved([1.55, 1.55], [0.0, 0.0]), TWO, moved([1.9, 1.9], [0.0, 0.0])),
+        [None, "Not every seed agrees"],
+    ),
+    ("joined", rows("added quarter half", ADDED, CLOSE, WORSE), ["Seeds disagree", None]),
+    ("joined", rows("added quarter half", ADDED, WORSE, WORSE), ["Adding loses nothing", None]),
+    ("joined", rows("added quarter half", WORSE, ADDED, ADDED), ["even a little better", None]),
+    ("residuals", rows(DEPTHS, KEPT, LOST, KEPT, LOST), ["stays at 2.90", "shrinks to 0.01", "0.90 alike"]),
+    ("residuals", rows(DEPTHS, LOST, KEPT, LOST, KEPT), ["Not every seed agrees", "the norms keep it"]),
+    ("dropout", rows(RATES, *DROPPED), ["learns its little text by heart", "With 0.2 it is best", "stays at 1.50"]),
+    (
+        "dropout",
+        rows(RATES, DROPPED[2], DROPPED[1], DROPPED[0], DROPPED[3]),
+        [None, "does not clearly help", None],
+    ),
+    ("width", rows(WIDTHS, *WIDE), ["Every doubling", "only less and less gain", "1000 times"]),
+    ("width", rows(WIDTHS, *WIDE[::-1]), ["not every doubling", None, None]),
+    ("heads", rows("one two four", FEW, MANY, MANY), ["One head gets 50% right", None]),
+    ("heads", rows("one two four", MANY, FEW, FEW), ["Not every seed agrees", None]),
+    ("encoder", rows("decoder encoder", DECODER, FILLER), ["has a loss of 0.90", "Writing is the decoder's trade"]),
+    ("encoder", rows("decoder encoder", FILLER, DECODER), ["not clearly better", "At what comes next"]),
+    (
+        "coreference",
+        rows(SILENCED, WHOLE, WHOLE, HALF, WHOLE),
+        ["in 100% of the texts", "70% of its attention", "hangs on the heads that look"],
+    ),
+    ("coreference", rows(SILENCED, HALF, HALF, WHOLE, HALF), ["train longer", "No head looks mostly", "not the same"]),
+    (
+        "lstm",
+        rows("gpt lstm", FAST, SLOW),
+        ["transformer's loss on held-out text is 1.50", "0.50 times", "The reach differs"],
+    ),
+    ("lstm", rows("gpt lstm", SLOW, FAST), ["nothing to envy", None, "train longer"]),
+    ("vision", rows(PICTURES, LOW, HIGH, HIGH, HIGH), ["CNN recognises 90%", "nearer to each other", "not every seed"]),
+    ("vision", rows(PICTURES, HIGH, LOW, LOW, HIGH), [None, None, "does the same everywhere"]),
+]
+
+
+@pytest.mark.parametrize(("name", "figures", "expected"), CASES)
+def test_the_reading_follows_the_figures(name: str, figures: dict[str, Figures], expected: list[str | None]) -> None:
+    conditions = {key: Condition(key, Bilingual(key, key), each) for key, each in figures.items()}
+    said = lesson(name).prepare().read(conditions)
+    assert len(said) == len(expected)
+    for sentence, part in zip(said, expected, strict=True):
+        assert part is None or part in str(sentence), str(sentence)
+        assert not {"{", "}"} & set(str(sentence) + translate(sentence, "bn"))
+
+
+def test_bangla_has_its_own_digits() -> None:
+    figures = {"with": masked(1.5, 1.5, 0.8), "without": masked(0.1, 7.0, 0.05)}
+    conditions = {key: Condition(key, Bilingual(key, key), each) for key, each in figures.items()}
+    assert "০.১০" in translate(lesson("mask").prepare().read(conditions)[0], "bn")
