@@ -15,7 +15,7 @@ import kotha
 from kotha.artifacts.model_folder import Bundle
 from kotha.artifacts.run_folder import figure, mapping
 from kotha.errors import KothaError, is_of_the_machine
-from kotha.export.huggingface.layouts import Layout
+from kotha.export.layouts import Layout
 from kotha.model.config import ClassifierConfig, TextConfig
 from kotha.storage.json_files import read_table
 from kotha.storage.status import reading
@@ -105,7 +105,7 @@ def _front(layout: Layout, bundle: Bundle, about: About, license: str | None) ->
     if bundle.tokenizer is not None and about.language is not None:
         lines.append(f"language: {about.language}")
     lines += [f"license: {json.dumps(license or about.license, ensure_ascii=False)}", "library_name: transformers"]
-    task = _TASKS.get(layout.model_type, "text-generation")
+    task = _TASKS.get(layout.name, "text-generation")
     if isinstance(bundle.config, ClassifierConfig):
         task = "text-classification"
     lines += [f"pipeline_tag: {task}", "tags: [kotha]", "---"]

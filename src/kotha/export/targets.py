@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from kotha.errors import UsageError, nearest
 from kotha.export.exporter import USUAL, Exporter, ExportSettings
-from kotha.export.obstacles import UnsupportedError
+from kotha.export.layouts import UnsupportedError
 from kotha.export.parity import ParityReport
 from kotha.i18n.message import Text
 from kotha.model.config import ModelConfig

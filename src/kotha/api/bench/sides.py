@@ -22,9 +22,8 @@ from kotha.api.bench.turns import Turns, Work, check_count, take_turns
 from kotha.artifacts.model_folder import Bundle
 from kotha.artifacts.run_folder import RunFolder
 from kotha.errors import DataError, UsageError, library
-from kotha.export.huggingface.config import write_config
+from kotha.export.huggingface.config import choose_layout, write_config
 from kotha.export.huggingface.export import foreign_weights
-from kotha.export.huggingface.layouts import choose_layout
 from kotha.generation.answers import Request
 from kotha.generation.engine import Engine
 from kotha.generation.settings import SamplingSettings
