@@ -120,7 +120,7 @@ class Layout:
     @cached_property
     def _rows(self) -> dict[str, tuple[str, list[str], str]]:
         """By each of our names: theirs, all of ours that lie there, and how."""
-        found = {}
+        found: dict[str, tuple[str, list[str], str]] = {}
         for row in filter(None, self.weights.split("\n")):
             ours, theirs, how = (*row.split(), "")[:3]
             several = re.search(r"\w+(\|\w+)+", ours)
@@ -179,7 +179,7 @@ class Layout:
             if name in theirs:
                 whole = theirs[name].mT if place.turned and theirs[name].dim() == 2 else theirs[name]
                 rows = [shapes[each][0] for each in place.ours]
-                parts = whole.reshape(sum(rows), *shapes[place.ours[0]][1:]).split(rows)
+                parts = torch.split(whole.reshape(sum(rows), *shapes[place.ours[0]][1:]), rows)
                 found |= zip(place.ours, parts, strict=True)
         return found
 

@@ -75,7 +75,7 @@ def _in_pieces(steps: Callable[..., dict[str, Tensor]], ids: Tensor, blocks: nn.
     """The logits of a graph that reads a text in two pieces, the second behind the keys and values of the first."""
     past = dict(zip(past_names(len(blocks)), empty_past(blocks, len(ids)), strict=True))
     found = []
-    for piece in ids.split(-(-ids.shape[1] // 2), dim=1):
+    for piece in torch.split(ids, -(-ids.shape[1] // 2), dim=1):
         answer = steps(ids=piece, **past)
         found.append(answer.pop("logits"))
         past = {name.replace("present", "past"): value for name, value in answer.items()}
