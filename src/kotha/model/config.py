@@ -143,7 +143,8 @@ class ModelConfig(BlockConfig):
 
     def to_dict(self) -> dict[str, Any]:
         """All of it, resolved, ready for JSON."""
-        return {"family": self.family, **asdict(self), "removed_heads": list(self.removed_heads)}
+        values = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+        return {"family": self.family, **values}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,10 +202,6 @@ class _Labelled:
     def _check(self) -> None:
         super()._check()  # type: ignore[misc]  # the body's
         object.__setattr__(self, "labels", _checked_labels(self.labels))
-
-    def to_dict(self) -> dict[str, Any]:
-        """All of it, resolved, ready for JSON."""
-        return {**super().to_dict(), "labels": list(self.labels)}  # type: ignore[misc]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -275,10 +272,6 @@ class ViTConfig(ModelConfig):
     def class_names(self) -> tuple[str, ...]:
         """What each class is called, in the order of the head's answers."""
         return self.labels or tuple(str(number) for number in range(self.n_classes))
-
-    def to_dict(self) -> dict[str, Any]:
-        """All of it, resolved, ready for JSON."""
-        return {**super().to_dict(), "labels": list(self.labels)}
 
     def _check(self) -> None:
         super()._check()

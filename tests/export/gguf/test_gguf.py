@@ -91,17 +91,12 @@ def test_llamacpp_reads_the_same_tokens_and_chooses_the_same(
     assert [each.name for each in tmp_path.iterdir()] == ["m.gguf"]
 
 
-def test_a_unigram_without_rules_keeps_its_bytes_both_ways(tmp_path: Path, llamacpp: None) -> None:
+def test_a_unigram_without_rules_reads_the_same(tmp_path: Path, llamacpp: None) -> None:
     text = train([story.text for story in islice(stories(seed=0), 40)], "unigram", vocab_size=700, rules=())
-    assert vocabulary_of(text, 700).model == "plamo2"
     lines = [*AWKWARD_LINES, *story_lines()]
-    path = tmp_path / "m.gguf"
-    report = export_gguf(Bundle(model("modern", vocab_size=700), text), path, ExportSettings(lines=lines))
-    # plamo2 takes a byte-order mark off the start of a text.
-    assert [line for line in lines if line.startswith("\ufeff")] == [report.first_line_different]
-    assert report.lines_different == 1
-    ids = [text.encode(line) for line in lines]
-    assert check.ask_llamacpp(path, decode=ids).text == [text.decode(each) for each in ids]
+    made = Bundle(model("modern", vocab_size=700), text)
+    report = export_gguf(made, tmp_path / "m.gguf", ExportSettings(lines=lines))
+    assert report.lines_different == 0, report.first_line_different
 
 
 def test_every_kind_opens_and_stays_near(tmp_path: Path, llamacpp: None) -> None:
