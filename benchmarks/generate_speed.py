@@ -142,7 +142,6 @@ def cpu_sides(model: GPT, batch: int, n_tokens: int, folder: Path) -> dict[str, 
 def cuda_sides(model: GPT, batch: int, n_tokens: int) -> dict[str, Callable[[], Work]]:
     return {
         "kotha bfloat16": lambda: our_writer(model, "bfloat16", batch, n_tokens),
-        "kotha bfloat16 compiled": lambda: our_writer(model, "bfloat16", batch, n_tokens, compiled=True),
         "huggingface bfloat16": lambda: their_writer(model, "bfloat16", batch, n_tokens),
     }
 

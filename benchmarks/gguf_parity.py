@@ -99,13 +99,22 @@ def stretches(model: GPT, tokenizer: Tokenizer, texts: list[str], most: int) -> 
     return [window[: length + 1] for window in windows if len(window) > 1]
 
 
-def our_losses(model: GPT, windows: list[list[int]]) -> float:
-    """Nats a token over all windows."""
+def their_logits(file: Path, windows: list[list[int]]) -> torch.Tensor:
+    """The logits of llama.cpp, all windows one after the other."""
+    logits = ask_llamacpp(file, windows=windows).logits
+    assert logits is not None, "llama.cpp gave no logits"
+    return logits
+
+
+def loss_of(logits: Callable[[list[list[int]]], torch.Tensor], windows: list[list[int]]) -> float:
+    """Nats a token over all windows, some of them at a time."""
     total, count = 0.0, 0
-    for window in windows:
-        scores = logits_of(model, [window[:-1]]).double().log_softmax(-1)
-        total -= float(scores[torch.arange(len(window) - 1), window[1:]].sum())
-        count += len(window) - 1
+    for start in range(0, len(windows), 32):
+        some = windows[start : start + 32]
+        scores = logits([window[:-1] for window in some]).double().log_softmax(-1)
+        wanted = [token for window in some for token in window[1:]]
+        total -= float(scores[torch.arange(len(wanted)), wanted].sum())
+        count += len(wanted)
     return total / count
 
 
@@ -121,9 +130,9 @@ def compare_kind(
     """Best tokens, logits and perplexity of one file."""
     _, wider = write_file(model, tokenizer, file, kind)
     ours = logits_of(model, windows)
-    said: Reply = ask_llamacpp(file, windows=windows, losses=[(window, 1) for window in corpus])
+    said: Reply = ask_llamacpp(file, windows=windows)
     assert said.logits is not None, "llama.cpp gave no logits"
-    theirs = sum(said.losses) / sum(len(window) - 1 for window in corpus)
+    theirs = loss_of(lambda some: their_logits(file, some), corpus)
     return {
         "bytes": file.stat().st_size,
         "kept_in_f16": wider,
@@ -162,7 +171,7 @@ def main() -> None:
             print(f"{name}: {row}", flush=True)
         windows = windows_of(model, tokenizer, lines, options.positions)
         corpus = stretches(model, tokenizer, texts, options.tokens)
-        loss = our_losses(model, corpus)
+        loss = loss_of(lambda some: logits_of(model, some), corpus)
         figures["tokens"], figures["our_perplexity"] = sum(len(window) - 1 for window in corpus), math.exp(loss)
         figures["gelu"] = gelu_effect(model, windows)
         for kind in options.kinds.split(","):

@@ -48,7 +48,7 @@ def test_without_its_tokenizer_and_without_transformers(
 @pytest.mark.parametrize(
     ("place", "said"),
     [
-        ("nowhere", "there is no folder"),
+        ("nowhere", "is no Hugging Face folder: it has no config.json"),
         (".", "is no Hugging Face folder: it has no config.json"),
         ("ours", "it names no model_type; this is a model of Kotha already"),
     ],

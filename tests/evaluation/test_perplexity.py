@@ -56,7 +56,7 @@ def test_many_documents_in_small_batches_come_back_in_their_order(tiny, monkeypa
 
 @pytest.mark.parametrize(("context", "stride"), [(12, 12), (12, 6), (12, 1), (7, 3)])
 def test_the_loss_is_the_one_that_hugging_face_computes(context: int, stride: int) -> None:
-    from tests.model.test_gpt import from_gpt2
+    from tests.model.conftest import converted
 
     torch.manual_seed(0)
     shape = {"n_layer": 2, "n_head": 2, "n_embd": 16, "vocab_size": 50, "n_positions": 12}
@@ -66,7 +66,7 @@ def test_the_loss_is_the_one_that_hugging_face_computes(context: int, stride: in
             parameter.add_(0.2 * torch.randn_like(parameter))
     config = preset("gpt2").replace(d_model=16, n_heads=2, n_layers=2, vocab_size=50, context_length=12)
     ours = GPT(config)
-    ours.load_state_dict(from_gpt2(theirs.state_dict()))
+    ours.load_state_dict(converted(ours, theirs.state_dict()))
     rng = np.random.default_rng(0)
     documents = [rng.integers(1, 50, size) for size in (30, 5, 12, 1)]
     line = np.concatenate([[*document, 0] for document in documents])

@@ -2,13 +2,10 @@
 
 import json
 import os
-import pickle
 import re
 import resource
 import shutil
 import struct
-import zipfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +14,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from tests.export.models import CONFIGS, shaken
 
-from kotha.artifacts.model_folder import save, unique_weights
+from kotha.artifacts.model_folder import unique_weights
 from kotha.cli.main import main
 from kotha.errors import KothaError
 from kotha.export.huggingface.export import write_hf
@@ -58,15 +55,6 @@ def change(folder: Path, **values: Any) -> None:
     (folder / CONFIG).write_text(json.dumps({**config, **values}))
 
 
-def with_header(folder: Path, header: Any, size: int | None = None, body: bytes = b"") -> None:
-    text = json.dumps(header).encode() if not isinstance(header, bytes) else header
-    (folder / WEIGHTS).write_bytes(struct.pack("<Q", len(text) if size is None else size) + text + body)
-
-
-def entry(shape: Any, dtype: Any = "F32", offsets: Any = (0, 0)) -> dict[str, Any]:
-    return {"dtype": dtype, "shape": shape, "data_offsets": list(offsets)}
-
-
 def shards(folder: Path, placed: dict[str, str] | None = None) -> dict[str, str]:
     """Split the weights in two, with an index; ``placed`` changes what the index says."""
     weights = load_file(folder / WEIGHTS)
@@ -96,81 +84,67 @@ def test_truncated_headers(folder: Path) -> None:
         (folder / WEIGHTS).write_bytes(data[:cut])
         assert refused(folder, "is truncated or no safetensors file: its header claims")
     (folder / WEIGHTS).write_bytes(data[:-100])
-    assert refused(folder, r"is truncated or broken: its header speaks of [0-9,]+ bytes, [0-9,]+ follow")
-
-
-@pytest.mark.parametrize("size", [1 << 63, (1 << 64) - 1, 1 << 40, 1 << 24])
-def test_oversized_headers(folder: Path, size: int) -> None:
-    with_header(folder, {}, size)
-    assert refused(folder, "its header claims [0-9,]+ bytes")
-
-
-def test_a_real_header_of_many_megabytes(folder: Path) -> None:
-    with_header(folder, b'{"' + b"x" * (9 << 20) + b'": 1}')
-    assert refused(folder, "its header claims 9,4[0-9,]+ bytes")
-
-
-@pytest.mark.parametrize("header", [b"[1, 2]", b"{x", b"\xff\xfe", b"[" * 50_000, b'{"a": 3}'])
-def test_headers_that_are_none(folder: Path, header: bytes) -> None:
-    with_header(folder, header)
-    assert refused(folder, "is no safetensors file")
+    assert refused(folder, "cannot be read: ")
 
 
 @pytest.mark.parametrize(
-    "shape", [[-1, 4], [1 << 62, 1 << 62], [1.5], ["4"], None, 7, [True], {"a": 1}, [float("nan")]]
+    ("header", "size", "said"),
+    [
+        *((b"{}", size, "its header claims [0-9,]+ bytes") for size in (1 << 63, (1 << 64) - 1, 1 << 40, 1 << 24)),
+        (b'{"' + b"x" * (9 << 20) + b'": 1}', None, "its header claims 9,4[0-9,]+ bytes"),
+        *((header, None, "is no safetensors file") for header in (b"[1, 2]", b"{x", b"\xff\xfe", b"[" * 50_000)),
+        (b'{"a": 3}', None, "is no safetensors file"),
+    ],
 )
-def test_absurd_shapes(folder: Path, shape: Any) -> None:
-    with_header(folder, {"transformer.wte.weight": entry(shape)})
-    assert refused(folder, "has shape .* which is none")
+def test_headers_that_are_none(folder: Path, header: bytes, size: int | None, said: str) -> None:
+    (folder / WEIGHTS).write_bytes(struct.pack("<Q", len(header) if size is None else size) + header)
+    assert refused(folder, said)
 
 
-def test_shapes_that_no_file_holds(folder: Path) -> None:
-    with_header(folder, {"transformer.wte.weight": entry([1 << 39, 1 << 39])})
-    assert refused(folder, "its header speaks of [0-9,]+ bytes, 0 follow")
+SHAPES = [-1, 4], [1 << 62, 1 << 62], [1 << 39, 1 << 39], [1.5], ["4"], None, 7, [True], {"a": 1}, [float("nan")]
+TYPES = "F31", None, ["F32"], 32, "f32"
 
 
-@pytest.mark.parametrize("dtype", ["F31", None, ["F32"], 32, "f32"])
-def test_types_that_do_not_exist(folder: Path, dtype: Any) -> None:
-    with_header(folder, {"transformer.wte.weight": entry([0], dtype)})
-    assert refused(folder, "is of type .*, which cannot be read")
+@pytest.mark.parametrize(("shape", "dtype"), [*((shape, "F32") for shape in SHAPES), *(([0], kind) for kind in TYPES)])
+def test_absurd_shapes_and_types(folder: Path, shape: Any, dtype: Any) -> None:
+    entry = {"dtype": dtype, "shape": shape, "data_offsets": [0, 0]}
+    header = json.dumps({"transformer.wte.weight": entry}).encode()
+    (folder / WEIGHTS).write_bytes(struct.pack("<Q", len(header)) + header)
+    assert refused(folder, "cannot be read: |is no safetensors file")
 
 
 def test_overlapping_weights(folder: Path) -> None:
     weights = load_file(folder / WEIGHTS)
-    names = list(weights)
-    header = {name: entry(list(weights[name].shape), offsets=(0, weights[name].nbytes)) for name in names}
-    with_header(folder, header, body=bytes(sum(weights[name].nbytes for name in names)))
+    entries = {
+        name: {"dtype": "F32", "shape": list(each.shape), "data_offsets": [0, each.nbytes]}
+        for name, each in weights.items()
+    }
+    header = json.dumps(entries).encode()
+    body = bytes(sum(each.nbytes for each in weights.values()))
+    (folder / WEIGHTS).write_bytes(struct.pack("<Q", len(header)) + header + body)
     assert refused(folder, "cannot be read: Error while deserializing header")
 
 
 # -- names, shapes and types against the config -----------------------------------------------------------------------
 
 
-def changed(folder: Path, change: Callable[[dict[str, torch.Tensor]], None]) -> None:
-    weights = load_file(folder / WEIGHTS)
-    change(weights)
-    save_file(weights, folder / WEIGHTS)
-
-
-def test_a_weight_too_many(folder: Path) -> None:
-    changed(folder, lambda weights: weights.update({"../../etc/passwd": torch.zeros(1)}))
-    assert refused(folder, r"has ../../etc/passwd, which its config has no place for")
-
-
-def test_a_weight_too_few(folder: Path) -> None:
-    changed(folder, lambda weights: weights.pop("transformer.ln_f.bias"))
-    assert refused(folder, "lacks transformer.ln_f.bias, which its config asks for")
-
-
-def test_another_shape(folder: Path) -> None:
-    changed(folder, lambda weights: weights.update({"transformer.ln_f.bias": torch.zeros(17)}))
-    assert refused(folder, r"transformer.ln_f.bias has shape \[17\], its config asks for \[16\]")
-
-
-@pytest.mark.parametrize("dtype", [torch.int32, torch.uint8, torch.bool, torch.float8_e4m3fn])
-def test_weights_that_are_no_floats(folder: Path, dtype: torch.dtype) -> None:
-    changed(folder, lambda weights: weights.update({"transformer.ln_f.bias": torch.zeros(16).to(dtype)}))
-    assert refused(folder, "transformer.ln_f.bias is .*; weights of float32")
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("../../etc/passwd", torch.zeros(1), r"has ../../etc/passwd, which its config has no place for"),
+        ("transformer.h.00.ln_1.weight", torch.zeros(16), "which its config has no place for"),
+        ("transformer.ln_f.bias", None, "lacks transformer.ln_f.bias, which its config asks for"),
+        ("transformer.ln_f.bias", torch.zeros(17), r"ln_f.bias is \[17\] of float32; its config asks for \[16\] of fl"),
+        *(
+            ("transformer.ln_f.bias", torch.zeros(16).to(dtype), r"ln_f.bias is \[16\] of .*; its config asks for")
+            for dtype in (torch.int32, torch.uint8, torch.bool, torch.float8_e4m3fn)
+        ),
+    ],
+)
+def test_weights_that_the_config_does_not_ask_for(folder: Path, name: str, value: Any, said: str) -> None:
+    weights = load_file(folder / WEIGHTS) | {name: value}
+    save_file({name: each for name, each in weights.items() if each is not None}, folder / WEIGHTS)
+    assert refused(folder, said)
 
 
 # -- shards -----------------------------------------------------------------------------------------------------------
@@ -182,7 +156,7 @@ def test_weights_that_are_no_floats(folder: Path, dtype: torch.dtype) -> None:
 )
 def test_paths_in_shard_names(folder: Path, name: str) -> None:
     shards(folder, {"transformer.ln_f.bias": name})
-    assert refused(folder, "is not the name of a file in|is no shard of this model")
+    assert refused(folder, "is not the name of a file in")
 
 
 def test_links_out_of_the_folder(folder: Path, tmp_path: Path) -> None:
@@ -204,7 +178,7 @@ def test_links_of_the_hubs_cache_are_followed(folder: Path, tmp_path: Path) -> N
     shutil.copytree(folder, blobs)
     for file in blobs.iterdir():
         (snapshot / file.name).symlink_to(Path("../../blobs") / file.name)
-    assert import_hf(snapshot).layout.model_type == "gpt2"
+    assert import_hf(snapshot).layout.name == "gpt2"
 
 
 def test_links_in_a_circle(folder: Path) -> None:
@@ -217,7 +191,7 @@ def test_links_in_a_circle(folder: Path) -> None:
 
 def test_an_index_that_names_itself(folder: Path) -> None:
     shards(folder, {"transformer.ln_f.bias": INDEX})
-    assert refused(folder, "is no shard of this model; they end in .safetensors")
+    assert refused(folder, "index.json is truncated or no safetensors file")
 
 
 def test_a_missing_shard(folder: Path) -> None:
@@ -238,7 +212,7 @@ def test_a_weight_in_two_shards(folder: Path) -> None:
     name = next(name for name, file in index.items() if file == "a.safetensors")
     weights = load_file(folder / "b.safetensors") | {name: load_file(folder / "a.safetensors")[name]}
     save_file(weights, folder / "b.safetensors")
-    assert refused(folder, f"{name} is in two shards, a.safetensors and b.safetensors")
+    assert refused(folder, f"{INDEX} and b.safetensors disagree about '{name}'")
 
 
 def test_an_index_that_places_a_weight_twice(folder: Path) -> None:
@@ -252,9 +226,9 @@ def test_an_index_and_its_shards_that_disagree(folder: Path) -> None:
     index = shards(folder)
     moved = next(name for name, file in index.items() if file == "a.safetensors")
     (folder / INDEX).write_text(json.dumps({"weight_map": {**index, moved: "b.safetensors"}}))
-    assert refused(folder, f"a.safetensors holds {moved}, which {INDEX} does not place there")
+    assert refused(folder, f"{INDEX} and [ab].safetensors disagree about '{moved}'")
     (folder / INDEX).write_text(json.dumps({"weight_map": {**index, "more.weight": "a.safetensors"}}))
-    assert refused(folder, f"a.safetensors lacks more.weight, which {INDEX} places there")
+    assert refused(folder, f"{INDEX} and a.safetensors disagree about 'more.weight'")
 
 
 @pytest.mark.parametrize("index", [{}, {"weight_map": []}, {"weight_map": {}}, {"weight_map": {"a": 1}}])
@@ -296,7 +270,7 @@ def test_a_thousand_million_layers(folder: Path) -> None:
 def test_matrices_that_no_file_holds(folder: Path) -> None:
     (folder / "tokenizer.json").unlink()
     change(folder, n_embd=1 << 30, n_inner=1 << 30, vocab_size=1 << 30, n_head=8)
-    assert refused(folder, r"has shape .*, its config asks for \[3221225472\]")
+    assert refused(folder, r"its config asks for \[3221225472\]")
 
 
 def test_matrices_beyond_any_machine(tmp_path: Path) -> None:
@@ -311,10 +285,10 @@ def test_matrices_beyond_any_machine(tmp_path: Path) -> None:
         ({"model_type": "zebra"}, "model_type='zebra' cannot be read; known: bert, gpt2"),
         ({"model_type": "gpt3"}, "did you mean 'gpt2'"),
         ({"model_type": None}, "it names no model_type; this is no Hugging Face folder"),
-        ({"architectures": ["GPT2ForTokenClassification"]}, "architectures=.* cannot be read; of GPT-2"),
-        ({"auto_map": {"AutoModel": "evil.Model"}}, "auto_map: this model brings code of its own"),
-        ({"quantization_config": {"bits": 4}}, "quantization_config: these weights were made smaller"),
-        ({"activation_function": "swish"}, "activation_function='swish' is not an activation of ours; gelu, gelu_new"),
+        ({"architectures": ["GPT2ForTokenClassification"]}, "architectures=.* is not what our GPT-2 has: GPT2Model or"),
+        ({"auto_map": {"AutoModel": "evil.Model"}}, "auto_map: code that a model brings"),
+        ({"quantization_config": {"bits": 4}}, "quantization_config: .* weights made smaller"),
+        ({"activation_function": "swish"}, r'activation_function="swish" is not what our GPT-2 has: gelu, gelu_new'),
         ({"activation_function": ["gelu"]}, "activation_function="),
         ({"scale_attn_by_inverse_layer_idx": True}, "scale_attn_by_inverse_layer_idx=true is not what our GPT-2 has"),
         ({"tie_word_embeddings": "yes"}, "tie_word_embeddings='yes' must be true or false"),
@@ -330,17 +304,21 @@ def test_a_setting_that_ours_do_not_have_is_named(folder: Path, values: dict[str
 @pytest.mark.parametrize(
     ("name", "values", "said"),
     [
-        ("qwen3", {"rope_parameters": {"rope_type": "yarn", "factor": 4}}, "rope_parameters=.*yarn.*: ours turn"),
+        (
+            "qwen3",
+            {"rope_parameters": {"rope_type": "yarn", "factor": 4}},
+            "rope_parameters=.*yarn.* is not what our Qwen3 has: rope_type default",
+        ),
         ("qwen3", {"rope_scaling": {"type": "linear", "factor": 2}}, "rope_scaling=.*linear"),
         ("qwen3", {"use_sliding_window": True}, "use_sliding_window=true is not what our Qwen3 has"),
         ("qwen3", {"layer_types": ["full_attention", "sliding_attention"]}, "layer_types=.*sliding"),
-        ("llama", {"partial_rotary_factor": 0.5}, "partial_rotary_factor=0.5: ours turn the whole of a head"),
-        ("llama", {"hidden_act": "gelu"}, "hidden_act='gelu' is not an activation of ours; silu can be read"),
+        ("llama", {"partial_rotary_factor": 0.5}, "partial_rotary_factor=0.5 is not what our Llama has: 1"),
+        ("llama", {"hidden_act": "gelu"}, 'hidden_act="gelu" is not what our Llama has: silu'),
         ("bert", {"position_embedding_type": "relative_key"}, 'position_embedding_type="relative_key" is not'),
         ("bert", {"is_decoder": True}, "is_decoder=true is not what our BERT has"),
         ("bert", {"tie_word_embeddings": False}, "tie_word_embeddings=false is not what our BERT has"),
         ("marian", {"scale_embedding": False}, "scale_embedding=false is not what our Marian has"),
-        ("marian", {"decoder_ffn_dim": 7}, "decoder_ffn_dim=7 differs from encoder_ffn_dim=64"),
+        ("marian", {"decoder_ffn_dim": 7}, "decoder_ffn_dim=7 is not what our Marian has: encoder_ffn_dim=64"),
         ("marian", {"share_encoder_decoder_embeddings": False}, "share_encoder_decoder_embeddings=false"),
         ("vit", {"qkv_bias": False}, "qkv_bias=false is not what our ViT has"),
         ("vit", {"image_size": 9}, "image_size=9 is not divisible by patch_size=4"),
@@ -355,8 +333,8 @@ def test_so_in_the_other_layouts(name: str, values: dict[str, Any], said: str, t
 @pytest.mark.parametrize(
     ("values", "said"),
     [
-        ({"rope_parameters": "default"}, 'rope_parameters="default": ours turn by the position alone'),
-        ({"rope_scaling": "default"}, 'rope_scaling="default": ours turn by the position alone'),
+        ({"rope_parameters": "default"}, 'rope_parameters="default" is not what our Llama has'),
+        ({"rope_scaling": "default"}, 'rope_scaling="default" is not what our Llama has'),
         ({"rope_parameters": {"rope_theta": 10**400}}, "rope_theta=10{49} must be a number"),
         ({"rope_parameters": {"rope_theta": "x"}}, "rope_theta='x' must be a number"),
     ],
@@ -384,7 +362,8 @@ def test_a_record_that_disagrees_is_passed_over(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "said"), [(700, "has 700 tokens, its model 512"), (512, "is not the one that the model went out with")]
+    ("size", "said"),
+    [(700, "it has 700 tokens, the model 512"), (512, "it is not the one that the model went out with")],
 )
 def test_a_tokenizer_of_another_model(folder: Path, size: int, said: str) -> None:
     other = train(built_in_lines(), "bpe", size)
@@ -395,13 +374,13 @@ def test_a_tokenizer_of_another_model(folder: Path, size: int, said: str) -> Non
 
 def test_a_tokenizer_without_the_configs_tokens(folder: Path) -> None:
     change(folder, eos_token_id=511_000)
-    assert refused(folder, "eos_token_id=511000 in config.json, and 512 tokens")
+    assert refused(folder, r"config.json names tokens .*511000.*, and it has 512")
 
 
 def test_a_tokenizer_far_smaller_than_the_model(tmp_path: Path) -> None:
     bundle = shaken(CONFIGS["gpt2"].replace(vocab_size=4000))
     write_hf(bundle, tmp_path / "hf")
-    assert refused(tmp_path / "hf", "its tokenizer has only 512 tokens, its model 4,000")
+    assert refused(tmp_path / "hf", "it has 512 tokens, the model 4,000")
     assert import_hf(tmp_path / "hf", with_tokenizer=False).bundle.tokenizer is None
 
 
@@ -420,65 +399,15 @@ def test_marians_pair_of_tokenizers(folder: Path) -> None:
 # -- pickles ----------------------------------------------------------------------------------------------------------
 
 
-class Evil:
-    def __init__(self, mark: Path) -> None:
-        self.mark = mark
+def test_a_pickle_is_never_opened(folder: Path, tmp_path: Path) -> None:
+    class Evil:
+        def __reduce__(self) -> Any:
+            return os.system, (f"touch {tmp_path / 'ran'}",)
 
-    def __reduce__(self) -> Any:
-        return os.system, (f"touch {self.mark}",)
-
-
-def test_code_in_a_pickle_is_not_run(folder: Path, tmp_path: Path) -> None:
     (folder / WEIGHTS).unlink()
-    torch.save({"transformer.wte.weight": Evil(tmp_path / "ran")}, folder / "pytorch_model.bin")
-    assert refused(folder, "cannot be opened as weights alone: .*nothing in it was run; ask for safetensors")
+    torch.save({"transformer.wte.weight": Evil()}, folder / "pytorch_model.bin")
+    assert refused(folder, "holds no weights: neither model.safetensors nor .*; save other formats as safetensors")
     assert not (tmp_path / "ran").exists()
-
-
-def test_a_bare_pickle_is_not_opened(folder: Path, tmp_path: Path) -> None:
-    (folder / WEIGHTS).unlink()
-    (folder / "pytorch_model.bin").write_bytes(pickle.dumps(Evil(tmp_path / "ran")))
-    assert refused(folder, "is not what torch.save writes today")
-    assert not (tmp_path / "ran").exists()
-
-
-def test_an_archive_that_would_grow(folder: Path) -> None:
-    (folder / WEIGHTS).unlink()
-    with zipfile.ZipFile(folder / "pytorch_model.bin", "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("archive/data.pkl", bytes(30 << 20))
-    assert refused(folder, "is a packed archive, which torch.save does not write")
-
-
-def test_a_pickled_weight_that_claims_to_be_huge(folder: Path) -> None:
-    weights = load_file(folder / WEIGHTS)
-    (folder / WEIGHTS).unlink()
-    n_tokens = 1 << 23
-    weights["transformer.wte.weight"] = torch.zeros(1).expand(n_tokens, 16)
-    torch.save(weights, folder / "pytorch_model.bin")
-    (folder / "tokenizer.json").unlink()
-    change(folder, vocab_size=n_tokens)  # so that names and shapes are all as they should be
-    assert refused(folder, r"pytorch_model.bin claims 536,9\d\d,\d\d\d bytes of weights, and has")
-
-
-def test_pickled_weights_that_lie_in_one_place(folder: Path, tmp_path: Path) -> None:
-    weights = load_file(folder / WEIGHTS)
-    (folder / WEIGHTS).unlink()
-    place = torch.randn(20)
-    weights["transformer.h.0.ln_1.weight"], weights["transformer.h.1.ln_1.weight"] = place[:16], place[4:]
-    torch.save(weights, folder / "pytorch_model.bin")
-    model = import_hf(folder).bundle.model
-    save(tmp_path / "model", model)
-    assert torch.equal(model.get_parameter("stack.blocks.1.attention_norm.weight"), place[4:])
-    weights["transformer.h.0.ln_1.weight"] = torch.zeros(16, device="meta")
-    torch.save(weights, folder / "pytorch_model.bin")
-    assert refused(folder, "'transformer.h.0.ln_1.weight' is not a plain weight")
-
-
-@pytest.mark.parametrize("values", [[1, 2], {"a": 3}, {1: torch.zeros(1)}, {"a": torch.zeros(2).to_sparse()}])
-def test_a_pickle_of_other_things(folder: Path, values: Any) -> None:
-    (folder / WEIGHTS).unlink()
-    torch.save(values, folder / "pytorch_model.bin")
-    assert refused(folder, "holds no table of weights|is not a plain weight|cannot be opened as weights alone")
 
 
 # -- the command ------------------------------------------------------------------------------------------------------
@@ -495,30 +424,8 @@ def test_the_command_says_it_in_a_line_and_writes_nothing(
     assert [path.name for path in tmp_path.iterdir()] == ["hf"]
 
 
-@pytest.mark.timeout(60)
-@pytest.mark.parametrize(
-    "table", [b"\x80\x02c" + b"x " * 20_000 + b"\ny\n.", b"\x80\x02c" + b"x" * 40_000 + b"\ny\n.", b"\x80"]
-)
-def test_a_pickle_that_asks_for_an_endless_name(tmp_path: Path, table: bytes) -> None:
-    """torch looks through its own message about it for minutes."""
-    with zipfile.ZipFile(tmp_path / "pytorch_model.bin", "w") as archive:
-        archive.writestr("it/data.pkl", table)
-        archive.writestr("it/version", b"3")
-    with pytest.raises(KothaError, match="cannot be opened as weights alone: its table is broken"):
-        find_weights(tmp_path)
-
-
 def test_a_shard_whose_name_is_half_a_character(tmp_path: Path) -> None:
     placed = {"weight_map": {"a": "\ud800.safetensors"}}
     (tmp_path / "model.safetensors.index.json").write_text(json.dumps(placed), encoding="utf-8")
     with pytest.raises(KothaError, match="or it is a link that leads nowhere"):
-        find_weights(tmp_path)
-
-
-def test_an_archive_on_several_disks(tmp_path: Path) -> None:
-    """The end of a zip64 archive says where its table is: on the last of three disks."""
-    locator, end = struct.pack("<4sLQL", b"PK\x06\x07", 0, 0, 3), struct.pack("<4s4H2LH", b"PK\5\6", *[0] * 7)
-    (tmp_path / "pytorch_model.bin").write_bytes(bytes(100) + locator + end)
-    # As Python 3.11 says it, and 3.12.
-    with pytest.raises(KothaError, match=r"span multiple disks|is not what torch\.save writes"):
         find_weights(tmp_path)

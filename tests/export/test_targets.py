@@ -4,7 +4,7 @@ import pytest
 from tests.export.models import CONFIGS
 
 from kotha.errors import ConfigError
-from kotha.export.huggingface.layouts import choose_layout
+from kotha.export.huggingface.config import choose_layout
 from kotha.export.targets import supported_targets
 from kotha.model.config import GPTConfig
 from kotha.model.presets import PRESETS, preset
@@ -31,17 +31,17 @@ def test_presets_pass(name: str, as_what: str) -> None:
 @pytest.mark.parametrize(
     ("config", "said"),
     [
-        (GPT2.replace(norm_order="post"), "norm_order=post: GPT-2 normalises before each part"),
-        (GPT2.replace(positions="sinusoidal"), "positions=sinusoidal: GPT-2 learns its positions"),
-        (GPT2.replace(head_bias=True), "head_bias=true: GPT-2 has no bias in its head"),
-        (GPT2.replace(n_kv_heads=1), "n_kv_heads=1: GPT-2 has a key head for each of its heads"),
-        (GPT2.replace(d_head=4), "d_head=4: GPT-2 divides d_model=16 among its heads"),
-        (QWEN3.replace(feedforward_bias=True), "feedforward_bias=true: Qwen3 has no biases in its feed-forward"),
-        (QWEN3.replace(final_norm=False), "final_norm=false: Qwen3 normalises before each part"),
-        (CONFIGS["bert"].replace(activation="relu"), "activation=relu: BERT shares its activation with the word head"),
-        (preset("transformer-base"), r"positions=sinusoidal: Marian has sines before cosines \(sinusoidal-halves\)"),
-        (CONFIGS["marian"].replace(norm_eps=1e-6), "norm_eps=1e-06: Marian adds 1e-05"),
-        (CONFIGS["vit"].replace(qk_norm=True), "qk_norm=true: ViT has no norm on queries and keys"),
+        (GPT2.replace(norm_order="post"), "norm_order=post: GPT-2 has pre"),
+        (GPT2.replace(positions="sinusoidal"), "positions=sinusoidal: GPT-2 has learned"),
+        (GPT2.replace(head_bias=True), "head_bias=true: GPT-2 has false"),
+        (GPT2.replace(n_kv_heads=1), "n_kv_heads=1: GPT-2 has 2"),
+        (GPT2.replace(d_head=4), "d_head=4: GPT-2 has 8"),
+        (QWEN3.replace(feedforward_bias=True), "feedforward_bias=true: Qwen3 has false"),
+        (QWEN3.replace(final_norm=False), "final_norm=false: Qwen3 has true"),
+        (CONFIGS["bert"].replace(activation="relu"), "activation=relu: BERT has gelu"),
+        (preset("transformer-base"), "positions=sinusoidal: Marian has sinusoidal-halves"),
+        (CONFIGS["marian"].replace(norm_eps=1e-6), "norm_eps=1e-06: Marian has 1e-05"),
+        (CONFIGS["vit"].replace(qk_norm=True), "qk_norm=true: ViT has false"),
         (preset("mini"), "norm_order=post: GPT-2"),
     ],
 )
@@ -54,11 +54,11 @@ def test_removed_heads_close_hf_and_gguf() -> None:
     config = QWEN3.replace(n_kv_heads=2, removed_heads=("blocks.0.attention.0",))
     closed = {target.name: str(target.because) for target in supported_targets(config) if not target.open}
     assert set(closed) == {"hf", "gguf"}
-    assert closed["gguf"] == "removed_heads: llama.cpp has all heads; export the model before pruning"
+    assert closed["gguf"] == "removed_heads: llama.cpp's qwen3 has all heads; export the model before pruning"
     assert {target.name: str(target.because) for target in supported_targets(config)}[
         "web"
     ] == "opens in any browser, as one file"
-    assert "removed_heads: Qwen3 has all of its heads; export the model before pruning" in closed["hf"]
+    assert "removed_heads: Qwen3 has all heads; export the model before pruning" in closed["hf"]
 
 
 @pytest.mark.parametrize("name", ["bert", "marian", "vit"])

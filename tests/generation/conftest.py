@@ -41,24 +41,3 @@ def tiny(layout: str = "classic", context_length: int = 8, vocab_size: int | Non
         for parameter in model.parameters():
             parameter.add_(0.2 * torch.randn_like(parameter))
     return model
-
-
-@pytest.fixture(scope="session")
-def from_gpt2() -> Any:
-    from tests.model.test_gpt import from_gpt2
-
-    return from_gpt2
-
-
-@pytest.fixture(scope="session")
-def from_qwen3() -> Any:
-    from tests.model.test_gpt import from_qwen3
-
-    return from_qwen3
-
-
-@pytest.fixture(scope="session")
-def from_marian() -> Any:
-    from tests.model.test_seq2seq import from_marian
-
-    return from_marian

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import torch
 from tests.generation.conftest import SIZES
+from tests.model.conftest import converted
 from transformers import MarianConfig, MarianMTModel
 
 from kotha.errors import UsageError
@@ -67,7 +68,7 @@ def test_one_beam_takes_the_best_token_each_time() -> None:
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize(("beams", "penalty"), [(1, 1.0), (3, 1.0), (4, 0.5), (5, 0.0)])
-def test_it_finds_what_marian_finds(from_marian: Any, seed: int, beams: int, penalty: float) -> None:
+def test_it_finds_what_marian_finds(seed: int, beams: int, penalty: float) -> None:
     torch.manual_seed(seed)
     theirs = MarianMTModel(
         MarianConfig(
@@ -106,7 +107,7 @@ def test_it_finds_what_marian_finds(from_marian: Any, seed: int, beams: int, pen
         head_bias=True,
     )
     ours = Seq2Seq(config).eval()
-    ours.load_state_dict(from_marian(theirs.state_dict()))
+    ours.load_state_dict(converted(ours, theirs.state_dict()))
     source = torch.randint(1, 29, (1, 6))
     other = theirs.generate(
         source, num_beams=beams, max_new_tokens=12, length_penalty=penalty, early_stopping="never", do_sample=False

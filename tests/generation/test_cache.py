@@ -4,10 +4,8 @@ import pytest
 import torch
 from tests.generation.conftest import LAYOUTS, SIZES, tiny
 from torch import Tensor
-from torch.nn.functional import scaled_dot_product_attention
 
 from kotha.generation.cache import Filling, RowCache
-from kotha.generation.weights import mix_one
 from kotha.model.config import Seq2SeqConfig
 from kotha.model.gpt import GPT
 from kotha.model.seq2seq import Seq2Seq
@@ -85,13 +83,3 @@ def test_keys_are_kept_in_the_type_of_the_weights() -> None:
     model = tiny(vocab_size=30).bfloat16()
     cache = RowCache(model.config, 1, torch.bfloat16)
     assert step(model, cache, [3]).dtype == cache.keys[0].dtype == torch.bfloat16
-
-
-@pytest.mark.parametrize("shares", [1, 3])
-def test_one_query_written_as_sums_is_attention(shares: int) -> None:
-    torch.manual_seed(0)
-    q, k, v = torch.randn(4, 2 * shares, 1, 8), torch.randn(4, 2, 11, 8), torch.randn(4, 2, 11, 8)
-    mask = torch.arange(11) <= torch.tensor([0, 3, 7, 10]).view(4, 1, 1, 1)
-    for seen in (mask, None):
-        expected = scaled_dot_product_attention(q, k, v, attn_mask=seen, enable_gqa=True)
-        assert torch.allclose(mix_one(q, k, v, seen), expected, atol=1e-6)

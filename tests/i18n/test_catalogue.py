@@ -18,6 +18,7 @@ from kotha.evaluation.doctor.diagnosis import advice
 from kotha.i18n.catalogue import FOLDER, catalogue, to_json, translate
 from kotha.i18n.message import Message, Option, Plural
 from kotha.i18n.numbers import Count, Duration, Size
+from kotha.model.presets import presets
 from kotha.storage.locks import InUseError
 
 SOURCE = Path(__file__).parents[2] / "src" / "kotha"
@@ -104,6 +105,7 @@ def test_no_entry_is_without_its_message() -> None:
         for node in ast.walk(tree_of(path))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
+    strings |= {str(each.purpose.template) for each in presets() if isinstance(each.purpose, Message)}
     strings |= {text for each in advice().values() for text in (each["seen"], *each["try"])}
     # Help is said paragraph by paragraph of a docstring.
     helped = {" ".join(part.split()) for each in strings for part in each.split("\n\n")}

@@ -1,10 +1,14 @@
 """What the tests of the bodies share: one thread, random weights, and what "the same" means beside another library."""
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
+
+from kotha.export.huggingface.config import choose_layout
+from kotha.export.layouts import shapes_of
 
 Convert = Callable[[dict[str, Tensor]], dict[str, Tensor]]
 
@@ -31,7 +35,7 @@ def shake() -> Callable[[nn.Module], None]:
 @pytest.fixture(scope="session")
 def assert_parity() -> Callable[..., None]:
     def assert_parity(
-        ours: nn.Module, theirs: nn.Module, convert: Convert, outputs: list[tuple[Tensor, Tensor]]
+        ours: Any, theirs: nn.Module, outputs: list[tuple[Tensor, Tensor]], convert: Convert | None = None
     ) -> None:
         """Outputs, each (ours, theirs), to 1e-5, and the gradient of every weight to 1e-4."""
         for mine, other in outputs:
@@ -42,13 +46,21 @@ def assert_parity() -> Callable[..., None]:
             loss = sum((pair[side] * direction).sum() for pair, direction in zip(outputs, directions, strict=True))
             assert isinstance(loss, Tensor)
             loss.backward()
-        expected = convert(gradients(theirs))
+        expected = convert(gradients(theirs)) if convert else converted(ours, gradients(theirs))
         measured = gradients(ours)
         assert set(measured) <= set(expected)
         for name, gradient in measured.items():
             assert (gradient - expected[name]).abs().max() <= 1e-4, name
 
     return assert_parity
+
+
+def converted(ours: Any, theirs: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The weights of transformers, or their gradients, by the names of ours."""
+    layout, shapes = choose_layout(ours.config), shapes_of(ours.named_parameters(remove_duplicate=False))
+    places = layout.places(shapes, ours.config)
+    named = {layout.usual(name, places): tensor for name, tensor in theirs.items()}
+    return layout.to_ours({name: tensor for name, tensor in named.items() if name}, shapes, ours.config)
 
 
 def gradients(model: nn.Module) -> dict[str, Tensor]:

@@ -5,13 +5,11 @@ from typing import Any
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.model.conftest import converted
 from transformers import BertConfig, BertForPreTraining
 
-from kotha.export.huggingface.weight_names import BERT as BERT_NAMES
 from kotha.model.bert import BERT
 from kotha.model.config import BERTConfig
-
-from_bert = BERT_NAMES.to_ours
 
 
 @settings(max_examples=6, deadline=None, derandomize=True)
@@ -41,7 +39,7 @@ def test_bert_is_hugging_faces(
     )
     shake(theirs)
     ours = BERT(BERTConfig(d_model=16, n_heads=n_heads, d_ff=24, n_layers=n_layers, vocab_size=40, context_length=10))
-    ours.load_state_dict(from_bert(theirs.state_dict()))
+    ours.load_state_dict(converted(ours, theirs.state_dict()))
     tokens, segments = torch.randint(40, (3, n_tokens)), torch.randint(2, (3, n_tokens))
     real = torch.ones(3, n_tokens, dtype=torch.bool)
     real[1, max(1, n_tokens - n_padded) :] = False
@@ -52,4 +50,4 @@ def test_bert_is_hugging_faces(
         (mine.token_logits * real[..., None], other.prediction_logits * real[..., None]),
         (mine.pair_logits, other.seq_relationship_logits),
     ]
-    assert_parity(ours, theirs, from_bert, pairs)
+    assert_parity(ours, theirs, pairs)

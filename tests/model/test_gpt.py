@@ -5,17 +5,14 @@ from typing import Any
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.model.conftest import converted
 from transformers import GPT2Config, GPT2LMHeadModel, Qwen3Config, Qwen3ForCausalLM
 
-from kotha.export.huggingface.weight_names import GPT2, QWEN3
 from kotha.model.config import GPTConfig
 from kotha.model.gpt import GPT
 from kotha.model.presets import MODERN
 
 FEW = settings(max_examples=6, deadline=None, derandomize=True)
-
-
-from_gpt2, from_qwen3 = GPT2.to_ours, QWEN3.to_ours
 
 
 @FEW
@@ -39,9 +36,9 @@ def test_classic_is_gpt2(
         d_model=d_model, n_heads=n_heads, n_layers=n_layers, vocab_size=50, context_length=12, activation="gelu-tanh"
     )
     ours = GPT(config)
-    ours.load_state_dict(from_gpt2(theirs.state_dict()))
+    ours.load_state_dict(converted(ours, theirs.state_dict()))
     tokens = torch.randint(50, (2, n_tokens))
-    assert_parity(ours, theirs, from_gpt2, [(ours(tokens), theirs(tokens).logits)])
+    assert_parity(ours, theirs, [(ours(tokens), theirs(tokens).logits)])
 
 
 @FEW
@@ -95,6 +92,6 @@ def test_modern_is_qwen3(
         tied_head=tied,
     )
     ours = GPT(config)
-    ours.load_state_dict(from_qwen3(theirs.state_dict()))
+    ours.load_state_dict(converted(ours, theirs.state_dict()))
     tokens = torch.randint(50, (2, n_tokens))
-    assert_parity(ours, theirs, from_qwen3, [(ours(tokens), theirs(tokens).logits)])
+    assert_parity(ours, theirs, [(ours(tokens), theirs(tokens).logits)])

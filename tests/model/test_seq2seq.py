@@ -6,10 +6,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.model.conftest import converted
 from torch import Tensor, nn
 from transformers import MarianConfig, MarianMTModel
 
-from kotha.export.huggingface.weight_names import MARIAN
 from kotha.model.config import NormOrder, Seq2SeqConfig
 from kotha.model.masks import padding_mask
 from kotha.model.seq2seq import Seq2Seq
@@ -23,9 +23,6 @@ TORCH = {
     "linear2": "feedforward.down",
     "norm1": "attention_norm",
 }
-
-
-from_marian = MARIAN.to_ours
 
 
 def from_torch(theirs: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -96,15 +93,15 @@ def test_seq2seq_is_marian(
         head_bias=True,
     )
     ours = Seq2Seq(config)
-    ours.load_state_dict(from_marian(theirs.state_dict()))
+    ours.load_state_dict(converted(ours, theirs.state_dict()))
     ours.head.bias.requires_grad_(False)  # a buffer there
     source, target = torch.randint(39, (2, lengths[0])), torch.randint(39, (2, lengths[1]))
     real = torch.ones(2, lengths[0], dtype=torch.bool)
     real[1, max(1, lengths[0] - n_padded) :] = False
     other = theirs(input_ids=source, attention_mask=real.long(), decoder_input_ids=target).logits
     logits = ours(source, target, real)
-    convert = lambda tensors: {"head.bias": torch.zeros(40), **from_marian(tensors)}
-    assert_parity(ours, theirs, convert, [(logits, other)])
+    convert = lambda tensors: {"head.bias": torch.zeros(40), **converted(ours, tensors)}
+    assert_parity(ours, theirs, [(logits, other)], convert)
 
 
 @pytest.mark.filterwarnings("ignore:enable_nested_tensor is True")  # torch, of a fast path that it cannot take
@@ -160,4 +157,4 @@ def test_stacks_are_torchs_own(
     mask = padding_mask(real)
     mine = ours.decoder(target, "causal", memories=ours.encoder(source, mask), memory_mask=mask)
     stacks = nn.ModuleDict({"encoder": ours.encoder, "decoder": ours.decoder})
-    assert_parity(stacks, theirs, from_torch, [(mine, other)])
+    assert_parity(stacks, theirs, [(mine, other)], from_torch)

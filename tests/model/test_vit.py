@@ -6,17 +6,15 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.model.conftest import converted
 from transformers import ViTConfig as TheirConfig
 from transformers import ViTForImageClassification
 
 from kotha.errors import UsageError
-from kotha.export.huggingface.weight_names import VIT
 from kotha.model.config import ViTConfig
 from kotha.model.family import build
 from kotha.model.presets import preset
 from kotha.model.vit import ViT
-
-from_vit = VIT.to_ours
 
 
 @settings(max_examples=6, deadline=None, derandomize=True)
@@ -42,9 +40,9 @@ def test_vit_is_hugging_faces(
     theirs = their_vit(n_layers, n_heads, patch_size, n_side, n_channels)
     shake(theirs)
     ours = our_vit(n_layers, n_heads, patch_size, n_side, n_channels)
-    ours.load_state_dict(from_vit(theirs.state_dict()))
+    ours.load_state_dict(converted(ours, theirs.state_dict()))
     images = torch.randn(2, n_channels, n_side * patch_size, n_side * patch_size)
-    assert_parity(ours, theirs, from_vit, [(ours(images), theirs(images).logits)])
+    assert_parity(ours, theirs, [(ours(images), theirs(images).logits)])
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(2, 2), (5, 5), (3, 6)])
@@ -53,10 +51,10 @@ def test_positions_stretch_as_hugging_faces_do(shake: Any, assert_parity: Any, r
     theirs = their_vit(1, 2, 2, 3, 1)
     shake(theirs)
     ours = our_vit(1, 2, 2, 3, 1)
-    ours.load_state_dict(from_vit(theirs.state_dict()))
+    ours.load_state_dict(converted(ours, theirs.state_dict()))
     images = torch.randn(2, 1, 2 * rows, 2 * columns)
     other = theirs(images, interpolate_pos_encoding=True).logits
-    assert_parity(ours, theirs, from_vit, [(ours(images), other)])
+    assert_parity(ours, theirs, [(ours(images), other)])
 
 
 def test_images_may_lie_in_memory_as_they_like() -> None:

@@ -14,7 +14,7 @@ from kotha.export.exporter import ExportSettings
 from kotha.export.parity import ParityReport, our_side, prompt_reader
 from kotha.export.web import export as web
 from kotha.export.web.check import compared
-from kotha.export.web.weights import rounded
+from kotha.export.web.export import rounded
 from kotha.generation.plain import continue_plainly
 from kotha.generation.settings import SamplingSettings
 from kotha.model.attention import set_reading
@@ -105,12 +105,12 @@ def test_it_is_one_small_file(file: Path) -> None:
     assert [path.name for path in file.parent.iterdir()] == ["model.html"]
 
 
-def test_ids_logits_and_greedy_text_are_the_library_s(opened: Opened, model: GPT, tokenizer: Tokenizer) -> None:
+def test_ids_and_logits_are_the_library_s(opened: Opened, model: GPT, tokenizer: Tokenizer) -> None:
     page = opened()
     assert page.evaluate("kotha.opened")["simd"], "the kernel that the policy must allow"
     report = compared(ParityReport("web", peer="this browser"), model, tokenizer, page, LINES)
     assert report.passed, report
-    assert report.lines == len(LINES) and report.positions > 0 and report.greedy_tokens > 0
+    assert report.lines == len(LINES) and report.positions > 0
 
 
 def test_a_seed_writes_the_library_s_text(opened: Opened, model: GPT, tokenizer: Tokenizer) -> None:

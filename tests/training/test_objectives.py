@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from tests.model.test_bert import from_bert
+from tests.model.conftest import converted
 from torch.nn.functional import cross_entropy
 from transformers import BertConfig, BertForPreTraining
 
@@ -49,7 +49,7 @@ def test_words_and_pairs_are_hugging_faces_pretraining_loss() -> None:
         )
     )
     ours = BERT(BERTConfig(**TEXT))
-    ours.load_state_dict(from_bert(theirs.state_dict()))
+    ours.load_state_dict(converted(ours, theirs.state_dict()))
     tokens, segments, unrelated = torch.randint(40, (3, 10)), torch.randint(2, (3, 10)), torch.tensor([0, 1, 1])
     places = torch.tensor([[1, 4, 7], [2, 0, 0], [3, 5, 0]])
     words = torch.tensor([[5, 6, 7], [8, IGNORED, IGNORED], [9, 10, IGNORED]])
@@ -64,7 +64,7 @@ def test_words_and_pairs_are_hugging_faces_pretraining_loss() -> None:
     assert torch.allclose(mine, other, atol=1e-6)
     mine.backward()
     other.backward()
-    expected = from_bert({name: each.grad for name, each in theirs.named_parameters() if each.grad is not None})
+    expected = converted(ours, {name: each.grad for name, each in theirs.named_parameters() if each.grad is not None})
     for name, parameter in ours.named_parameters():
         if name != "head.bias":  # theirs is stored under another name
             assert torch.allclose(parameter.grad, expected[name], atol=1e-5), name

@@ -40,7 +40,7 @@ def export(
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
-    """Write a model for other tools, and compare it there: logits, greedy text, token ids."""
+    """Write a model for other tools, and compare it there: logits and token ids."""
     for name, value, door in (("--dtype", dtype, "hf"), ("--license", license_, "hf"), ("--type", type_, "gguf")):
         if value is not None and door != to:
             raise UsageError("{name} belongs to --to {door}, and this is --to {to}", name=name, door=door, to=to)
@@ -67,7 +67,7 @@ def import_(
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
-    """Open a model from elsewhere, and compare it with transformers: logits, greedy text, token ids."""
+    """Open a model from elsewhere, and compare it with transformers: logits and token ids."""
     from kotha.export.huggingface.import_ import import_model
     from kotha.export.parity import lines_of
 

@@ -6,7 +6,6 @@ own, as the model in the box does, hands it on, licence and all.
 
 import json
 import re
-import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,10 +14,10 @@ import kotha
 from kotha.artifacts.model_folder import Bundle
 from kotha.artifacts.run_folder import figure, mapping
 from kotha.errors import KothaError, is_of_the_machine
-from kotha.export.huggingface.layouts import Layout
+from kotha.export.layouts import Layout
 from kotha.model.config import ClassifierConfig, TextConfig
 from kotha.storage.json_files import read_table
-from kotha.storage.status import reading
+from kotha.storage.status import is_file, reading
 
 UNKNOWN = "unknown"
 _TASKS = {"bert": "fill-mask", "marian": "translation", "vit": "image-classification"}
@@ -78,10 +77,7 @@ def _read(file: Path) -> dict[str, Any]:
 
 
 def _own_card(file: Path) -> str:
-    try:
-        if not stat.S_ISREG(file.stat().st_mode):  # a pipe would let us wait for ever
-            return ""
-    except (FileNotFoundError, NotADirectoryError):
+    if not is_file(file):
         return ""
     with reading(file):
         return file.read_text(encoding="utf-8", errors="replace")
@@ -92,7 +88,8 @@ def model_card(layout: Layout, bundle: Bundle, about: About, dtype: str, license
     title = f"# A {layout.title} {'trained' if about.trained_here else 'written'} with Kotha"
     parts = [_front(layout, bundle, about, license), title, _what(layout, bundle, dtype)]
     if about.trained_here or not about.own_card:  # else its own card says more of that
-        parts += [_data(about), _recipe(about), _scores(about)]
+        sections = {"Data": _data(about), "Training": _recipe(about), "Scores": _scores(about)}
+        parts += ["\n".join([f"## {name}\n", *(lines or [UNKNOWN])]) for name, lines in sections.items()]
     parts.append(_use(layout, bundle))
     if about.own_card:
         own = re.sub(r"\A---\n.*?^---\n", "", about.own_card, flags=re.DOTALL | re.MULTILINE)
@@ -105,7 +102,7 @@ def _front(layout: Layout, bundle: Bundle, about: About, license: str | None) ->
     if bundle.tokenizer is not None and about.language is not None:
         lines.append(f"language: {about.language}")
     lines += [f"license: {json.dumps(license or about.license, ensure_ascii=False)}", "library_name: transformers"]
-    task = _TASKS.get(layout.model_type, "text-generation")
+    task = _TASKS.get(layout.name, "text-generation")
     if isinstance(bundle.config, ClassifierConfig):
         task = "text-classification"
     lines += [f"pipeline_tag: {task}", "tags: [kotha]", "---"]
@@ -117,8 +114,7 @@ def _what(layout: Layout, bundle: Bundle, dtype: str) -> str:
     count = sum(parameter.numel() for parameter in bundle.model.parameters())
     facts = [
         f"- layout: `{layout.architecture}`, weights in {dtype}",
-        f"- {count:,} parameters: {_counted(config.n_layers, 'layer')}, width {config.d_model}, "
-        f"{_counted(config.n_heads, 'head')}",
+        f"- {count:,} parameters; layers: {config.n_layers}, width: {config.d_model}, heads: {config.n_heads}",
     ]
     if isinstance(config, TextConfig):
         facts.append(f"- context: {config.context_length:,} tokens")
@@ -130,38 +126,34 @@ def _what(layout: Layout, bundle: Bundle, dtype: str) -> str:
     return "\n".join([*facts, f"- exported by Kotha {kotha.__version__}"])
 
 
-def _section(title: str, lines: list[str]) -> str:
-    return "\n".join([f"## {title}\n", *(lines or [UNKNOWN])])
-
-
-def _data(about: About) -> str:
+def _data(about: About) -> list[str]:
     data = mapping(about.config, "data")
     facts = [f"- data folder: `{Path(data['path']).name}`"] if isinstance(data.get("path"), str) else []
-    facts += [f"- {key.replace('_', ' ')}: {value:,}" for key, value in data.items() if isinstance(value, int)]
-    return _section("Data", facts)
+    return facts + [f"- {key.replace('_', ' ')}: {value:,}" for key, value in data.items() if isinstance(value, int)]
 
 
-def _recipe(about: About) -> str:
+def _recipe(about: About) -> list[str]:
     if not about.trained_here:
-        return _section("Training", [])
+        return []
     training, facts = about.config["training"], [f"- task: {about.config.get('task', UNKNOWN)}"]
     steps, tokens = about.summary.get("steps"), about.summary.get("tokens")
     if isinstance(steps, int) and isinstance(tokens, int):
         facts.append(f"- {steps:,} steps, {tokens:,} tokens read")
-    facts += [f"- {key.replace('_', ' ')}: {training[key]}" for key in _RECIPE if training.get(key) is not None]
-    return _section("Training", facts)
+    return facts + [f"- {key.replace('_', ' ')}: {training[key]}" for key in _RECIPE if training.get(key) is not None]
 
 
-def _scores(about: About) -> str:
+def _scores(about: About) -> list[str]:
     known = [(title, figure(about.summary, key)) for key, title in _SCORES.items()]
     rows = [f"| {title} | {value:.4f} |" for title, value in known if value is not None]
-    step = about.summary.get("best_step", UNKNOWN)
-    how = f"Measured by `kotha train` on the validation split of the data above, for the weights of step {step}."
-    if "macro_f1" in about.summary:
-        how = f"Measured by `kotha adapt classify` on examples that were held out, for the weights of step {step}."
-        return _section("Scores", ["| | |", "|---|---|", *rows, "", how])
+    classes = "macro_f1" in about.summary
+    what = (
+        "`kotha adapt classify` on examples that were held out"
+        if classes
+        else ("`kotha train` on the validation split of the data above")
+    )
+    how = f"Measured by {what}, for the weights of step {about.summary.get('best_step', UNKNOWN)}."
     caution = "Numbers a token compare only between models with the same tokenizer; bits per byte compare across them."
-    return _section("Scores", ["| | |", "|---|---|", *rows, "", how, caution] if rows else [])
+    return ["| | |", "|---|---|", *rows, "", how, *([] if classes else [caution])] if rows or classes else []
 
 
 def _use(layout: Layout, bundle: Bundle) -> str:
@@ -174,8 +166,3 @@ def _use(layout: Layout, bundle: Bundle) -> str:
         "`transformers` reads a special token that a text spells out as the token itself; pass "
         "`split_special_tokens=True` for text that you do not trust. A chat template cannot tell the two apart."
     )
-
-
-def _counted(number: int, thing: str) -> str:
-    """A card is in English, whoever writes it."""
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"

@@ -12,7 +12,7 @@ from pathlib import Path
 from kotha.artifacts.model_folder import Bundle
 from kotha.errors import KothaError, UsageError, nearest
 from kotha.export.card import UNKNOWN, About
-from kotha.export.parity import ParityReport
+from kotha.export.parity import ParityReport, built_in_lines
 from kotha.i18n.message import Option, Text
 from kotha.model.config import BERTConfig, ClassifierConfig, GPTConfig, ModelConfig
 from kotha.storage.destinations import check_file_place
@@ -50,6 +50,11 @@ class ExportJob:
         """The model's; asked for by formats that need one."""
         assert self.bundle.tokenizer is not None, "a format that needs a tokenizer says so"
         return self.bundle.tokenizer
+
+    @cached_property
+    def lines(self) -> Sequence[str]:
+        """What is compared on."""
+        return built_in_lines() if self.settings.lines is None else self.settings.lines
 
     @cached_property
     def about(self) -> About:

@@ -1,8 +1,8 @@
 """Parity, the proof of a crossing: the same model on both sides of a door, asked the same things.
 
-Three questions. Do both give the same numbers (the largest difference of two logits)? Do both write the same text
-(the first place where greedy text differs)? Do both read the same tokens (line by line of real text, with awkward
-lines among them: joiners, two-part vowels, digits, emoji, mixed scripts; a GPT each as a prompt)?
+Two questions. Do both give the same numbers (the largest difference of two logits)? Do both read the same tokens (line
+by line of real text, with awkward lines among them: joiners, two-part vowels, digits, emoji, mixed scripts; a GPT each
+as a prompt)?
 
 The first question is what others call logit parity. Who answers for the other side is passed in; this file counts,
 judges and shows.
@@ -11,7 +11,7 @@ judges and shows.
 import copy
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import islice, zip_longest
+from itertools import islice
 from typing import Any
 
 import torch
@@ -19,7 +19,7 @@ from torch import Tensor
 
 from kotha.artifacts.model_folder import Bundle
 from kotha.errors import DataError
-from kotha.export.obstacles import in_a_row
+from kotha.export.layouts import in_a_row
 from kotha.i18n.message import Message, Text
 from kotha.report.table import Table
 from kotha.text.corpus.documents import read_documents
@@ -29,7 +29,6 @@ from kotha.text.tokenizer.tokenizer import Tokenizer
 
 # Largest difference of two logits that different orders of the same float32 sums explain.
 TOLERANCE = 1e-4
-GREEDY_TOKENS = 200
 N_LINES = 200
 # As many lines of a text as tokens are compared on.
 _MOST_LINES = 1000
@@ -79,9 +78,6 @@ class ParityReport:
     max_logit_difference: float | None = None
     best_equal: float | None = None  # share of positions whose best token is the same
     positions: int = 0  # positions whose logits were compared
-    greedy_tokens: int = 0
-    first_greedy_difference: int | None = None  # the first place where greedy text differs; None where none does
-    greedy_judged: bool = True
     lines: int = 0
     lines_different: int = 0
     first_line_different: str | None = None
@@ -117,8 +113,6 @@ class ParityReport:
                     least=self.least_best_equal,
                 )
             )
-        if self.greedy_judged and self.first_greedy_difference is not None:
-            found.append(Message("greedy text differs from token {place} on", place=self.first_greedy_difference))
         if self.lines_different:
             found.append(
                 Message("{n:,} of {total:,} lines give other tokens", n=self.lines_different, total=self.lines)
@@ -156,12 +150,6 @@ def rows(report: ParityReport) -> list[list[Text]]:
         found.append([Message("largest logit difference"), Message("{n:.3g}", n=report.max_logit_difference)])
         share = Message("{share:.2%} of {n:,} positions", share=report.best_equal, n=report.positions)
         found.append([Message("same best token"), share])
-    if report.greedy_tokens:
-        place = report.first_greedy_difference
-        same = Message("the same for {n:,} tokens", n=report.greedy_tokens)
-        found.append(
-            [Message("greedy text"), same if place is None else Message("differs from token {place} on", place=place)]
-        )
     if report.lines:
         equal = report.lines - report.lines_different
         found.append([Message("same token ids"), Message("{n:,} of {total:,} lines", n=equal, total=report.lines)])
@@ -191,12 +179,6 @@ def with_logits(report: ParityReport, pairs: Iterable[tuple[Tensor, Tensor]]) ->
     return replace(report, max_logit_difference=largest, best_equal=share, positions=positions)
 
 
-def with_greedy(report: ParityReport, ours: Sequence[int], theirs: Sequence[int]) -> ParityReport:
-    """Add where two greedy texts, as token ids, part."""
-    place = first_difference(ours, theirs)
-    return replace(report, greedy_tokens=max(len(ours), len(theirs)), first_greedy_difference=place)
-
-
 def with_lines(report: ParityReport, ours: Encode, theirs: Encode, lines: Iterable[str]) -> ParityReport:
     """Add how many lines give the same token ids."""
     lines = list(lines)
@@ -212,13 +194,10 @@ def prompt_reader(tokenizer: Tokenizer) -> Encode:
     return lambda line: [*first, *tokenizer.encode(line)]
 
 
-def first_difference(ours: Sequence[int], theirs: Sequence[int]) -> int | None:
-    """The first place where two sequences differ, a missing end counted; None where they are the same.
-
-    >>> first_difference([5, 6, 7], [5, 9]), first_difference([5], [5, 6]), first_difference([5], [5])
-    (1, 1, None)
-    """
-    return next((place for place, (mine, other) in enumerate(zip_longest(ours, theirs)) if mine != other), None)
+def not_checked(door: str, library: str) -> ParityReport:
+    """The report where what would compare is not on this machine."""
+    remark = Message("not checked: {name} is not installed", name=library)
+    return ParityReport(door, remark=remark)
 
 
 def with_remarks(report: ParityReport, *remarks: Text | None) -> ParityReport:

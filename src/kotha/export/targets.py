@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from kotha.errors import UsageError, nearest
 from kotha.export.exporter import USUAL, Exporter, ExportSettings
-from kotha.export.obstacles import UnsupportedError
+from kotha.export.layouts import UnsupportedError
 from kotha.export.parity import ParityReport
 from kotha.i18n.message import Text
 from kotha.model.config import ModelConfig
@@ -40,7 +40,13 @@ def export(bundle: "Bundle", to: Target, out: Path, settings: ExportSettings = U
 
 def supported_targets(config: ModelConfig) -> list[ExportTarget]:
     """The formats hf, gguf, onnx and web, and for each whether a config can have it."""
-    return [_target(name, exporter, config) for name, exporter in _exporters().items()]
+    found = []
+    for name, exporter in _exporters().items():
+        try:
+            found.append(ExportTarget(name, True, exporter.opens(config)))
+        except UnsupportedError as error:
+            found.append(ExportTarget(name, False, error.because))
+    return found
 
 
 def _exporters() -> dict[Target, Exporter]:
@@ -50,10 +56,3 @@ def _exporters() -> dict[Target, Exporter]:
     from kotha.export.web.export import export_web
 
     return {"hf": export_hf, "gguf": export_gguf, "onnx": export_onnx, "web": export_web}
-
-
-def _target(name: Target, exporter: Exporter, config: ModelConfig) -> ExportTarget:
-    try:
-        return ExportTarget(name, True, exporter.opens(config))
-    except UnsupportedError as error:
-        return ExportTarget(name, False, error.because)

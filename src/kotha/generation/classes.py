@@ -29,8 +29,7 @@ from kotha.model.vit import ViT
 from kotha.storage.images import read_picture
 from kotha.text.tokenizer.prompt import MarkedTexts
 
-# Positions that go through the model at once.
-_POSITIONS = 1 << 13
+_TEXTS_AT_ONCE, _IMAGES_AT_ONCE = 32, 256
 
 
 @dataclass(frozen=True)
@@ -53,6 +52,11 @@ class Classified:
         """Ready for JSON; ``why`` only where it was asked for."""
         values = asdict(self)
         return values if self.why else {name: value for name, value in values.items() if name != "why"}
+
+
+def _answer(names: Sequence[str], row: Tensor, why: tuple[Influence, ...] = ()) -> Classified:
+    order = row.argsort(descending=True).tolist()
+    return Classified(names[order[0]], {names[place]: float(row[place]) for place in order}, why)
 
 
 class Classifier:
@@ -88,11 +92,10 @@ class Classifier:
         if not texts:
             return []
         found = self.probabilities(texts)
-        return [self._answer(row, self._why(text, row) if why else ()) for text, row in zip(texts, found, strict=True)]
-
-    def _answer(self, row: Tensor, why: tuple[Influence, ...]) -> Classified:
-        order = row.argsort(descending=True).tolist()
-        return Classified(self.labels[order[0]], {self.labels[place]: float(row[place]) for place in order}, why)
+        return [
+            _answer(self.labels, row, self._why(text, row) if why else ())
+            for text, row in zip(texts, found, strict=True)
+        ]
 
     def _why(self, text: str, row: Tensor) -> tuple[Influence, ...]:
         spans, best = self.tokenizer.spans(text), int(row.argmax())
@@ -118,15 +121,12 @@ class Classifier:
         """Those of a like length together, since the shorter are filled up."""
         order = sorted(range(len(ids)), key=lambda place: len(ids[place]))
         found = torch.zeros(len(ids), len(self.labels))
-        done = 0
-        while done < len(order):
-            size = max(1, _POSITIONS // max(len(ids[order[min(done + 64, len(order)) - 1]]), 1))
-            places = order[done : done + min(size, 64)]
+        for start in range(0, len(order), _TEXTS_AT_ONCE):
+            places = order[start : start + _TEXTS_AT_ONCE]
             tokens, real = self._padded([ids[place] for place in places])
             found[places] = self.model(tokens, real).float().softmax(dim=-1).cpu()
-            done += len(places)
             if on_progress is not None:
-                on_progress(Message("classifying"), done, len(order))
+                on_progress(Message("classifying"), start + len(places), len(order))
         return found
 
     def _padded(self, rows: list[list[int]]) -> tuple[Tensor, Tensor]:
@@ -137,8 +137,6 @@ class Classifier:
 
 
 # -- images ------------------------------------------------------------------------------------------------------------
-
-_AT_ONCE = 256
 
 
 def classify_images(bundle: Bundle, files: Sequence[Path]) -> list[Classified]:
@@ -151,8 +149,7 @@ def classify_pixels(bundle: Bundle, image: NDArray[np.float32]) -> Classified:
     """What a model says of an image as it was read, (n_channels, height, width)."""
     model = vit_of(bundle)
     [row] = probabilities(model, image[None])
-    names, order = model.config.class_names, row.argsort(descending=True).tolist()
-    return Classified(names[order[0]], {names[place]: float(row[place]) for place in order})
+    return _answer(model.config.class_names, row)
 
 
 @torch.no_grad()
@@ -162,12 +159,12 @@ def probabilities(
     """The probability of each class for each image, (N, n_channels, height, width): -> (N, K)."""
     found, device = [], next(model.parameters()).device
     with evaluating(model):
-        for start in range(0, len(images), _AT_ONCE):
-            some = torch.from_numpy(images[start : start + _AT_ONCE])
+        for start in range(0, len(images), _IMAGES_AT_ONCE):
+            some = torch.from_numpy(images[start : start + _IMAGES_AT_ONCE])
             some = some.float() / 127.5 - 1 if some.dtype == torch.uint8 else some
             found.append(model(some.to(device)).float().softmax(dim=-1).cpu())
             if on_progress is not None:
-                on_progress(Message("looking"), min(start + _AT_ONCE, len(images)), len(images))
+                on_progress(Message("looking"), min(start + _IMAGES_AT_ONCE, len(images)), len(images))
     return torch.cat(found)
 
 

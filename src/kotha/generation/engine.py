@@ -55,8 +55,8 @@ class Engine:
     """Writes with a model.
 
     ``weights`` is None (as they are), "float32", "bfloat16", "int8" or "auto" (see ``weights.py``); the model itself
-    is left as it was. ``compiled`` makes a GPU's steps faster for a minute's wait. ``kept_bytes`` may be used to
-    remember prompts for others that begin alike. Without a tokenizer, requests and results are token ids.
+    is left as it was. ``kept_bytes`` may be used to remember prompts for others that begin alike. Without a tokenizer,
+    requests and results are token ids.
     """
 
     def __init__(
@@ -66,7 +66,6 @@ class Engine:
         *,
         max_batch: int = 16,
         weights: Weights | None = None,
-        compiled: bool = False,
         chat: ChatTemplate | None = None,
         kept_bytes: int = 0,
     ) -> None:
@@ -87,7 +86,7 @@ class Engine:
         self._cache = RowCache(config, max_batch, dtype, device)
         block, self._lags = _PACE.get(device.type, _PACE["cpu"])
         self._rows = Rows(max_batch, vocab_size, block, device, self._ends)
-        self._steps = Steps(self.model, self._cache, self._rows, compiled)
+        self._steps = Steps(self.model, self._cache, self._rows)
         self.prompts = PromptReader(self._steps.read_on, self._cache, kept_bytes)
         self._max_batch = max_batch
         self._numbers = itertools.count()

@@ -14,12 +14,13 @@ from contextlib import suppress
 from functools import cache
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from kotha.generation.cache import RowCache
+from kotha.generation.prompts import Prompt
 from kotha.model.gpt import GPT
 from kotha.model.norm import RMSNorm
 from kotha.storage.atomic import scratch_folder
@@ -115,13 +116,6 @@ class Pace:
         self._steps, self._last = self._steps + 1, threads
 
 
-class Held(Protocol):
-    """Keys and values that the C side may write: for each layer (seats, positions, n_kv_heads, D)."""
-
-    keys: list[Tensor]
-    values: list[Tensor]
-
-
 class NativeStep:
     """A model in float32 or int8 over a cache: a token for each row in, logits out; and prompts into a cache."""
 
@@ -164,7 +158,7 @@ class NativeStep:
         return logits
 
     def read(
-        self, model: GPT, tokens: Sequence[int], positions: Sequence[int], seats: Sequence[int], into: Held
+        self, model: GPT, tokens: Sequence[int], positions: Sequence[int], seats: Sequence[int], into: RowCache | Prompt
     ) -> None:
         """Read tokens of prompts into a cache, where each says; those of one text in their order."""
         for start in range(0, len(tokens), self._most):
@@ -173,7 +167,13 @@ class NativeStep:
             self._run(model, into, ids, places, rows, None)
 
     def _run(
-        self, model: GPT, held: Held, tokens: Tensor, lengths: Tensor, seats: Tensor | None, logits: Tensor | None
+        self,
+        model: GPT,
+        held: RowCache | Prompt,
+        tokens: Tensor,
+        lengths: Tensor,
+        seats: Tensor | None,
+        logits: Tensor | None,
     ) -> None:
         x = model.positions(model.tokens(tokens[:, None]), lengths[:, None])[:, 0].contiguous()  # (B, C)
         rotation = model.positions.rotation(lengths[:, None])

@@ -5,12 +5,37 @@ tokens are ruled out, the scores are sharpened or flattened, the unlikely end is
 drawn. Nothing here imports torch.
 """
 
-import sys
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from kotha.errors import UsageError
 from kotha.i18n.message import Option
-from kotha.model.fields import LARGEST_SEED
+from kotha.model.fields import LARGEST_SEED, is_number
+
+_SHARE = "{setting} is no share; use a number above 0 and up to 1, or leave it out"
+# What each setting may be, and what is said of any other value.
+_RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "temperature": (
+        lambda value: value >= 0,
+        "{setting} cannot work; use 0 (always the best) or more; 0.8 is usual",
+    ),
+    "top_k": (
+        lambda value: isinstance(value, int) and value >= 1,
+        "{setting} leaves nothing to draw from; use 1 or more, or leave it out",
+    ),
+    "top_p": (lambda value: 0 < value <= 1, _SHARE),
+    "min_p": (lambda value: 0 < value <= 1, _SHARE),
+    "repetition_penalty": (
+        lambda value: 0 < value <= 100,
+        "{setting} cannot work; use 1.1 or so, up to 100, or leave it out",
+    ),
+    "seed": (
+        lambda value: isinstance(value, int) and 0 <= value <= LARGEST_SEED,
+        "{setting} must be a whole number from 0 to {most}",
+    ),
+}
+_OPTIONAL = ("top_k", "top_p", "min_p", "repetition_penalty")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,39 +58,12 @@ class SamplingSettings:
     forced: tuple[int, ...] = ()  # tokens that the answer begins with, whatever the model says
 
     def __post_init__(self) -> None:
-        _check(
-            "temperature",
-            self.temperature >= 0,
-            self.temperature,
-            "{setting} cannot work; use 0 (always the best) or more; 0.8 is usual",
-        )
-        if self.top_k is not None and (not _whole(self.top_k) or self.top_k < 1):
-            raise UsageError(
-                "{top_k} leaves nothing to draw from; use 1 or more, or leave it out", top_k=Option("top_k", self.top_k)
-            )
-        for name in ("top_p", "min_p"):
-            share = getattr(self, name)
-            if share is not None:
-                _check(
-                    name,
-                    0 < share <= 1,
-                    share,
-                    "{setting} is no share; use a number above 0 and up to 1, or leave it out",
-                )
-        if self.repetition_penalty is not None:
-            penalty = self.repetition_penalty
-            _check(
-                "repetition_penalty",
-                0 < penalty <= 100,
-                penalty,
-                "{setting} cannot work; use 1.1 or so, up to 100, or leave it out",
-            )
-        if not _whole(self.seed) or not 0 <= self.seed <= LARGEST_SEED:
-            raise UsageError(
-                "{seed} must be a whole number from 0 to {most}",
-                seed=Option("seed", self.seed),
-                most=LARGEST_SEED,
-            )
+        for name, (fits, problem) in _RULES.items():
+            value = getattr(self, name)
+            if value is None and name in _OPTIONAL:
+                continue
+            if not is_number(value) or not fits(value):
+                raise UsageError(problem, setting=Option(name, value), most=LARGEST_SEED)
         both = set(self.banned) & set(self.forced)
         if both:
             raise UsageError("token {both} is both banned and forced; choose one", both=min(both))
@@ -88,12 +86,3 @@ class SamplingSettings:
                 )
         if len(set(self.banned)) == vocab_size:
             raise UsageError("all {vocab_size:,} tokens are banned; leave at least one", vocab_size=vocab_size)
-
-
-def _whole(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _check(name: str, fits: bool, value: float, problem: str) -> None:
-    if isinstance(value, bool) or not abs(value) <= sys.float_info.max or not fits:
-        raise UsageError(problem, setting=Option(name, value))

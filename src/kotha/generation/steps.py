@@ -1,8 +1,8 @@
 """One token for every row, again and again: the inner loop, plain or recorded.
 
 On a CPU a step is a call of the model, or of its writing in C (``native.c``). On a GPU the calls themselves would take
-longer than the work, so a step is recorded once for each plan as a CUDA graph, drawing included, and then replayed;
-compiled first, several small kernels become one. Everything that a step changes is written in place, so a replay goes
+longer than the work, so a step is recorded once for each plan as a CUDA graph, drawing included, and then replayed.
+Everything that a step changes is written in place, so a replay goes
 on where the last one stopped.
 """
 
@@ -22,7 +22,6 @@ from kotha.generation.weights import JoinedAttention
 from kotha.model.evaluating import evaluating
 from kotha.model.gpt import GPT
 
-_MOST_PLANS = 64  # compiled steps that may be kept side by side
 _WARM_UP = 3  # rounds before recording: kernels are chosen and memory is laid out in them
 
 
@@ -46,11 +45,10 @@ def at_work(model: GPT) -> Iterator[None]:
 class Steps:
     """Runs steps of a model over a cache and the rows."""
 
-    def __init__(self, model: GPT, cache: RowCache, rows: Rows, compiled: bool) -> None:
+    def __init__(self, model: GPT, cache: RowCache, rows: Rows) -> None:
         self.model, self.cache, self.rows = model, cache, rows
         self._recorded: dict[Plan, Callable[[], None]] = {}
         self._pool: Any = None
-        self._compiled = compiled
         self.point()
 
     def point(self) -> None:
@@ -122,7 +120,6 @@ class Steps:
         """A step as one CUDA graph; the state that warming up changes is put back."""
         from torch.nn.attention import SDPBackend, sdpa_kernel
 
-        step = self.compile(plan.n_rows) if self._compiled else self._one
         changed = [self.rows.pending, self.rows.slot, self.rows.drawn, self.cache.lengths]
         changed += [tensor for tensor in (self.rows.seen, *(self.rows.told or ())) if tensor is not None]
         before = [tensor.clone() for tensor in changed]
@@ -133,19 +130,12 @@ class Steps:
         with sdpa_kernel([SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]):
             with torch.cuda.stream(side):
                 for _ in range(_WARM_UP):
-                    step(plan)
+                    self._one(plan)
                     self.rows.slot.zero_()
             torch.cuda.current_stream().wait_stream(side)
             with torch.cuda.graph(graph, pool=self._pool):
-                step(plan)
+                self._one(plan)
         self._pool = self._pool or graph.pool()
         for tensor, old in zip(changed, before, strict=True):
             tensor.copy_(old)
         return graph.replay
-
-    def compile(self, n_rows: int, **how: Any) -> Callable[[Plan], None]:
-        """A step as fewer, larger kernels. With one row, products are written anew as sums beside their neighbours."""
-        if not how and n_rows == 1:
-            how = {"options": {"coordinate_descent_tuning": True}}
-        torch._dynamo.config.recompile_limit = _MOST_PLANS
-        return torch.compile(self._one, fullgraph=True, dynamic=False, **how)

@@ -8,7 +8,6 @@ made by one product instead of three. The model that was given stays as it was.
 
 import copy
 import ctypes
-import math
 from collections.abc import Callable
 from timeit import repeat
 from typing import Literal, get_args
@@ -21,7 +20,6 @@ from kotha.generation.native import Own, matrix, native
 from kotha.i18n.message import Option
 from kotha.model.attention import Attention, Memory
 from kotha.model.gpt import GPT
-from kotha.model.masks import Mask
 from kotha.model.rounding import round_rows
 
 Weights = Literal["auto", "float32", "bfloat16", "int8"]
@@ -135,24 +133,6 @@ class JoinedAttention(Attention):
         assert memory is None, "only self-attention is joined"
         q, k, v = (self._split(part) for part in self.joined(x).split(self.widths, dim=-1))
         return self.query_norm(q), self.key_norm(k), v
-
-    def _mix_fused(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask) -> Tensor:
-        as_sums = q.is_cuda and q.shape[2] == 1 and self.shares_evenly and torch.compiler.is_compiling()
-        return mix_one(q, k, v, mask) if as_sums else super()._mix_fused(q, k, v, mask)
-
-
-def mix_one(q: Tensor, k: Tensor, v: Tensor, mask: Mask) -> Tensor:
-    """Attention of one query a row: (B, H, 1, D), twice (B, n_kv_heads, S, D) -> (B, H, 1, D).
-
-    Kernels for many queries compute 64 where one is asked for. Written as sums, a compiler makes two passes of it, one
-    over the keys and one over the values, which is all that has to be read. Not compiled it would build every product.
-    """
-    grouped = q.view(q.shape[0], k.shape[1], -1, 1, q.shape[-1]).float()  # (B, n_kv_heads, shares, 1, D)
-    scores = (grouped * k[:, :, None].float()).sum(dim=-1) / math.sqrt(q.shape[-1])  # (B, n_kv_heads, shares, S)
-    if isinstance(mask, Tensor):
-        scores = scores.masked_fill(~mask, -math.inf)
-    weights = scores.softmax(dim=-1)[..., None]  # (B, n_kv_heads, shares, S, 1)
-    return (weights * v[:, :, None].float()).sum(dim=-2).view(q.shape).to(q.dtype)
 
 
 def _replace_linears(module: nn.Module) -> None:

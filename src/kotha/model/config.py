@@ -60,8 +60,7 @@ class BlockConfig:
         if self.d_head is None and self.d_model % self.n_heads:
             raise ConfigError(
                 _INDIVISIBLE,
-                name="d_model",
-                value=self.d_model,
+                **self._named("d_model"),
                 other="n_heads",
                 divisor=self.n_heads,
                 better=closest_divisor(self.d_model, self.n_heads),
@@ -71,25 +70,24 @@ class BlockConfig:
 
     def _check(self) -> None:
         if self.n_heads > MOST_HEADS:
-            raise ConfigError(_TOO_MANY, name="n_heads", value=self.n_heads, most=MOST_HEADS)
+            raise ConfigError(_TOO_MANY, **self._named("n_heads"), most=MOST_HEADS)
         if self.n_heads % self.n_kv_heads:
             raise ConfigError(
                 "{name}={value} is not divisible by {other}={divisor}; try {other}={better}",
-                name="n_heads",
-                value=self.n_heads,
+                **self._named("n_heads"),
                 other="n_kv_heads",
                 divisor=self.n_kv_heads,
                 better=closest_divisor(self.n_heads, self.n_kv_heads),
             )
         for name in ("dropout", "attention_dropout"):
             if not 0 <= getattr(self, name) < 1:
-                raise ConfigError(
-                    "{name}={value} is not a share; use 0 (off) up to 0.9", name=name, value=getattr(self, name)
-                )
+                raise ConfigError("{name}={value} is not a share; use 0 (off) up to 0.9", **self._named(name))
         if not 0 < self.norm_eps < 1:
-            raise ConfigError(
-                "{name}={value} is not a small positive number; try 1e-5", name="norm_eps", value=self.norm_eps
-            )
+            raise ConfigError("{name}={value} is not a small positive number; try 1e-5", **self._named("norm_eps"))
+
+    def _named(self, name: str) -> dict[str, Any]:
+        """A setting as errors name it."""
+        return {"name": name, "value": getattr(self, name)}
 
     def replace(self, **changes: Any) -> Self:
         """A config with some fields changed; fields that followed from others follow again.
@@ -123,7 +121,7 @@ class ModelConfig(BlockConfig):
         super()._check()
         for name in ("n_layers", "n_decoder_layers"):
             if getattr(self, name, 0) > MOST_LAYERS:
-                raise ConfigError(_TOO_MANY, name=name, value=getattr(self, name), most=MOST_LAYERS)
+                raise ConfigError(_TOO_MANY, **self._named(name), most=MOST_LAYERS)
         object.__setattr__(self, "removed_heads", in_order(self.removed_heads, self.stacks(), self.n_heads))
 
     def stacks(self) -> Stacks:
@@ -145,7 +143,8 @@ class ModelConfig(BlockConfig):
 
     def to_dict(self) -> dict[str, Any]:
         """All of it, resolved, ready for JSON."""
-        return {"family": self.family, **asdict(self), "removed_heads": list(self.removed_heads)}
+        values = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+        return {"family": self.family, **values}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,20 +161,15 @@ class TextConfig(ModelConfig):
         if self.positions == "rotary" and self.d_head % 2:
             raise ConfigError(
                 "{name}={value} is odd, and rotary positions turn pairs; try {even}",
-                name="d_head",
-                value=self.d_head,
+                **self._named("d_head"),
                 even=self.d_head + 1,
             )
         if self.positions.startswith("sinusoidal") and self.d_model % 2:
             raise ConfigError(
-                "{name}={value} is odd, and sinusoidal positions are pairs of sine and cosine",
-                name="d_model",
-                value=self.d_model,
+                "{name}={value} is odd, and sinusoidal positions are pairs of sine and cosine", **self._named("d_model")
             )
         if self.rotary_base <= 1:
-            raise ConfigError(
-                "{name}={value} must be above 1; 10000 is usual", name="rotary_base", value=self.rotary_base
-            )
+            raise ConfigError("{name}={value} must be above 1; 10000 is usual", **self._named("rotary_base"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -208,10 +202,6 @@ class _Labelled:
     def _check(self) -> None:
         super()._check()  # type: ignore[misc]  # the body's
         object.__setattr__(self, "labels", _checked_labels(self.labels))
-
-    def to_dict(self) -> dict[str, Any]:
-        """All of it, resolved, ready for JSON."""
-        return {**super().to_dict(), "labels": list(self.labels)}  # type: ignore[misc]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -283,10 +273,6 @@ class ViTConfig(ModelConfig):
         """What each class is called, in the order of the head's answers."""
         return self.labels or tuple(str(number) for number in range(self.n_classes))
 
-    def to_dict(self) -> dict[str, Any]:
-        """All of it, resolved, ready for JSON."""
-        return {**super().to_dict(), "labels": list(self.labels)}
-
     def _check(self) -> None:
         super()._check()
         object.__setattr__(self, "labels", _checked_labels(self.labels) if self.labels else ())
@@ -299,8 +285,7 @@ class ViTConfig(ModelConfig):
         if self.image_size % self.patch_size:
             raise ConfigError(
                 _INDIVISIBLE,
-                name="image_size",
-                value=self.image_size,
+                **self._named("image_size"),
                 other="patch_size",
                 divisor=self.patch_size,
                 better=closest_divisor(self.image_size, self.patch_size),

@@ -38,6 +38,7 @@ def check_fields(config: Any) -> None:
 
 
 def _check(name: str, value: object, hint: Any) -> None:
+    shown = repr(value)[:50]
     if get_origin(hint) is Literal:
         if value not in get_args(hint):
             raise ConfigError(
@@ -46,25 +47,18 @@ def _check(name: str, value: object, hint: Any) -> None:
                 value=repr(value),
                 nearest=nearest(str(value), get_args(hint)),
             )
-    elif hint is bool:
-        if not isinstance(value, bool):
-            raise ConfigError("{name}={value} must be true or false", name=name, value=repr(value))
-    elif hint is int:
-        if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= LARGEST_COUNT:
-            raise ConfigError(
-                "{name}={value} must be a whole number from 1 to {most:,}",
-                name=name,
-                value=repr(value),
-                most=LARGEST_COUNT,
-            )
-    elif hint is float:
-        if not is_number(value):
-            raise ConfigError("{name}={value} must be a number", name=name, value=repr(value)[:50])
-    elif hint == tuple[str, ...]:
-        if not isinstance(value, tuple | list) or not all(isinstance(each, str) for each in value):
-            raise ConfigError("{name}={value} must be a list of names", name=name, value=repr(value))
-    else:
-        raise AssertionError(f"no check for {name}: {hint}")
+    elif hint is bool and not isinstance(value, bool):
+        raise ConfigError("{name}={value} must be true or false", name=name, value=shown)
+    elif hint is int and not (type(value) is int and 1 <= value <= LARGEST_COUNT):
+        raise ConfigError(
+            "{name}={value} must be a whole number from 1 to {most:,}", name=name, value=shown, most=LARGEST_COUNT
+        )
+    elif hint is float and not is_number(value):
+        raise ConfigError("{name}={value} must be a number", name=name, value=shown)
+    elif hint == tuple[str, ...] and not (
+        isinstance(value, tuple | list) and all(isinstance(each, str) for each in value)
+    ):
+        raise ConfigError("{name}={value} must be a list of names", name=name, value=shown)
 
 
 def refuse_unknown(kind: Any, values: Mapping[str, object]) -> None:

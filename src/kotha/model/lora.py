@@ -8,7 +8,7 @@ names, with ``low_rank_down`` and ``low_rank_up`` beside them.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
@@ -51,8 +51,9 @@ def add_low_rank(model: nn.Module, rank: int, alpha: float, whole: Sequence[str]
     """
     for parameter in model.parameters():
         parameter.requires_grad = False
-    inside = [(name, each) for name, each in model.named_modules() if type(each) is nn.Linear and _is_inside(name)]
-    for name, base in inside:
+    for name, base in list(model.named_modules()):
+        if type(base) is not nn.Linear or "blocks" not in name.split("."):
+            continue
         narrowest = min(base.in_features, base.out_features)
         if rank >= narrowest:
             raise ConfigError(
@@ -68,15 +69,6 @@ def add_low_rank(model: nn.Module, rank: int, alpha: float, whole: Sequence[str]
             parameter.requires_grad = True
 
 
-def _is_inside(name: str) -> bool:
-    return "blocks" in name.split(".")
-
-
-def has_low_rank(model: nn.Module) -> bool:
-    """Whether a model has such products beside its matrices."""
-    return any(isinstance(module, LowRankLinear) for module in model.modules())
-
-
 def is_low_rank(name: str) -> bool:
     """Whether a parameter is one of the narrow matrices, by its name."""
     return name.rpartition(".")[2] in (DOWN, UP)
@@ -85,13 +77,10 @@ def is_low_rank(name: str) -> bool:
 @torch.no_grad()
 def merged_weights(model: nn.Module) -> dict[str, Tensor]:
     """The weights of a plain model that says the same, each once, by its first name."""
-    merged = {f"{name}.weight": each.merged() for name, each in _adapted(model)}
+    adapted = {name: each for name, each in model.named_modules() if isinstance(each, LowRankLinear)}
+    merged = {f"{name}.weight": each.merged() for name, each in adapted.items()}
     named = model.named_parameters()
     return {name: merged.get(name, each).detach() for name, each in named if not is_low_rank(name)}
-
-
-def _adapted(model: nn.Module) -> Iterator[tuple[str, LowRankLinear]]:
-    return ((name, each) for name, each in model.named_modules() if isinstance(each, LowRankLinear))
 
 
 def learned_whole(family: str) -> tuple[str, ...]:

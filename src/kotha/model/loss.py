@@ -6,7 +6,7 @@ their share of the gradients, and are gone (the idea of https://arxiv.org/abs/24
 
 ``F.linear_cross_entropy`` of torch 2.13 does the same once it is given options (without them it builds all logits),
 but knows no label smoothing and stops a compiled graph; ``_Chunked`` is its twin for these cases, for older torch and
-for GPUs, where what happens between its products is compiled into two kernels that read and write the logits in their
+for GPUs, where what happens between its products is compiled into kernels that read and write the logits in their
 own type. No fast kernel of a GPU takes a head of 50,257 rows: there the copy of the head that the products read is
 filled up to a multiple of 64, and the words that do not exist are impossible. Tests hold all of them equal to
 ``F.cross_entropy`` on all logits.
@@ -15,7 +15,7 @@ Where teachers say how likely each word was (``taught_loss``), the target is a m
 more product a chunk for each of them, and no more than a chunk of their logits either.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -121,12 +121,8 @@ class _Chunked(torch.autograd.Function):
             logits = functional.linear(rows[here], head, shift)  # (n, V), or a few more
             target = targets[here].where(counted[here], 0)[:, None]  # (n, 1)
             scale = (counted[here] * share)[:, None]  # (n, 1)
-            if teachers:
-                guessed = [functional.linear(each[here], each_head) for each, each_head in teachers]
-                taught = _mean_probabilities(guessed, n_words), teacher_share
-                loss, slope = _taught_loss_and_slope(logits, target, scale, label_smoothing, n_words, *taught)
-            else:
-                loss, slope = _loss_and_slope(logits, target, scale, label_smoothing, n_words)
+            taught = [functional.linear(each[here], each_head) for each, each_head in teachers]
+            loss, slope = _kernel(logits, target, scale, label_smoothing, n_words, taught, teacher_share)
             total = total + loss  # not in place: a graph of torch 2.11 would then give all gradients as zeros
             if grad_bias is not None:
                 grad_bias += slope.float().sum(0)
@@ -146,21 +142,32 @@ class _Chunked(torch.autograd.Function):
 
 
 def loss_and_slope(
-    logits: Tensor, target: Tensor, scale: Tensor, label_smoothing: float, n_words: int
+    logits: Tensor,
+    target: Tensor,
+    scale: Tensor,
+    label_smoothing: float,
+    n_words: int,
+    taught: Sequence[Tensor] = (),
+    teacher_share: float = 0.0,
 ) -> tuple[Tensor, Tensor]:
     """Scaled nats of all rows together, and how they change with each logit: (n, V), (n, 1), (n, 1) -> (), (n, V).
 
-    The loss is the distance of the softmax from the smoothed target, and its slope is simply their difference. Logits
-    from ``n_words`` on are of words that do not exist.
+    The loss is the distance of the softmax from the smoothed target, and its slope is simply their difference. A share
+    of the target may be the mean of what teachers say, by their logits (n, V) each. Logits from ``n_words`` on are of
+    words that do not exist.
     """
     words = torch.arange(logits.shape[-1], device=logits.device)
     exists = words < n_words
     wide = logits.float().where(exists, -torch.inf)
     normaliser = wide.logsumexp(dim=-1, keepdim=True)  # (n, 1)
-    losses = normaliser - (1 - label_smoothing) * wide.gather(1, target)  # (n, 1)
-    if label_smoothing:
-        losses = losses - label_smoothing / n_words * wide.where(exists, 0).sum(dim=-1, keepdim=True)
     wanted = (words == target) * (1 - label_smoothing) + exists * (label_smoothing / n_words)  # (n, V)
+    if taught:
+        guesses = [some.float().where(exists, -torch.inf).softmax(dim=-1) for some in taught]
+        wanted = teacher_share * torch.stack(guesses).mean(dim=0) + (1 - teacher_share) * wanted
+    if taught or label_smoothing:
+        losses = normaliser - (wanted * wide.where(exists, 0)).sum(dim=-1, keepdim=True)  # (n, 1)
+    else:
+        losses = normaliser - wide.gather(1, target)
     slope = ((wide - normaliser).exp() - wanted) * scale
     return (losses * scale).sum(), slope.to(logits.dtype)
 
@@ -181,59 +188,24 @@ def _in_place(
     return (losses * scale).sum(), wide.to(logits.dtype)
 
 
-def taught_loss_and_slope(
-    logits: Tensor,
-    target: Tensor,
-    scale: Tensor,
-    label_smoothing: float,
-    n_words: int,
-    guesses: Tensor,
-    teacher_share: float,
-) -> tuple[Tensor, Tensor]:
-    """As ``loss_and_slope``, with a share of the target as the teachers' guesses (n, V) have it."""
-    words = torch.arange(logits.shape[-1], device=logits.device)
-    exists = words < n_words
-    wide = logits.float().where(exists, -torch.inf)
-    normaliser = wide.logsumexp(dim=-1, keepdim=True)  # (n, 1)
-    text = (words == target) * (1 - label_smoothing) + exists * (label_smoothing / n_words)
-    wanted = teacher_share * guesses + (1 - teacher_share) * text  # (n, V), each row a distribution
-    losses = normaliser - (wanted * wide.where(exists, 0)).sum(dim=-1, keepdim=True)
-    slope = ((wide - normaliser).exp() - wanted) * scale
-    return (losses * scale).sum(), slope.to(logits.dtype)
+_compiled: Any = None
+_compiles = True
 
 
-def mean_probabilities(logits: Sequence[Tensor], n_words: int) -> Tensor:
-    """The mean of what several say: (n, V) each -> (n, V); words from ``n_words`` on do not exist."""
-    exists = torch.arange(logits[0].shape[-1], device=logits[0].device) < n_words
-    each = [some.float().where(exists, -torch.inf).softmax(dim=-1) for some in logits]
-    return torch.stack(each).mean(dim=0)
-
-
-class _Kernel:
-    """A function of logits, compiled on a GPU where that works; ``plain`` elsewhere."""
-
-    def __init__(self, function: Callable[..., Any], plain: Callable[..., Any] | None = None) -> None:
-        self._function, self._plain = function, plain or function
-        self._compiled: Any = None
-        self._works = True
-
-    def __call__(self, logits: Tensor | Sequence[Tensor], *how: Any) -> Any:
-        is_cuda = (logits if isinstance(logits, Tensor) else logits[0]).is_cuda
-        if not (is_cuda and self._works) or torch.compiler.is_compiling():
-            return self._plain(logits, *how)
+def _kernel(logits: Tensor, *how: Any) -> tuple[Tensor, Tensor]:
+    """``loss_and_slope``, compiled on a GPU where that works."""
+    global _compiled, _compiles
+    taught: Sequence[Tensor] = how[4]
+    if logits.is_cuda and _compiles and not torch.compiler.is_compiling():
         try:
-            self._compiled = self._compiled or torch.compile(self._function, dynamic=False)
-            return self._compiled(logits, *how)
+            _compiled = _compiled or torch.compile(loss_and_slope, dynamic=False)
+            found: tuple[Tensor, Tensor] = _compiled(logits, *how)
+            return found
         except torch.OutOfMemoryError:
             raise
         except Exception:  # no compiler on this machine: slower, and the same
-            self._works = False
-            return self._plain(logits, *how)
-
-
-_loss_and_slope = _Kernel(loss_and_slope, _in_place)
-_taught_loss_and_slope = _Kernel(taught_loss_and_slope)
-_mean_probabilities = _Kernel(mean_probabilities)
+            _compiles = False
+    return loss_and_slope(logits, *how) if taught else _in_place(logits, *how[:4])
 
 
 def _logits(rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:

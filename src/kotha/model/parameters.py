@@ -62,20 +62,13 @@ def count_parameters(config: ModelConfig) -> ParameterCount:
     counted = first = _counted(config.replace(**few))
     for name, n_layers in few.items():
         if n_layers < depths[name]:
-            more = _counted(config.replace(**{**few, name: n_layers + 1}))
-            counted = _with_layers(counted, first, more, depths[name] - n_layers)
+            another, further = _counted(config.replace(**{**few, name: n_layers + 1})), depths[name] - n_layers
+            grown = {
+                part: getattr(counted, part) + further * (getattr(another, part) - getattr(first, part))
+                for part in (*_NAMED, "total")
+            }
+            counted = replace(counted, **grown)
     return counted
-
-
-def _with_layers(
-    counted: ParameterCount, one: ParameterCount, another: ParameterCount, n_layers: int
-) -> ParameterCount:
-    """A count with so many further layers, each what ``another`` has more than ``one``."""
-    grown = {
-        name: getattr(counted, name) + n_layers * (getattr(another, name) - getattr(one, name))
-        for name in (*_NAMED, "total")
-    }
-    return replace(counted, **grown)
 
 
 def _counted(config: ModelConfig) -> ParameterCount:

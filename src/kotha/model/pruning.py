@@ -70,11 +70,11 @@ def _keep(attention: Attention, heads: Sequence[int], n_shares: int) -> None:
     queries = _places([attention.heads.index(head) for head in heads], width)
     keys = _places([key_heads.index(head) for head in kept_keys], width)
     for linear, rows in ((attention.query, queries), (attention.key, keys), (attention.value, keys)):
-        linear.weight = _parameter(linear.weight, _chosen(linear.weight, rows))
+        linear.weight = _chosen(linear.weight, rows)
         if linear.bias is not None:
-            linear.bias = _parameter(linear.bias, _chosen(linear.bias, rows))
+            linear.bias = _chosen(linear.bias, rows)
         linear.out_features = len(rows)
-    attention.output.weight = _parameter(attention.output.weight, _chosen(attention.output.weight.mT, queries).mT)
+    attention.output.weight = _chosen(attention.output.weight, queries, columns=True)
     attention.output.in_features = len(queries)
     attention.heads = tuple(heads)
     attention.shares = tuple(sum(head // n_shares == key for head in heads) for key in kept_keys)
@@ -89,10 +89,8 @@ def _places(heads: Sequence[int], width: int) -> list[int]:
     return [head * width + place for head in heads for place in range(width)]
 
 
-def _chosen(weight: Tensor, rows: Sequence[int]) -> Tensor:
+def _chosen(weight: Tensor, places: Sequence[int], columns: bool = False) -> nn.Parameter:
     """Some rows; of a weight that is a shape alone, their shape, since torch would load its compiler to choose them."""
-    return weight.new_empty((len(rows), *weight.shape[1:])) if weight.is_meta else weight[list(rows)]
-
-
-def _parameter(old: Tensor, kept: Tensor) -> nn.Parameter:
-    return nn.Parameter(kept.contiguous(), requires_grad=old.requires_grad)
+    whole = weight.mT if columns else weight
+    kept = weight.new_empty((len(places), *whole.shape[1:])) if weight.is_meta else whole[list(places)]
+    return nn.Parameter((kept.mT if columns else kept).contiguous(), requires_grad=weight.requires_grad)

@@ -16,7 +16,6 @@ from kotha.errors import ConfigError, KothaError, TokenizerError, UsageError
 from kotha.export.exporter import ExportSettings
 from kotha.export.gguf import check, vocabulary
 from kotha.export.gguf import export as door
-from kotha.export.gguf import layouts as layout
 from kotha.export.gguf.export import KINDS, export_gguf, write_file
 from kotha.export.gguf.vocabulary import vocabulary_of
 from kotha.export.parity import AWKWARD_LINES
@@ -92,17 +91,12 @@ def test_llamacpp_reads_the_same_tokens_and_chooses_the_same(
     assert [each.name for each in tmp_path.iterdir()] == ["m.gguf"]
 
 
-def test_a_unigram_without_rules_keeps_its_bytes_both_ways(tmp_path: Path, llamacpp: None) -> None:
+def test_a_unigram_without_rules_reads_the_same(tmp_path: Path, llamacpp: None) -> None:
     text = train([story.text for story in islice(stories(seed=0), 40)], "unigram", vocab_size=700, rules=())
-    assert vocabulary_of(text, 700).model == "plamo2"
     lines = [*AWKWARD_LINES, *story_lines()]
-    path = tmp_path / "m.gguf"
-    report = export_gguf(Bundle(model("modern", vocab_size=700), text), path, ExportSettings(lines=lines))
-    # plamo2 takes a byte-order mark off the start of a text.
-    assert [line for line in lines if line.startswith("\ufeff")] == [report.first_line_different]
-    assert report.lines_different == 1
-    ids = [text.encode(line) for line in lines]
-    assert check.ask_llamacpp(path, decode=ids).text == [text.decode(each) for each in ids]
+    made = Bundle(model("modern", vocab_size=700), text)
+    report = export_gguf(made, tmp_path / "m.gguf", ExportSettings(lines=lines))
+    assert report.lines_different == 0, report.first_line_different
 
 
 def test_every_kind_opens_and_stays_near(tmp_path: Path, llamacpp: None) -> None:
@@ -125,26 +119,21 @@ def test_every_kind_opens_and_stays_near(tmp_path: Path, llamacpp: None) -> None
     assert differences == sorted(differences)
 
 
-def test_text_comes_back_and_losses_agree(tmp_path: Path, llamacpp: None) -> None:
+def test_text_comes_back(tmp_path: Path, llamacpp: None) -> None:
     path, small, text = tmp_path / "m.gguf", model("classic"), tokenizer("unigram")
     write_file(small, text, path, "f32")
     ids = [text.encode(line) for line in story_lines()]
-    window = [token for each in ids for token in each][:20]
-    answer = check.ask_llamacpp(path, decode=ids, losses=[(window, 1), (window, 5)])
+    answer = check.ask_llamacpp(path, decode=ids)
     # Letters that have no piece are spelled by bytes, and llama.cpp writes those as nothing.
     spelled = [[token for token in each if not text.pieces[token].startswith("<0x")] for each in ids]
     assert answer.text == [text.decode(each) for each in spelled]
     assert sum(map(len, spelled)) > 0.9 * sum(map(len, ids))
-    with torch.inference_mode():
-        scores = check.logits_of(small, [window[:-1]]).log_softmax(-1)
-    each = -scores[torch.arange(19), window[1:]]
-    assert answer.losses == pytest.approx([float(each.sum()), float(each[4:].sum())], rel=1e-3)
 
 
 def test_queries_not_dealt_out_anew_would_be_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, llamacpp: None
 ) -> None:
-    monkeypatch.setattr(layout, "_neighbours", lambda weight, d_head: weight)
+    monkeypatch.setattr(door, "_neighbours", lambda weight, d_head: weight)
     report = export_gguf(
         Bundle(model("llama"), tokenizer("bpe")), tmp_path / "m.gguf", ExportSettings(lines=story_lines())
     )
@@ -167,7 +156,8 @@ def test_a_broken_file_is_told_without_a_crash(tmp_path: Path, llamacpp: None) -
 
 
 def test_what_llamacpp_cannot_open_has_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, llamacpp: None) -> None:
-    monkeypatch.setattr(door, "architecture_of", lambda config: "no-such-architecture")
+    known = door.layout_of
+    monkeypatch.setattr(door, "layout_of", lambda config: replace(known(config), name="no-such-architecture"))
     report = export_gguf(Bundle(model("gpt2"), tokenizer("bpe")), tmp_path / "m.gguf")
     assert not report.checked and not report.passed
     assert str(report.failures[0]).startswith("llama.cpp gave up on") and "no-such-architecture" in str(
@@ -198,7 +188,7 @@ def test_a_place_that_cannot_be_written_is_told(tmp_path: Path, place: str, said
 
 def test_a_pruned_model_is_refused(tmp_path: Path) -> None:
     pruned = remove_heads(model("modern"), ["blocks.0.attention.1"])
-    with pytest.raises(ConfigError, match=r"removed_heads: llama\.cpp has all heads; export the model before pruning"):
+    with pytest.raises(ConfigError, match=r"removed_heads: llama\.cpp's qwen3 has all heads; export the model"):
         export_gguf(Bundle(pruned, tokenizer("bpe")), tmp_path / "m.gguf")
     assert not any(tmp_path.iterdir())
 
@@ -246,7 +236,7 @@ def test_rows_that_do_not_divide_stay_in_float16(tmp_path: Path, llamacpp: None)
 def test_without_llamacpp_nothing_is_claimed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(check.importlib.util, "find_spec", lambda name: None)
     report = export_gguf(Bundle(model("gpt2"), tokenizer("bpe")), tmp_path)
-    assert not report.checked and str(report.remark) == "not checked: real llama.cpp is missing (pip install xllamacpp)"
+    assert not report.checked and str(report.remark) == "not checked: xllamacpp is not installed"
     assert (tmp_path / "model-f16.gguf").is_file()
 
 
@@ -329,17 +319,17 @@ def test_a_model_without_a_tokenizer_is_refused(tmp_path: Path) -> None:
 def test_settings_in_the_way_are_named() -> None:
     modern = preset("pocket")
     assert isinstance(modern, GPTConfig)
-    assert layout.architecture_of(modern) == "qwen3"
-    assert layout.architecture_of(modern.replace(qk_norm=False)) == "llama"
-    assert layout.architecture_of(preset("gpt2")) == "gpt2"
-    with pytest.raises(ConfigError, match=r"attention_bias=True: RMSNorm is llama\.cpp's qwen3 or llama, which has"):
-        layout.architecture_of(modern.replace(attention_bias=True))
-    with pytest.raises(ConfigError, match=r"norm_order='post'.*positions='none'"):
-        layout.architecture_of(preset("mini"))
+    assert door.layout_of(modern).name == "qwen3"
+    assert door.layout_of(modern.replace(qk_norm=False)).name == "llama"
+    assert door.layout_of(preset("gpt2")).name == "gpt2"
     bert = BERTConfig(vocab_size=9, context_length=8, n_layers=1, d_model=8, n_heads=2)
-    assert [str(each) for each in layout.obstacles(bert)] == [
-        "family='bert': GGUF takes GPT models; export this one to hf or onnx"
-    ]
+    for config, said in (
+        (modern.replace(attention_bias=True), r"attention_bias=true: llama\.cpp's qwen3 has false"),
+        (preset("mini"), "norm_order=post: .*positions=none: "),
+        (bert, "no architecture for this model: family='bert'"),
+    ):
+        with pytest.raises(ConfigError, match=said):
+            door.layout_of(config)
 
 
 @pytest.mark.slow

@@ -3,7 +3,6 @@
 ``python -m tests.export.web.cases`` writes them for the page's tests (``web/tests/cases/model.json``).
 """
 
-import base64
 import json
 from functools import cache
 from itertools import islice
@@ -14,8 +13,8 @@ import torch
 from tests.export.models import TEXT, shaken
 
 from kotha.export.parity import AWKWARD_LINES, built_in_lines
+from kotha.export.web.export import pack, rounded, squeezed
 from kotha.export.web.vocabulary import describe_vocabulary
-from kotha.export.web.weights import pack, rounded
 from kotha.generation.plain import uniforms
 from kotha.model.config import GPTConfig
 from kotha.model.gpt import GPT
@@ -76,7 +75,7 @@ def made() -> dict[str, Any]:
 
 
 def _model_case(model: GPT) -> dict[str, Any]:
-    packed = pack(model)
+    arrays, content = pack(model)
     ids = torch.randint(model.config.vocab_size, (1, 20), generator=torch.Generator().manual_seed(3))
     with torch.no_grad():
         logits = rounded(model)(ids)[0]  # (T, V)
@@ -84,10 +83,10 @@ def _model_case(model: GPT) -> dict[str, Any]:
         "description": {
             "name": "",
             "model": model.config.to_dict(),
-            "arrays": packed.arrays,
-            "bytes": len(packed.content),
+            "arrays": arrays,
+            "bytes": len(content),
         },
-        "weights": base64.b64encode(packed.squeezed()).decode(),
+        "weights": squeezed(content),
         "ids": ids[0].tolist(),
         "logits": {str(place): [round(value, 6) for value in logits[place].tolist()] for place in (0, 7, 19)},
     }

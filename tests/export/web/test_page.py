@@ -17,7 +17,6 @@ from kotha.export.card import About
 from kotha.export.exporter import ExportSettings
 from kotha.export.parity import ParityReport
 from kotha.export.web import export as web
-from kotha.export.web.card import describe_card
 from kotha.storage import bundled
 
 NAME = "</script><b>"
@@ -81,7 +80,7 @@ def test_the_box_tells_what_its_card_does() -> None:
     from kotha.artifacts.model_folder import load
 
     about = About.of(bundled.FOLDER)
-    card = describe_card(load(bundled.FOLDER), about, about.license)
+    card = web.describe_card(load(bundled.FOLDER), about, about.license)
     row = next(line for line in card["own"].splitlines() if line.startswith("| all of it |"))
     assert card["bits_per_byte"] == float(row.split("|")[2])
     assert card["license"] == "cc-by-sa-4.0"

@@ -22,9 +22,8 @@ from kotha.api.bench.turns import Turns, Work, check_count, take_turns
 from kotha.artifacts.model_folder import Bundle
 from kotha.artifacts.run_folder import RunFolder
 from kotha.errors import DataError, UsageError, library
-from kotha.export.huggingface.config import write_config
+from kotha.export.huggingface.config import choose_layout, write_config
 from kotha.export.huggingface.export import foreign_weights
-from kotha.export.huggingface.layouts import choose_layout
 from kotha.generation.answers import Request
 from kotha.generation.engine import Engine
 from kotha.generation.settings import SamplingSettings
@@ -176,9 +175,9 @@ def bench_writing(model: GPT, weights: Weights, batch_size: int, n_tokens: int, 
     return outcome
 
 
-def our_writer(model: GPT, weights: Weights, batch_size: int, n_tokens: int, compiled: bool = False) -> Work:
+def our_writer(model: GPT, weights: Weights, batch_size: int, n_tokens: int) -> Work:
     """Writes with the engine; gives the ids of every row. Prompts are read within the time, and nothing ends early."""
-    engine = Engine(model, None, max_batch=batch_size, weights=weights, compiled=compiled)
+    engine = Engine(model, None, max_batch=batch_size, weights=weights)
     asked = [Request(prompt=tuple(ids), tokens=n_tokens, settings=DRAWN) for ids in prompts(model, batch_size).tolist()]
     return lambda: [list(result.ids) for result in engine.generate(asked)]
 

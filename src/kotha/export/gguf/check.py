@@ -23,22 +23,14 @@ from torch import Tensor
 from kotha.errors import KothaError, reason
 from kotha.export.gguf import llamacpp
 from kotha.export.gguf.vocabulary import Vocabulary
-from kotha.export.parity import (
-    ParityReport,
-    built_in_lines,
-    prompt_reader,
-    with_greedy,
-    with_lines,
-    with_logits,
-    with_remarks,
-)
+from kotha.export.parity import ParityReport, not_checked, prompt_reader, with_lines, with_logits, with_remarks
 from kotha.i18n.message import Message, Text
 from kotha.model.gpt import GPT
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 # Best tokens that must be the same; eight bits turn some near draws, and at four bits it is told and not judged.
 _LEAST_EQUAL = {"f32": 0.99, "f16": 0.99, "q8_0": 0.9}
-_POSITIONS, _GREEDY_TOKENS = 512, 64
+_POSITIONS = 512
 
 
 @dataclass(frozen=True)
@@ -48,17 +40,14 @@ class Reply:
     peer: str
     ids: list[list[int]]
     text: list[str]
-    losses: list[float]
     logits: Tensor | None
-    greedy: list[int]
 
 
 def ask_llamacpp(model: Path, **asked: Any) -> Reply:
     """Ask real llama.cpp about a file.
 
     ``lines`` are prompts to encode, ``decode`` lists of ids to turn into text; ``windows`` are lists of ids whose
-    logits come joined, (positions, V), ``losses`` pairs of ids and the first place that counts; after ``prompt`` it
-    writes ``greedy_tokens``.
+    logits come joined, (positions, V).
     """
     with tempfile.TemporaryDirectory(prefix="kotha-llamacpp-") as name:
         folder = Path(name)
@@ -75,45 +64,38 @@ def ask_llamacpp(model: Path, **asked: Any) -> Reply:
             )
         found = json.loads((folder / llamacpp.ANSWER).read_text(encoding="utf-8"))
         logits = torch.from_numpy(np.load(folder / llamacpp.LOGITS)) if asked.get("windows") else None
-    return Reply(found["peer"], found["ids"], found["text"], found["losses"], logits, found.get("greedy", []))
+    return Reply(**found, logits=logits)
 
 
 def check_file(
-    model: GPT, tokenizer: Tokenizer, path: Path, kind: str, vocabulary: Vocabulary, lines: Sequence[str] | None
+    model: GPT, tokenizer: Tokenizer, path: Path, kind: str, vocabulary: Vocabulary, lines: Sequence[str]
 ) -> ParityReport:
     """Compare a file in llama.cpp with the model that it was written from."""
-    report = ParityReport("gguf", tolerance=None, least_best_equal=_LEAST_EQUAL.get(kind), greedy_judged=False)
     if importlib.util.find_spec("xllamacpp") is None:
-        return replace(report, remark=Message("not checked: real llama.cpp is missing (pip install xllamacpp)"))
-    raw = list(built_in_lines() if lines is None else lines)
-    plain = raw if vocabulary.normalizes else [tokenizer.normalize(line) for line in raw]
-    windows = windows_of(model, tokenizer, raw)
-    prompt = windows[0][: max(1, min(model.config.context_length, llamacpp.MOST_POSITIONS) // 4)] if windows else []
-    n_greedy = min(_GREEDY_TOKENS, model.config.context_length - len(prompt))
+        return not_checked("gguf", "xllamacpp")
+    report = ParityReport("gguf", tolerance=None, least_best_equal=_LEAST_EQUAL.get(kind))
+    plain = lines if vocabulary.normalizes else [tokenizer.normalize(line) for line in lines]
+    windows = windows_of(model, tokenizer, lines)
     try:
-        found = ask_llamacpp(path, lines=[*plain, *raw], windows=windows, prompt=prompt, greedy_tokens=n_greedy)
+        found = ask_llamacpp(path, lines=[*plain, *lines], windows=windows)
     except KothaError as error:
         return replace(report, refused=reason(error))
-    report = replace(report, peer=found.peer)
-    theirs = dict(zip(plain, found.ids, strict=False))
-    report = with_lines(report, prompt_reader(tokenizer), lambda line: theirs[line], plain)
-    remarks: list[Text] = [Message("llama.cpp keeps keys and values in float16")]
+    theirs, read = dict(zip(plain, found.ids, strict=False)), prompt_reader(tokenizer)
+    report = with_lines(replace(report, peer=found.peer), read, lambda line: theirs[line], plain)
     if found.logits is not None:
         with torch.inference_mode():
-            ours = logits_of(model, windows)
-            report = with_logits(report, [(ours, found.logits)])
-            report = with_greedy(report, greedy(model, prompt, n_greedy), found.greedy)
+            report = with_logits(report, [(logits_of(model, windows), found.logits)])
+    remarks: list[Text] = [Message("llama.cpp keeps keys and values in float16")]
     if model.config.activation == "gelu":
         remarks.append(Message("its GELU is tanh's approximation, this model's the exact one"))
     if not vocabulary.normalizes:
-        read = prompt_reader(tokenizer)
-        as_written = sum(read(line) != ids for line, ids in zip(raw, found.ids[len(raw) :], strict=True))
+        as_written = sum(read(line) != ids for line, ids in zip(lines, found.ids[len(lines) :], strict=True))
         remarks.append(
             Message(
                 "llama.cpp does not normalize: {n:,} of {total:,} lines read otherwise there as they stand, so give it "
                 "normalized text",
                 n=as_written,
-                total=len(raw),
+                total=len(lines),
             )
         )
     return with_remarks(report, *remarks, vocabulary.remark)
@@ -130,11 +112,3 @@ def logits_of(model: GPT, windows: Sequence[Sequence[int]]) -> Tensor:
     """Our logits of all windows, one after the other: (positions, V)."""
     device = model.tokens.weight.device
     return torch.cat([model(torch.tensor([list(window)], device=device))[0].float().cpu() for window in windows])
-
-
-def greedy(model: GPT, prompt: Sequence[int], n_tokens: int) -> list[int]:
-    """The tokens that our model writes, the likeliest each time."""
-    tokens = list(prompt)
-    for _ in range(n_tokens):
-        tokens.append(int(logits_of(model, [tokens])[-1].argmax()))
-    return tokens[len(prompt) :]

@@ -1,8 +1,9 @@
 """GGUF: the file that llama.cpp, and what is built on it, opens.
 
-``layouts.py`` says which of its architectures a model is, ``vocabulary.py`` turns the tokenizer into its words,
-``check.py`` asks real llama.cpp (``llamacpp.py``) whether it is still the same model. Here the file is written: what
-the model is, its vocabulary, its weights in the chosen kind.
+``layouts.toml`` says which of its architectures a model is: classic GPTs (LayerNorm, learned positions, GELU) are its
+``gpt2``, modern ones with QK-norm its ``qwen3``, without its ``llama``. ``vocabulary.py`` turns the tokenizer into its
+words, ``check.py`` asks real llama.cpp (``llamacpp.py``) whether it is still the same model. Here the file is written:
+what the model is, its vocabulary, its weights in the chosen kind.
 
 ``f32`` and ``f16`` store numbers as they are or rounded; quantization (``q8_0``, ``q4_0``) stores blocks of 32 along a
 row with one scale. Norms, biases and positions are small and stay in float32. A row that does not divide into blocks
@@ -17,14 +18,15 @@ from typing import Any, cast
 import numpy as np
 from torch import Tensor
 
+from kotha.artifacts.model_folder import unique_weights
 from kotha.errors import KothaError, library
 from kotha.export.exporter import Exporter, ExportJob
 from kotha.export.gguf.check import check_file
-from kotha.export.gguf.layouts import architecture_of, tensors_of
 from kotha.export.gguf.vocabulary import Vocabulary, vocabulary_of
+from kotha.export.layouts import Layout, fitting_layout, load_layouts, with_zeros
 from kotha.export.parity import ParityReport, our_side, with_remarks
 from kotha.i18n.message import Message
-from kotha.model.config import GPTConfig
+from kotha.model.config import GPTConfig, ModelConfig
 from kotha.model.gpt import GPT
 from kotha.storage.atomic import whole_path
 from kotha.text.tokenizer.chat import ChatTemplate
@@ -33,17 +35,28 @@ from kotha.text.tokenizer.tokenizer import Tokenizer
 # The kinds of weights, and what a file of each is called there.
 KINDS = {"f32": "ALL_F32", "f16": "MOSTLY_F16", "q8_0": "MOSTLY_Q8_0", "q4_0": "MOSTLY_Q4_0"}
 _TABLES = ("token_embd.weight", "output.weight")
+_LAYOUTS = load_layouts(Path(__file__).with_name("layouts.toml"))
+
+
+def layout_of(config: ModelConfig) -> Layout:
+    """llama.cpp's architecture for a config; a config that has none is refused with what is in the way.
+
+    >>> from kotha.model.presets import preset
+    >>> layout_of(preset("bangla-58m")).name, layout_of(preset("pocket")).name
+    ('gpt2', 'qwen3')
+    """
+    return fitting_layout(config, _LAYOUTS, "llama.cpp has no architecture for this model: {because}")
 
 
 def _export(job: ExportJob) -> ParityReport:
     """Write a GGUF file, and compare it in llama.cpp."""
     model = cast("GPT", our_side(job.bundle).model)  # what has an architecture there is one
     vocabulary, wider = write_file(model, job.tokenizer, job.path, job.weights, job.license, job.about.language)
-    report = check_file(model, job.tokenizer, job.path, job.weights, vocabulary, job.settings.lines)
+    report = check_file(model, job.tokenizer, job.path, job.weights, vocabulary, job.lines)
     stay = Message(
         "{n} matrices have rows that are no multiple of 32 and stay in float16: {names}", n=len(wider), names=wider[:4]
     )
-    return with_remarks(replace(report, architecture=architecture_of(model.config)), stay if wider else None)
+    return with_remarks(replace(report, architecture=layout_of(model.config).name), stay if wider else None)
 
 
 def write_file(
@@ -55,7 +68,7 @@ def write_file(
     )
     vocabulary = vocabulary_of(tokenizer, model.config.vocab_size)
     with whole_path(path) as partial:
-        writer = gguf.GGUFWriter(partial, architecture_of(model.config))
+        writer = gguf.GGUFWriter(partial, layout_of(model.config).name)
         writer.add_name(path.stem)
         if license is not None:
             writer.add_license(license)
@@ -79,6 +92,26 @@ def write_file(
             writer.write_kv_data_to_file()
             writer.write_tensors_to_file()
     return vocabulary, wider
+
+
+def tensors_of(model: GPT) -> dict[str, Tensor]:
+    """Every weight in float32 by its name in llama.cpp.
+
+    ``llama`` turns neighbouring numbers of a head, where Llama's own weights, and ours, turn the first half against the
+    second: its queries and keys are dealt out anew (``qwen3`` is not: it turns halves).
+    """
+    layout, config = layout_of(model.config), model.config
+    ours = with_zeros({name: weight.float() for name, weight in unique_weights(model).items()}, layout.full(config))
+    if layout.name == "llama":
+        turned = ("attention.query.weight", "attention.key.weight")
+        ours |= {name: _neighbours(ours[name], config.d_head) for name in ours if name.endswith(turned)}
+    return layout.to_theirs(ours, config)
+
+
+def _neighbours(weight: Tensor, d_head: int) -> Tensor:
+    """Put the two numbers that are turned together side by side: (H D, C) -> (H D, C)."""
+    halves = weight.view(-1, 2, d_head // 2, weight.shape[-1])
+    return halves.transpose(1, 2).reshape(weight.shape)
 
 
 def _describe(writer: Any, config: GPTConfig) -> None:
@@ -152,7 +185,7 @@ def _add_tensor(gguf: Any, writer: Any, name: str, tensor: Tensor, kind: str) ->
 
 
 export_gguf = Exporter(
-    opens=lambda config: Message("opens in llama.cpp as {name}", name=architecture_of(config)),
+    opens=lambda config: Message("opens in llama.cpp as {name}", name=layout_of(config).name),
     export=_export,
     weights=("f16", "f32", "q8_0", "q4_0"),
     file_name="model-{weights}.gguf",

@@ -104,14 +104,13 @@ class LlamaCpp:
             found += room.raw[: max(0, count)]
         return found
 
-    def logits(self, tokens: list[int], start: int = 0) -> "np.ndarray[Any, np.dtype[np.float32]]":
-        """Logits after each token, read from the first, or after ``start`` tokens that it has read: -> (T, V)."""
-        if not start:
-            self._library.llama_memory_clear(self._library.llama_get_memory(self._context), True)
+    def logits(self, tokens: list[int]) -> "np.ndarray[Any, np.dtype[np.float32]]":
+        """Logits after each token, read from the first: -> (T, V)."""
+        self._library.llama_memory_clear(self._library.llama_get_memory(self._context), True)
         batch = self._batch
         batch.n_tokens = len(tokens)
         for place, token in enumerate(tokens):
-            batch.token[place], batch.pos[place] = token, start + place
+            batch.token[place], batch.pos[place] = token, place
             batch.n_seq_id[place], batch.logits[place] = 1, 1
             batch.seq_id[place][0] = 0
         state = self._library.llama_decode(self._context, batch)
@@ -120,37 +119,18 @@ class LlamaCpp:
         found = np.ctypeslib.as_array(self._library.llama_get_logits(self._context), (len(tokens), self.vocab_size))
         return np.array(found)
 
-    def greedy(self, prompt: list[int], n_tokens: int) -> list[int]:
-        """The tokens that it writes, the likeliest each time, through its cache."""
-        scores, written = self.logits(prompt)[-1], []
-        for place in range(n_tokens):
-            written.append(int(scores.argmax()))
-            scores = self.logits(written[-1:], len(prompt) + place)[-1]
-        return written
-
-    def loss(self, tokens: list[int], first: int) -> float:
-        """Nats that it needs for the tokens from place ``first`` on, all together."""
-        scores = self.logits(tokens[:-1])[first - 1 :].astype(np.float64)
-        highest = scores.max(axis=-1, keepdims=True)
-        normal = np.log(np.exp(scores - highest).sum(axis=-1)) + highest[:, 0]
-        return float((normal - scores[np.arange(len(scores)), tokens[first:]]).sum())
-
 
 def answer(folder: Path) -> None:
     """Read a folder's request, ask llama.cpp, leave the answer there."""
     asked = json.loads((folder / REQUEST).read_text(encoding="utf-8"))
     model = LlamaCpp(asked["model"])
-    found: dict[str, Any] = {
-        "peer": f"llama.cpp (xllamacpp {version('xllamacpp')})",
-        "vocab_size": model.vocab_size,
-        "ids": [model.encode(line) for line in asked.get("lines", [])],
-        "text": [model.decode(ids).decode("utf-8", "replace") for ids in asked.get("decode", [])],
-        "losses": [model.loss(ids, first) for ids, first in asked.get("losses", [])],
-    }
     if asked.get("windows"):
         np.save(folder / LOGITS, np.concatenate([model.logits(window) for window in asked["windows"]]))
-    if asked.get("prompt"):
-        found["greedy"] = model.greedy(asked["prompt"], asked["greedy_tokens"])
+    found = {
+        "peer": f"llama.cpp (xllamacpp {version('xllamacpp')})",
+        "ids": [model.encode(line) for line in asked.get("lines", [])],
+        "text": [model.decode(ids).decode("utf-8", "replace") for ids in asked.get("decode", [])],
+    }
     (folder / ANSWER).write_text(json.dumps(found), encoding="utf-8")
 
 

@@ -8,7 +8,6 @@ llama.cpp knows tokenizers by name, and a wrong name raises no error: it cuts ot
   characters along: SentencePiece's own, or one made of our rules, so that text may come as it is (``charsmap.py``).
   It has no bytes for letters without a piece; the map spells them by private characters. They are read as here, but
   cannot be written: such a letter comes out as nothing.
-- **Unigram with bytes and without rules** is its ``plamo2``: the best cut, and bytes both ways, but no map.
 
 WordPiece and single letters are not taken.
 """
@@ -27,10 +26,7 @@ from kotha.text.tokenizer.tokenizer import Tokenizer
 
 # What our splits and GPT-2's own pre-tokenizer are called there.
 _PRE_TOKENIZERS = {"qwen35": "qwen35", "gpt2": "gpt-2"}
-# plamo2 keeps scores as whole ten-thousandths; ours have two places more, so they are handed over larger. Its unknown
-# letter costs 1000 and must stay dearer than any piece; and a float32 must carry the whole number.
-_SCALE, _STEP, _DEAREST = 10.0, 1e-4, 400.0
-_NEVER = -100_000.0  # below what plamo2 takes for a score: a text that spells a special token never becomes it
+_NEVER = -100_000.0  # a text that spells a special token never becomes it
 # The roles that GGUF has a key for.
 _ROLES = {"bos": "bos", "eos": "eos", "end": "eot", "unk": "unknown", "pad": "padding", "mask": "mask"}
 
@@ -58,10 +54,9 @@ def vocabulary_of(tokenizer: Tokenizer, vocab_size: int) -> Vocabulary:
     state: dict[str, Any] = json.loads(tokenizer.backend.to_str())
     if tokenizer.kind == "bpe":
         vocabulary = _bpe(tokenizer, state)
-    elif tokenizer.kind == "unigram" and tokenizer.normalizer is not None and state["model"]["byte_fallback"]:
-        vocabulary = _unigram_with_map(tokenizer, state) if _rules(tokenizer) else _unigram_with_bytes(tokenizer, state)
     elif tokenizer.kind == "unigram":
-        vocabulary = _sentencepiece(tokenizer, state)
+        ours = tokenizer.normalizer is not None and state["model"]["byte_fallback"]
+        vocabulary = _unigram(tokenizer, state) if ours else _sentencepiece(tokenizer, state)
     else:
         raise TokenizerError(
             "llama.cpp cannot cut text as a {kind} tokenizer does; train the model with a bpe or unigram one, "
@@ -95,18 +90,7 @@ def _bpe(tokenizer: Tokenizer, state: dict[str, Any]) -> Vocabulary:
     return Vocabulary("gpt2", pieces, kinds, merges=merges, pre=pre, normalizes=not _rules(tokenizer))
 
 
-def _unigram_with_bytes(tokenizer: Tokenizer, state: dict[str, Any]) -> Vocabulary:
-    kinds = _kinds(state, tokenizer, with_bytes=True)
-    if kinds.count(spiece.BYTE) != 256 or kinds[0] == spiece.BYTE:
-        raise TokenizerError("llama.cpp's unigram wants a piece for each of the 256 bytes, none of them with id 0")
-    scores = list(zip(_scores(state, tokenizer), kinds, strict=True))
-    dearest = max((-score for score, kind in scores if kind == spiece.NORMAL), default=1.0)
-    scale = min(_SCALE, _DEAREST / max(dearest, 1.0))
-    scaled = [round(score * scale / _STEP) * _STEP if kind == spiece.NORMAL else _NEVER for score, kind in scores]
-    return Vocabulary("plamo2", list(tokenizer.pieces), kinds, scores=scaled, normalizes=True)
-
-
-def _unigram_with_map(tokenizer: Tokenizer, state: dict[str, Any]) -> Vocabulary:
+def _unigram(tokenizer: Tokenizer, state: dict[str, Any]) -> Vocabulary:
     kinds = _kinds(state, tokenizer, with_bytes=True)
     named = list(zip(tokenizer.pieces, kinds, strict=True))
     return Vocabulary(

@@ -17,8 +17,8 @@ from torch import Tensor
 from kotha.artifacts.model_folder import Bundle
 from kotha.errors import KothaError
 from kotha.export import parity
-from kotha.export.huggingface.layouts import CLASSIFIERS, Layout
-from kotha.export.parity import GREEDY_TOKENS, ParityReport
+from kotha.export.layouts import Layout
+from kotha.export.parity import ParityReport
 from kotha.i18n.message import Message
 from kotha.model.bert import BERT
 from kotha.model.classifier import TextClassifier
@@ -33,33 +33,24 @@ from kotha.text.tokenizer.tokenizer import Tokenizer
 
 # How many ids, drawn and read, the logits are compared on; fewer where the context ends before.
 _N_POSITIONS = 64
-_PROMPT = 8
-_AUTO = {"bert": "AutoModelForPreTraining", "marian": "AutoModelForSeq2SeqLM", "vit": "AutoModelForImageClassification"}
 _WORDS_ALONE = "BertForMaskedLM"
 
 Pairs = list[tuple[Tensor, Tensor]]
 
 
 @torch.no_grad()
-def check_hf(
-    folder: Path, bundle: Bundle, layout: Layout, lines: Sequence[str] | None = None, greedy_tokens: int = GREEDY_TOKENS
-) -> ParityReport:
+def check_hf(folder: Path, bundle: Bundle, layout: Layout, lines: Sequence[str] | None = None) -> ParityReport:
     """Compare a folder, as transformers reads it, with a model of ours; says so where transformers is missing."""
-    report = ParityReport(door="hf")
     try:
         import transformers
     except ImportError:
-        return replace(report, remark=Message("not checked: transformers is not installed (pip install transformers)"))
-    report = replace(report, peer=f"transformers {transformers.__version__}")
+        return parity.not_checked("hf", "transformers")
+    report = ParityReport("hf", peer=f"transformers {transformers.__version__}")
     lines = parity.built_in_lines() if lines is None else lines
     with _quiet(transformers):
-        theirs = _open(transformers, folder, layout)
-        ours = parity.our_side(bundle).model
-        ids = _ids(bundle, lines)
+        ours, theirs = parity.our_side(bundle).model, _open(transformers, folder, layout)
         with _their_errors(folder, "transformers cannot run {path}: {why}"):
-            pairs = _of_classes(ours, theirs, ids) if isinstance(ours, TextClassifier) else _logits(ours, theirs, ids)
-            texts = _greedy(ours, theirs, ids[-1], greedy_tokens) if isinstance(ours, GPT | Seq2Seq) else ([], [])
-        report = parity.with_greedy(parity.with_logits(report, pairs), *texts)
+            report = parity.with_logits(report, _logits(ours, theirs, _ids(bundle, lines)))
         if bundle.tokenizer is not None:
             report = _with_lines(transformers, report, folder, bundle.tokenizer, lines, prompts=isinstance(ours, GPT))
     return report
@@ -83,16 +74,9 @@ def _quiet(transformers: Any) -> Iterator[None]:
 def _open(transformers: Any, folder: Path, layout: Layout) -> Any:
     with _their_errors(folder):
         config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True)
-        words_alone = _WORDS_ALONE in (config.architectures or ())
-        name = "AutoModelForMaskedLM" if words_alone else _AUTO.get(layout.model_type, "AutoModelForCausalLM")
-        if layout in CLASSIFIERS:
-            name = "AutoModelForSequenceClassification"
+        name = _WORDS_ALONE if _WORDS_ALONE in (config.architectures or ()) else layout.architecture
         theirs = getattr(transformers, name).from_pretrained(folder, local_files_only=True, dtype=torch.float32).eval()
-    # What a folder wishes for its answers and its texts (penalties, forbidden words, an end) is not the model's.
-    theirs.config.return_dict = True
-    if theirs.can_generate():
-        start = theirs.generation_config.decoder_start_token_id
-        theirs.generation_config = transformers.GenerationConfig(decoder_start_token_id=start, pad_token_id=0)
+    theirs.config.return_dict = True  # what a folder wishes for its answers is not the model's
     return theirs
 
 
@@ -155,55 +139,30 @@ def _logits(ours: Model, theirs: Any, ids: list[Tensor]) -> Pairs:
     found: Pairs = []
     for each in ids:
         seen = torch.ones_like(each)
-        if isinstance(ours, GPT):
-            found.append((ours(each), theirs(input_ids=each, attention_mask=seen).logits))
-        elif isinstance(ours, BERT):
-            found += _of_bert(ours, theirs, each)
-        else:
-            other = theirs(input_ids=each, attention_mask=seen, decoder_input_ids=each)
-            found.append((ours(each, each), other.logits))
+        match ours:
+            case TextClassifier():
+                found += _of_classes(ours, theirs, each)
+            case GPT():
+                found.append((ours(each), theirs(input_ids=each, attention_mask=seen).logits))
+            case Seq2Seq():
+                other = theirs(input_ids=each, attention_mask=seen, decoder_input_ids=each)
+                found.append((ours(each, each), other.logits))
+            case BERT():
+                segments = (torch.arange(each.shape[1]) % ours.config.n_segments)[None]  # every kind, in turns
+                mine = ours(each, segments)
+                other = theirs(input_ids=each, attention_mask=seen, token_type_ids=segments)
+                found.append((mine.token_logits, other[0]))
+                if hasattr(other, "seq_relationship_logits"):
+                    found.append((mine.pair_logits, other.seq_relationship_logits))
     return found
 
 
-def _of_classes(ours: TextClassifier, theirs: Any, ids: list[Tensor]) -> Pairs:
+def _of_classes(ours: TextClassifier, theirs: Any, ids: Tensor) -> Pairs:
     """Alone and filled up; theirs finds a GPT's last token by what is no padding, so none stands among the others."""
     pad = theirs.config.pad_token_id
-    found: Pairs = []
-    for each in ids:
-        text = each if pad is None else torch.where(each == pad, (pad + 1) % ours.config.vocab_size, each)
-        real = torch.ones_like(text, dtype=torch.bool)
-        found.append((ours(text, real), theirs(input_ids=text, attention_mask=real.long()).logits))
-        if pad is not None and text.shape[1] > 2:
-            text, real = text.clone(), real.clone()
-            text[:, -2:], real[:, -2:] = pad, False
-            found.append((ours(text, real), theirs(input_ids=text, attention_mask=real.long()).logits))
-    return found
-
-
-def _of_bert(ours: BERT, theirs: Any, ids: Tensor) -> Pairs:
-    segments = (torch.arange(ids.shape[1]) % ours.config.n_segments)[None]  # every kind of sentence, in turns
-    mine = ours(ids, segments)
-    other = theirs(input_ids=ids, attention_mask=torch.ones_like(ids), token_type_ids=segments)
-    if not hasattr(other, "seq_relationship_logits"):
-        return [(mine.token_logits, other.logits)]
-    return [(mine.token_logits, other.prediction_logits), (mine.pair_logits, other.seq_relationship_logits)]
-
-
-def _greedy(ours: GPT | Seq2Seq, theirs: Any, ids: Tensor, n_tokens: int) -> tuple[list[int], list[int]]:
-    """What both write after the same beginning, the best token each time; an end is a token like any other.
-
-    Ours reads what theirs wrote and says at each place what it would have written: up to the first difference, and so
-    in the place of it, that is the text that it writes by itself.
-    """
-    start = theirs.generation_config.decoder_start_token_id
-    source = ids[:, :_PROMPT] if isinstance(ours, GPT) else ids
-    begun = source if isinstance(ours, GPT) else torch.tensor([[0 if start is None else start]])
-    n_before = begun.shape[1]
-    n_tokens = min(n_tokens, ours.config.context_length - n_before)
-    if n_tokens < 1:
-        return [], []
-    first = {} if isinstance(ours, GPT) else {"decoder_start_token_id": int(begun[0, 0])}
-    plain = {"do_sample": False, "num_beams": 1, "max_new_tokens": n_tokens}
-    written = theirs.generate(source, attention_mask=torch.ones_like(source), **plain, **first)
-    logits = ours(written) if isinstance(ours, GPT) else ours(source, written)
-    return logits[0, n_before - 1 : -1].argmax(dim=-1).tolist(), written[0, n_before:].tolist()
+    text = ids if pad is None else torch.where(ids == pad, (pad + 1) % ours.config.vocab_size, ids)
+    cases = [(text, torch.ones_like(text, dtype=torch.bool))]
+    if pad is not None and text.shape[1] > 2:
+        last = torch.arange(text.shape[1]) >= text.shape[1] - 2
+        cases.append((text.masked_fill(last, pad), ~last[None]))
+    return [(ours(*case), theirs(input_ids=case[0], attention_mask=case[1].long()).logits) for case in cases]

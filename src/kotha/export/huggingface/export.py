@@ -28,14 +28,20 @@ from kotha.errors import KothaError, is_short_of_memory, reason
 from kotha.export.card import About, model_card
 from kotha.export.exporter import USUAL, Exporter, ExportJob, ExportSettings, with_marks_of
 from kotha.export.huggingface.check import check_hf
-from kotha.export.huggingface.config import CONFIG_FILE, RECORD, special_ids, special_texts, write_config
-from kotha.export.huggingface.layouts import MARIAN, VIT, Layout, choose_layout
+from kotha.export.huggingface.config import (
+    CONFIG_FILE,
+    RECORD,
+    choose_layout,
+    special_ids,
+    special_tokens,
+    write_config,
+)
+from kotha.export.layouts import Layout, with_zeros
 from kotha.export.parity import ParityReport, our_side, rounding, with_remarks
-from kotha.export.weight_map import with_zeros
 from kotha.generation.conversation import was_taught
 from kotha.generation.engine import Engine
 from kotha.i18n.message import Message
-from kotha.model.config import BERTConfig, ClassifierConfig, ModelConfig, TextConfig, ViTConfig
+from kotha.model.config import BERTConfig, ClassifierConfig, TextConfig, ViTConfig
 from kotha.model.gpt import GPT
 from kotha.storage.atomic import whole_folder, write_whole
 from kotha.storage.destinations import is_made_of
@@ -60,7 +66,7 @@ def _export(job: ExportJob) -> ParityReport:
     layout = write_hf(bundle, job.path, job.settings, chat=taught)
     dtype: torch.dtype = getattr(torch, job.weights)
     try:
-        report = check_hf(job.path, our_side(bundle, dtype), layout, job.settings.lines)
+        report = check_hf(job.path, our_side(bundle, dtype), layout, job.lines)
     except KothaError as error:
         short = Message("there is not enough memory to open it with transformers")
         report = ParityReport(door="hf", refused=short if is_short_of_memory(error) else reason(error))
@@ -76,22 +82,23 @@ export_hf = Exporter(
 
 def write_hf(bundle: Bundle, out: Path, settings: ExportSettings = USUAL, chat: bool = False) -> Layout:
     """Write the folder, whole or not at all, with a chat template if asked; answers with the layout that it has."""
-    dtype = settings.weights or DTYPES[0]
-    layout = choose_layout(bundle.config)
+    dtype, config, tokenizer = settings.weights or DTYPES[0], bundle.config, bundle.tokenizer
+    layout = choose_layout(config)
     weights = foreign_weights(bundle, layout, dtype)
-    config = write_config(layout, bundle.config, bundle.tokenizer, dtype)
+    template = ChatTemplate.of(tokenizer) if chat and tokenizer is not None else None
+    files = {CONFIG_FILE: write_config(layout, config, tokenizer, dtype)}
+    if isinstance(config, ViTConfig):
+        files["preprocessor_config.json"] = _pixels(config)
+    if isinstance(config, TextConfig) and not isinstance(config, ClassifierConfig):
+        files["generation_config.json"] = _generation(layout, bundle, config, template)
+    if isinstance(config, TextConfig) and tokenizer is not None:
+        files["tokenizer_config.json"] = _tokenizer_settings(layout, tokenizer, config, template)
     about = About() if settings.run is None else About.of(settings.run)
     with whole_folder(out, lambda old: settings.overwrite and _is_ours(old)) as partial:
-        _write_json(partial / CONFIG_FILE, config)
-        if layout is VIT:
-            _write_json(partial / "preprocessor_config.json", _pixels(bundle.config))
-        if isinstance(bundle.config, TextConfig):
-            if not isinstance(bundle.config, ClassifierConfig):
-                _write_json(partial / "generation_config.json", _generation(layout, bundle, bundle.config, chat))
-            if bundle.tokenizer is not None:
-                with_marks_of(bundle.tokenizer, bundle.config).save(partial)
-                settings_there = _tokenizer_settings(layout, bundle.tokenizer, bundle.config, chat)
-                _write_json(partial / "tokenizer_config.json", settings_there)
+        for name, values in files.items():
+            write_whole(partial / name, json.dumps(values, ensure_ascii=False, indent=2) + "\n")
+        if tokenizer is not None:
+            with_marks_of(tokenizer, config).save(partial)
         write_weights(partial / WEIGHTS_FILE, weights)
         write_whole(partial / "README.md", model_card(layout, bundle, about, dtype, settings.license))
     return layout
@@ -99,62 +106,56 @@ def write_hf(bundle: Bundle, out: Path, settings: ExportSettings = USUAL, chat: 
 
 def foreign_weights(bundle: Bundle, layout: Layout, dtype: str = "float32") -> dict[str, Tensor]:
     """The weights by the layout's names, of one type; biases that it always has are zeros where the model has none."""
-    full = layout.full(bundle.config)
-    ours = {name: _narrow(name, tensor, dtype) for name, tensor in unique_weights(bundle.model).items()}
-    theirs = layout.weights.to_theirs(with_zeros(ours, full), full)
+    full, narrow = layout.full(bundle.config), {}
+    for name, tensor in unique_weights(bundle.model).items():
+        narrow[name] = tensor.to(getattr(torch, dtype))
+        if not torch.isfinite(narrow[name]).all() and torch.isfinite(tensor).all():
+            raise KothaError(
+                "{name} reaches {largest:,.0f}, more than {dtype} holds; float32 and bfloat16 do",
+                name=name,
+                largest=float(tensor.abs().max()),
+                dtype=dtype,
+            )
+    theirs = layout.to_theirs(with_zeros(narrow, full), full)
     return {name: tensor.contiguous() for name, tensor in theirs.items()}
 
 
-def _narrow(name: str, tensor: Tensor, dtype: str) -> Tensor:
-    narrow = tensor.to(getattr(torch, dtype))
-    if not torch.isfinite(narrow).all() and torch.isfinite(tensor).all():
-        largest = float(tensor.abs().max())
-        raise KothaError(
-            "{name} reaches {largest:,.0f}, more than {dtype} holds; float32 and bfloat16 do",
-            name=name,
-            largest=largest,
-            dtype=dtype,
-        )
-    return narrow
-
-
-def _generation(layout: Layout, bundle: Bundle, config: TextConfig, chat: bool) -> dict[str, Any]:
-    ids: dict[str, Any] = {
+def _generation(layout: Layout, bundle: Bundle, config: TextConfig, template: ChatTemplate | None) -> dict[str, Any]:
+    values: dict[str, Any] = {
         name: value for name, value in special_ids(layout, bundle.tokenizer).items() if value is not None
     }
-    if chat and bundle.tokenizer is not None and ChatTemplate.of(bundle.tokenizer) is not None:
-        ends = {ids.get("eos_token_id"), bundle.tokenizer.special["end"]} - {None}
-        ids["eos_token_id"] = sorted(ends)  # a turn ends there, and a text too
-    longest = {} if layout.model_type == "bert" else {"max_length": config.context_length}
-    return {**ids, **longest, **({"num_beams": 1} if layout is MARIAN else {})}
+    if template is not None and bundle.tokenizer is not None:
+        ends = {values.get("eos_token_id"), bundle.tokenizer.special["end"]} - {None}
+        values["eos_token_id"] = sorted(ends)  # a turn ends there, and a text too
+    if layout.name != "bert":
+        values["max_length"] = config.context_length
+    if layout.name == "marian":
+        values["num_beams"] = 1
+    return values
 
 
-def _tokenizer_settings(layout: Layout, tokenizer: Tokenizer, config: TextConfig, chat: bool) -> dict[str, Any]:
+def _tokenizer_settings(
+    layout: Layout, tokenizer: Tokenizer, config: TextConfig, template: ChatTemplate | None
+) -> dict[str, Any]:
     """What ``tokenizer_config.json`` says; with a chat template where turns were taught."""
     reads = ["input_ids", "token_type_ids", "attention_mask"]  # a BERT is told which sentence each token is of
-    texts = special_texts(layout, tokenizer)
-    template = ChatTemplate.of(tokenizer) if chat else None
+    special = special_tokens(layout, tokenizer)
     return {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "model_max_length": config.context_length,
         **({"model_input_names": reads} if isinstance(config, BERTConfig) else {}),
         "clean_up_tokenization_spaces": False,
-        **{f"{role}_token": texts[role] for role in _ROLES if role in texts},
+        **{f"{role}_token": tokenizer.pieces[special[role]] for role in _ROLES if role in special},
         **({} if template is None else {"chat_template": template.jinja()}),
     }
 
 
-def _pixels(config: ModelConfig) -> dict[str, Any]:
+def _pixels(config: ViTConfig) -> dict[str, Any]:
     """Bytes of 0 to 255 become numbers of -1 to 1, as in our training."""
-    assert isinstance(config, ViTConfig)
     size = dict.fromkeys(("height", "width"), config.image_size)
     half = dict.fromkeys(("image_mean", "image_std"), [0.5] * config.n_channels)
     steps = {"do_resize": True, "size": size, "do_rescale": True, "rescale_factor": 1 / 255, "do_normalize": True}
     return {"image_processor_type": "ViTImageProcessor", **steps, **half}
-
-
-def _write_json(file: Path, values: dict[str, Any]) -> None:
-    write_whole(file, json.dumps(values, ensure_ascii=False, indent=2) + "\n")
 
 
 def _is_ours(folder: Path) -> bool:

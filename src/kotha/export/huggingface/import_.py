@@ -18,15 +18,14 @@ from kotha.artifacts.model_folder import DTYPES, Bundle, assemble, check_place, 
 from kotha.errors import KothaError, UsageError, reason
 from kotha.export.huggingface.check import check_hf
 from kotha.export.huggingface.config import CONFIG_FILE, RECORD, read_config, recorded, vocabulary_mark
-from kotha.export.huggingface.layouts import Layout
 from kotha.export.huggingface.weight_files import FoundWeight, find_weights, inside
+from kotha.export.layouts import Layout, Place, shapes_of
 from kotha.export.parity import ParityReport, with_remarks
-from kotha.export.weight_map import Shape
 from kotha.i18n.message import Message, Text
 from kotha.model.config import GPTConfig, ModelConfig, TextConfig
 from kotha.storage.bundled import CARD_FILE
 from kotha.storage.json_files import read_table
-from kotha.storage.status import is_file, is_folder, is_there
+from kotha.storage.status import is_file, is_there
 from kotha.text.tokenizer.chat import ChatTemplate
 from kotha.text.tokenizer.importers import KNOWN_FILES, import_tokenizer
 from kotha.text.tokenizer.prompt import framed
@@ -39,8 +38,6 @@ _BESIDE_THEM = ("merges.txt", _TOKENIZER_CONFIG, _JINJA_FILE)
 _MOST_CARD_BYTES = 1 << 20
 # Rows of an embedding that no token uses: up to here they are padding to a round number, beyond it a mismatch.
 _SPARE_ROWS, _SPARE_SHARE = 1024, 0.1
-# What a BERT for masked words alone does not have; zeros there say "no opinion".
-_MAY_LACK = {"bert": ("bert.pooler.", "cls.seq_relationship.")}
 
 
 @dataclass(frozen=True)
@@ -68,12 +65,6 @@ def import_model(
 
 def import_hf(folder: Path, with_tokenizer: bool = True) -> Imported:
     """Open a Hugging Face folder as a model of ours; nothing is written and nothing of it is executed."""
-    if not is_folder(folder):
-        raise KothaError(
-            "there is no folder {path}; name one that holds {name} and weights",
-            path=folder,
-            name=CONFIG_FILE,
-        )
     if not is_there(folder / CONFIG_FILE):
         raise KothaError("{path} is no Hugging Face folder: it has no {name}", path=folder, name=CONFIG_FILE)
     values = read_table(inside(folder, CONFIG_FILE))
@@ -81,31 +72,36 @@ def import_hf(folder: Path, with_tokenizer: bool = True) -> Imported:
         layout, full = read_config(values)
     except KothaError as error:
         raise KothaError("{path}: {why}", path=folder / CONFIG_FILE, why=reason(error)) from error
+    beside = is_file(folder / _TOKENIZER_CONFIG)
+    says = read_table(inside(folder, _TOKENIZER_CONFIG)) if beside else {}
     tokenizer = _tokenizer(folder) if with_tokenizer and isinstance(full, TextConfig) else None
     if tokenizer is not None and isinstance(full, TextConfig):
         _check_tokenizer(folder, values, tokenizer, full)
-        if type(full) is GPTConfig:
-            tokenizer = _as_read_there(folder, tokenizer)
-    theirs, absent = _read_weights(folder, layout, full)
-    dtypes = {tensor.dtype for tensor in theirs.values()}
+        if type(full) is GPTConfig and tokenizer.marks_before is None:
+            # A text is read behind what transformers puts there, which may be nothing.
+            adds = says.get("add_bos_token") is True and "bos" in tokenizer.special
+            tokenizer = framed(tokenizer, [tokenizer.special["bos"]] if adds else [])
+    ours, absent = _read_weights(folder, layout, full)
+    dtypes = {tensor.dtype for tensor in ours.values()}
     widest = torch.float64 if torch.float64 in dtypes else torch.float32
-    dtype = widest if len(dtypes) > 1 else next(iter(dtypes))
-    theirs |= {name: torch.zeros(shape) for name, shape in absent.items()}
-    ours = layout.weights.to_ours({name: tensor.to(dtype) for name, tensor in theirs.items()})
+    ours = {name: tensor.to(widest) for name, tensor in ours.items()} if len(dtypes) > 1 else ours
     config = _without_fills(ours, full, recorded(values, layout, full))
     remarks: list[Text] = []
     if isinstance(full, TextConfig) and tokenizer is None:
         remarks.append(Message("no tokenizer came along; the model reads token ids alone"))
     if absent:
-        remarks.append(Message("the folder lacks {names}; zeros stand there and have no opinion", names=list(absent)))
+        remarks.append(Message("the folder lacks {names}; zeros stand there and have no opinion", names=absent))
     if len(dtypes) > 1:
         remarks.append(Message("weights of several types were widened to one, which changes no number"))
-    jinja, chat = _jinja(folder), None if tokenizer is None else ChatTemplate.of(tokenizer)
-    if jinja is not None and (chat is None or chat.jinja() != jinja):
+    jinja, chat = says.get("chat_template"), None if tokenizer is None else ChatTemplate.of(tokenizer)
+    if is_file(folder / _JINJA_FILE):
+        jinja = inside(folder, _JINJA_FILE).read_text(encoding="utf-8", errors="replace")
+    if chat is not None and chat.jinja() != jinja:
+        chat = None
+    if jinja is not None and chat is None:
         remarks.append(
             Message("its chat template is a program that is not run here; a talk goes on with what is written")
         )
-    chat = chat if chat is not None and chat.jinja() == jinja else None
     model = assemble(shape_alone(config, len(ours)), ours)
     return Imported(Bundle(model, tokenizer, chat), layout, tuple(remarks))
 
@@ -113,22 +109,28 @@ def import_hf(folder: Path, with_tokenizer: bool = True) -> Imported:
 # -- the weights ------------------------------------------------------------------------------------------------------
 
 
-def _read_weights(folder: Path, layout: Layout, config: ModelConfig) -> tuple[dict[str, Tensor], dict[str, Shape]]:
-    """The weights by their usual names, and the shapes of those that may be absent and are.
+def _read_weights(folder: Path, layout: Layout, config: ModelConfig) -> tuple[dict[str, Tensor], list[str]]:
+    """The weights by our names, of the types that they came in, and their names for those that may be absent and are.
 
     Each has its place before any is read; what has none, and a place without a weight, is refused.
     """
     found = find_weights(folder)
-    shapes, shared = _expected(folder, layout, config, len(found))
+    try:
+        model = shape_alone(config, len(found))
+    except KothaError as error:
+        raise KothaError("{path}: {why} in its files", path=folder, why=reason(error)) from error
+    shapes = shapes_of(model.named_parameters(remove_duplicate=False))
+    places = layout.places(shapes, config)
+    shared = {layout.name_of(name): layout.name_of(first) for name, first in first_names(model).items()}
     placed: dict[str, list[FoundWeight]] = {}
     for weight in found:
-        name = layout.weights.usual(weight.name)
+        name = layout.usual(weight.name, places)
         if name is not None:
-            _check(weight, name, shapes)
+            _check(weight, places.get(name))
             placed.setdefault(shared.get(name, name), []).append(weight)
-    absent = {name: shape for name, shape in shapes.items() if name not in placed and name not in shared}
+    absent = [name for name in places if name not in placed and shared.get(name, name) == name]
     for name in absent:
-        if not name.startswith(_MAY_LACK.get(layout.model_type, ())):
+        if not name.startswith(tuple(layout.may_lack)):
             raise KothaError("{path} lacks {name}, which its config asks for", path=folder, name=name)
     theirs = {name: weights[0].read() for name, weights in placed.items()}
     for name, (first, *copies) in placed.items():
@@ -140,43 +142,24 @@ def _read_weights(folder: Path, layout: Layout, config: ModelConfig) -> tuple[di
                     name=copy.name,
                     other=first.name,
                 )
-    return theirs, absent
+    dtype = next(iter(theirs.values())).dtype
+    theirs |= {name: torch.zeros(places[name].shape, dtype=dtype) for name in absent}
+    return layout.to_ours(theirs, shapes, config), absent
 
 
-def _expected(
-    folder: Path, layout: Layout, config: ModelConfig, n_found: int
-) -> tuple[dict[str, Shape], dict[str, str]]:
-    """Every usual name with its shape; and names of what is stored under another, with that."""
-    try:
-        model = shape_alone(config, n_found)
-    except KothaError as error:
-        raise KothaError("{path}: {why} in its files", path=folder, why=reason(error)) from error
-    ours = {name: tuple(each.shape) for name, each in model.named_parameters(remove_duplicate=False)}
-    stored = {name: first for name, first in first_names(model).items() if name != first}
-    shared = {layout.weights.name_of(name): layout.weights.name_of(first) for name, first in stored.items()}
-    return layout.weights.shapes(ours, config), shared
-
-
-def _check(weight: FoundWeight, name: str, shapes: dict[str, Shape]) -> None:
-    if name not in shapes:
+def _check(weight: FoundWeight, place: Place | None) -> None:
+    if place is None:
         raise KothaError(
             "{path} has {name}, which its config has no place for", path=weight.file, name=weight.name[:200]
         )
-    if weight.shape != shapes[name]:
-        asked = list(shapes[name])
+    if weight.shape != place.shape or weight.dtype not in DTYPES:
         raise KothaError(
-            "{path}: {name} has shape {shape}, its config asks for {asked}",
+            "{path}: {name} is {shape} of {dtype}; its config asks for {asked} of {names}",
             path=weight.file,
             name=weight.name,
             shape=str(list(weight.shape)),
-            asked=str(asked),
-        )
-    if weight.dtype not in DTYPES:
-        raise KothaError(
-            "{path}: {name} is {dtype}; weights of {names} can be read",
-            path=weight.file,
-            name=weight.name,
             dtype=weight.dtype,
+            asked=str(list(place.shape)),
             names=list(DTYPES),
         )
 
@@ -215,71 +198,27 @@ def _card(folder: Path) -> str | None:
     """The card that came along: what the model has read and under which licence is not lost on the way."""
     if not is_file(folder / CARD_FILE):
         return None
-    file = inside(folder, CARD_FILE)
-    if file.stat().st_size > _MOST_CARD_BYTES:
-        raise KothaError(
-            "{path} has {n:,} bytes, far more than any card; move it away", path=file, n=file.stat().st_size
-        )
-    return file.read_text(encoding="utf-8", errors="replace")
-
-
-def _as_read_there(folder: Path, tokenizer: Tokenizer) -> Tokenizer:
-    """A GPT's tokenizer that says what a text is read behind: what transformers puts there, which may be nothing."""
-    if tokenizer.marks_before is not None:
-        return tokenizer
-    file = folder / _TOKENIZER_CONFIG
-    says = read_table(inside(folder, _TOKENIZER_CONFIG)) if is_file(file) else {}
-    adds = says.get("add_bos_token") is True and "bos" in tokenizer.special
-    return framed(tokenizer, [tokenizer.special["bos"]] if adds else [])
-
-
-def _jinja(folder: Path) -> str | None:
-    """The chat template that came along, as it is written there."""
-    if is_file(folder / _JINJA_FILE):
-        return inside(folder, _JINJA_FILE).read_text(encoding="utf-8", errors="replace")
-    if not is_file(folder / _TOKENIZER_CONFIG):
-        return None
-    found = read_table(inside(folder, _TOKENIZER_CONFIG)).get("chat_template")
-    return found if isinstance(found, str) else None
+    with inside(folder, CARD_FILE).open("rb") as stream:
+        return stream.read(_MOST_CARD_BYTES).decode("utf-8", errors="replace")
 
 
 def _check_tokenizer(folder: Path, values: dict[str, Any], tokenizer: Tokenizer, config: TextConfig) -> None:
     """Refuse a tokenizer that was not made for the model."""
-    advice = Message("put the model's own tokenizer there, or take the weights alone, without a tokenizer")
     n_tokens, n_rows = tokenizer.vocab_size, config.vocab_size
-    if n_tokens > n_rows:
-        raise KothaError(
-            "{path}: its tokenizer has {n:,} tokens, its model {rows:,}; {advice}",
-            path=folder,
-            n=n_tokens,
-            rows=n_rows,
-            advice=advice,
-        )
-    if n_rows - n_tokens > max(_SPARE_ROWS, _SPARE_SHARE * n_rows):
-        raise KothaError(
-            "{path}: its tokenizer has only {n:,} tokens, its model {rows:,}; {advice}",
-            path=folder,
-            n=n_tokens,
-            rows=n_rows,
-            advice=advice,
-        )
-    for name in ("bos_token_id", "eos_token_id", "pad_token_id"):
-        token = values.get(name)
-        if isinstance(token, int) and not 0 <= token < n_tokens:
-            raise KothaError(
-                "{path}: {name}={token} in {file}, and {n:,} tokens; {advice}",
-                path=folder,
-                name=name,
-                token=token,
-                file=CONFIG_FILE,
-                n=n_tokens,
-                advice=advice,
-            )
+    ids = [values.get(f"{role}_token_id") for role in ("bos", "eos", "pad")]
     record = values.get(RECORD)
-    known = record.get("vocabulary") if isinstance(record, dict) else None
-    if known is not None and known != vocabulary_mark(tokenizer):
+    mark = record.get("vocabulary") if isinstance(record, dict) else None
+    wrong: Text | None = None
+    if not n_rows - max(_SPARE_ROWS, _SPARE_SHARE * n_rows) <= n_tokens <= n_rows:
+        wrong = Message("it has {n:,} tokens, the model {rows:,}", n=n_tokens, rows=n_rows)
+    elif any(isinstance(token, int) and not 0 <= token < n_tokens for token in ids):
+        wrong = Message("{file} names tokens {ids}, and it has {n:,}", file=CONFIG_FILE, ids=str(ids), n=n_tokens)
+    elif mark is not None and mark != vocabulary_mark(tokenizer):
+        wrong = Message("it is not the one that the model went out with")
+    if wrong is not None:
         raise KothaError(
-            "{path}: its tokenizer is not the one that the model went out with; {advice}",
+            "{path}: its tokenizer is not the model's: {wrong}; put the model's own there, or take the weights alone, "
+            "without a tokenizer",
             path=folder,
-            advice=advice,
+            wrong=wrong,
         )

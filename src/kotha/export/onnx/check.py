@@ -1,8 +1,7 @@
 """The proof of the graphs: the same questions to our model and to onnxruntime."""
 
 import importlib.util
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
@@ -13,17 +12,15 @@ import torch
 from torch import Tensor, nn
 
 from kotha.export.onnx.graphs import empty_past, past_names
-from kotha.export.parity import ParityReport, built_in_lines, with_greedy, with_logits
-from kotha.i18n.message import Message
+from kotha.export.parity import ParityReport, not_checked, with_logits
 from kotha.model.bert import BERT
-from kotha.model.config import TextConfig
 from kotha.model.family import Model
 from kotha.model.gpt import GPT
 from kotha.model.seq2seq import Seq2Seq
 from kotha.model.vit import ViT
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
-_GREEDY_TOKENS, _ROWS = 100, 2
+_ROWS, _LENGTH = 2, 128
 
 
 class Session:
@@ -44,86 +41,53 @@ class Session:
         return {name: torch.from_numpy(value) for name, value in zip(self._outputs, found, strict=True)}
 
 
-def check_graphs(model: Model, tokenizer: Tokenizer | None, folder: Path, lines: Sequence[str] | None) -> ParityReport:
+@torch.inference_mode()
+def check_graphs(model: Model, tokenizer: Tokenizer | None, folder: Path, lines: Sequence[str]) -> ParityReport:
     """Compare a folder's graphs in onnxruntime with the model that they were made from."""
-    report = ParityReport("onnx")
     if importlib.util.find_spec("onnxruntime") is None:
-        return replace(report, remark=Message("not checked: onnxruntime is missing (pip install onnxruntime)"))
-    report = replace(report, peer=f"onnxruntime {version('onnxruntime')}")
-    with torch.inference_mode():
-        if isinstance(model, Seq2Seq):
-            return _check_seq2seq(report, model, folder, _rows(model, tokenizer, lines))
-        session = Session(folder / "model.onnx")
-        if isinstance(model, ViT):
-            size = model.config.image_size
-            images = torch.rand(3, model.config.n_channels, size, size, generator=torch.Generator().manual_seed(0))
-            return with_logits(report, [(model(images).float().cpu(), session(images=images)["logits"])])
-        assert isinstance(model, GPT | BERT), "no graph was written for another"
-        rows = _rows(model, tokenizer, lines)
-        if isinstance(model, BERT):
-            return _check_bert(report, model, session, rows)
-        blocks, n_prompt = model.stack.blocks, max(1, model.config.context_length // 8)
-        return _with_cache(report, lambda ids: model(ids).float(), session, rows, n_prompt, blocks, model.config)
-
-
-def _check_seq2seq(report: ParityReport, model: Seq2Seq, folder: Path, rows: Tensor) -> ParityReport:
-    encoder, decoder = Session(folder / "encoder.onnx"), Session(folder / "decoder.onnx")
-    real = torch.ones_like(rows, dtype=torch.bool)
-    real[1:, rows.shape[1] // 2 :] = False  # one row with padding
-    memory = encoder(source=rows, real=real)["encoded"]
-
-    def ours(ids: Tensor) -> Any:
-        return model(rows[: len(ids)], ids, real[: len(ids)]).float()
-
-    def steps(ids: Tensor, **past: Tensor) -> dict[str, Tensor]:
-        return decoder(encoded=memory[: len(ids)], real=real[: len(ids)], ids=ids, **past)
-
-    return _with_cache(report, ours, steps, rows.flip(1), 1, model.decoder.blocks, model.config)
-
-
-def _check_bert(report: ParityReport, model: BERT, session: Session, rows: Tensor) -> ParityReport:
+        return not_checked("onnx", "onnxruntime")
+    report = ParityReport("onnx", peer=f"onnxruntime {version('onnxruntime')}")
+    if isinstance(model, ViT):
+        size = model.config.image_size
+        images = torch.rand(3, model.config.n_channels, size, size, generator=torch.Generator().manual_seed(0))
+        return with_logits(report, [(model(images), Session(folder / "model.onnx")(images=images)["logits"])])
+    assert isinstance(model, GPT | BERT | Seq2Seq), "no graph was written for another"
+    rows = _rows(model, tokenizer, lines)
     real, segments = torch.ones_like(rows, dtype=torch.bool), torch.zeros_like(rows)
-    real[1:, rows.shape[1] // 2 :] = False
-    segments[:, rows.shape[1] // 3 :] = model.config.n_segments - 1
-    ours, theirs = model(rows, segments, real), session(ids=rows, segments=segments, real=real)
-    return with_logits(report, [(mine.float().cpu(), theirs[name]) for name, mine in ours._asdict().items()])
+    real[1:, rows.shape[1] // 2 :] = False  # one row with padding, where a family knows it
+    if isinstance(model, GPT):
+        theirs = _in_pieces(Session(folder / "model.onnx"), rows, model.stack.blocks)
+        return with_logits(report, [(model(rows), theirs)])
+    if isinstance(model, BERT):
+        segments[:, rows.shape[1] // 3 :] = model.config.n_segments - 1
+        ours, found = (
+            model(rows, segments, real),
+            Session(folder / "model.onnx")(ids=rows, segments=segments, real=real),
+        )
+        return with_logits(report, [(mine, found[name]) for name, mine in ours._asdict().items()])
+    encoded, decoder = Session(folder / "encoder.onnx")(source=rows, real=real), Session(folder / "decoder.onnx")
+    target = rows.flip(1)
+    theirs = _in_pieces(lambda **asked: decoder(**encoded, real=real, **asked), target, model.decoder.blocks)
+    return with_logits(report, [(model(rows, target, real), theirs)])
 
 
-def _with_cache(
-    report: ParityReport, ours: Any, steps: Any, ids: Tensor, n_prompt: int, blocks: nn.ModuleList, config: TextConfig
-) -> ParityReport:
-    """Add logits, read at once, and greedy text: ours, and theirs through the cache."""
-    report = with_logits(report, [(ours(ids), steps(ids=ids, **_named_past(blocks, len(ids)))["logits"])])
-    prompt = ids[:1, :n_prompt]
-    n_tokens = min(_GREEDY_TOKENS, config.context_length - prompt.shape[1])
-    mine, theirs, answer = prompt, prompt, steps(ids=prompt, **_named_past(blocks, 1))
-    for _ in range(n_tokens):
-        mine, theirs = _longer(mine, ours(mine)), _longer(theirs, answer["logits"])
-        if theirs.shape[1] < config.context_length:
-            answer = steps(ids=theirs[:, -1:], **_as_past(answer))
-    start = prompt.shape[1]
-    return with_greedy(report, mine[0, start:].tolist(), theirs[0, start:].tolist())
+def _in_pieces(steps: Callable[..., dict[str, Tensor]], ids: Tensor, blocks: nn.ModuleList) -> Tensor:
+    """The logits of a graph that reads a text in two pieces, the second behind the keys and values of the first."""
+    past = dict(zip(past_names(len(blocks)), empty_past(blocks, len(ids)), strict=True))
+    found = []
+    for piece in torch.split(ids, -(-ids.shape[1] // 2), dim=1):
+        answer = steps(ids=piece, **past)
+        found.append(answer.pop("logits"))
+        past = {name.replace("present", "past"): value for name, value in answer.items()}
+    return torch.cat(found, dim=1)
 
 
-def _longer(ids: Tensor, logits: Tensor) -> Tensor:
-    return torch.cat((ids, logits[:, -1:].argmax(-1)), 1)
-
-
-def _as_past(answer: dict[str, Tensor]) -> dict[str, Tensor]:
-    return {name.replace("present", "past"): value for name, value in answer.items() if name != "logits"}
-
-
-def _named_past(blocks: nn.ModuleList, batch: int) -> dict[str, Tensor]:
-    return dict(zip(past_names(len(blocks)), empty_past(blocks, batch), strict=True))
-
-
-def _rows(model: GPT | BERT | Seq2Seq, tokenizer: Tokenizer | None, lines: Sequence[str] | None) -> Tensor:
+def _rows(model: GPT | BERT | Seq2Seq, tokenizer: Tokenizer | None, lines: Sequence[str]) -> Tensor:
     """Rows of real text, (B, T); of any ids where the model came without a tokenizer."""
-    length = min(model.config.context_length, 128)
+    length = min(model.config.context_length, _LENGTH)
     if tokenizer is None:
         return torch.randint(model.config.vocab_size, (_ROWS, length), generator=torch.Generator().manual_seed(0))
-    text = built_in_lines() if lines is None else lines
-    ids = [token for line in text if line for token in tokenizer.encode(line)]
+    ids = [token for line in lines if line for token in tokenizer.encode(line)]
     while len(ids) < _ROWS * length:
         ids += ids or [0]
     return torch.tensor(ids[: _ROWS * length]).view(_ROWS, length)

@@ -20,7 +20,7 @@ import torch
 from kotha.artifacts.model_folder import Bundle
 from kotha.errors import KothaError
 from kotha.export.exporter import Exporter, ExportJob, with_marks_of
-from kotha.export.obstacles import UnsupportedError
+from kotha.export.layouts import UnsupportedError
 from kotha.export.onnx.check import check_graphs
 from kotha.export.onnx.graphs import Graph, Sizes, graphs_of
 from kotha.export.parity import ParityReport, our_side, rounding, with_remarks
@@ -64,7 +64,7 @@ def _export(job: ExportJob) -> ParityReport:
         if ours.tokenizer is not None:
             with_marks_of(ours.tokenizer, ours.config).save(folder)
         write_whole(folder / DESCRIPTION, json.dumps(_describe(ours, graphs), ensure_ascii=False, indent=1) + "\n")
-        report = check_graphs(ours.model, ours.tokenizer, folder, job.settings.lines)
+        report = check_graphs(ours.model, ours.tokenizer, folder, job.lines)
     return with_remarks(report, rounding(job.bundle, torch.float32))
 
 

@@ -60,64 +60,56 @@ class GrowingCache:
         return grown
 
 
-class _Around(nn.Module):
-    """A model with another way in and out."""
+class _WithPast(nn.Module):
+    """A GPT, or a decoder with what it looks at, that is handed its past and hands on its present."""
 
     def __init__(self, model: Any) -> None:
         super().__init__()
         self.model = model
 
-
-class _GPTGraph(_Around):
     def forward(self, ids: Tensor, past: list[Tensor]) -> tuple[Tensor, ...]:
         """(B, T) and 2 tensors a layer (B, n_kv_heads, P, D) -> (B, T, V) and as many of P + T."""
         cache = GrowingCache(past, past[0].shape[2])
-        logits = self.model(ids, cache=cache)
-        return logits, *cache.present
+        return self.model(ids, cache=cache), *cache.present
 
 
-class _EncoderGraph(_Around):
-    def forward(self, source: Tensor, real: Tensor) -> Tensor:
-        """The source, read once: (B, S), twice -> (B, S, C)."""
-        encoded: Tensor = self.model.encode(source, real)
-        return encoded
-
-
-class _DecoderGraph(_Around):
-    def forward(self, ids: Tensor, encoded: Tensor, real: Tensor, past: list[Tensor]) -> tuple[Tensor, ...]:
+class _Decoder(_WithPast):
+    def forward(self, ids: Tensor, encoded: Tensor, real: Tensor, past: list[Tensor]) -> tuple[Tensor, ...]:  # type: ignore[override]
         """(B, T), (B, S, C), (B, S) and the past -> (B, T, V) and the present."""
         cache = GrowingCache(past, past[0].shape[2])
-        hidden = self.model.decode(ids, encoded, real, cache)
-        return self.model.head(hidden), *cache.present
+        return self.model.head(self.model.decode(ids, encoded, real, cache)), *cache.present
 
 
-class _BERTGraph(_Around):
-    def forward(self, ids: Tensor, segments: Tensor, real: Tensor) -> tuple[Tensor, ...]:
-        """(B, T), three times -> words (B, T, V), the pair (B, 2), the text as a vector (B, C)."""
-        return tuple(self.model(ids, segments, real))
+class _Encoder(nn.Module):
+    def __init__(self, model: Seq2Seq) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, source: Tensor, real: Tensor) -> Tensor:
+        """The source, read once: (B, S), twice -> (B, S, C)."""
+        return self.model.encode(source, real)
 
 
 def graphs_of(model: Model) -> list[Graph]:
     """The graphs of a model, with its weights."""
+    text, source = {0: "batch", 1: "length"}, {0: "batch", 1: "source_length"}
+    ids = torch.zeros(_BATCH, _LENGTH, dtype=torch.int64)
+    read, real = torch.zeros(_BATCH, _SOURCE, dtype=torch.int64), torch.ones(_BATCH, _SOURCE, dtype=torch.bool)
     match model:
         case GPT():
-            n_layers = model.config.n_layers
-            examples = (_ids(_LENGTH), empty_past(model.stack.blocks, _BATCH, _PAST))
-            inputs = {"ids": _text("length"), **_past(n_layers)}
-            return [Graph("model", _GPTGraph(model), examples, inputs, _answers(n_layers))]
+            past, inputs, outputs = _cache(model.stack.blocks)
+            return [Graph("model", _WithPast(model), (ids, past), {"ids": text, **inputs}, outputs)]
         case BERT():
-            inputs = {name: _text("length") for name in ("ids", "segments", "real")}
-            outputs = {"token_logits": _text("length"), "pair_logits": {0: "batch"}, "pooled": {0: "batch"}}
-            return [Graph("model", _BERTGraph(model), (_ids(_LENGTH), _ids(_LENGTH), _real(_LENGTH)), inputs, outputs)]
+            inputs = dict.fromkeys(("ids", "segments", "real"), text)
+            outputs = {"token_logits": text, "pair_logits": {0: "batch"}, "pooled": {0: "batch"}}
+            return [Graph("model", model, (ids, ids, torch.ones_like(ids, dtype=torch.bool)), inputs, outputs)]
         case Seq2Seq():
-            n_layers, source = model.config.n_decoder_layers, _text("source_length")
             sides = {"source": source, "real": source}, {"encoded": source}
-            encoder = Graph("encoder", _EncoderGraph(model), (_ids(_SOURCE), _real(_SOURCE)), *sides)
-            encoded = torch.zeros(_BATCH, _SOURCE, model.config.d_model)
-            past = empty_past(model.decoder.blocks, _BATCH, _PAST)
-            inputs = {"ids": _text("length"), "encoded": source, "real": source, **_past(n_layers)}
-            asked = (_ids(_LENGTH), encoded, _real(_SOURCE), past)
-            return [encoder, Graph("decoder", _DecoderGraph(model), asked, inputs, _answers(n_layers))]
+            past, inputs, outputs = _cache(model.decoder.blocks)
+            asked = (ids, torch.zeros(_BATCH, _SOURCE, model.config.d_model), real, past)
+            inputs = {"ids": text, "encoded": source, "real": source, **inputs}
+            decoder = Graph("decoder", _Decoder(model), asked, inputs, outputs)
+            return [Graph("encoder", _Encoder(model), (read, real), *sides), decoder]
         case ViT():
             size = model.config.image_size
             images = torch.zeros(_BATCH, model.config.n_channels, size, size)
@@ -144,22 +136,8 @@ def empty_past(blocks: Iterable[nn.Module], batch: int = 1, length: int = 0) -> 
     return [torch.zeros(size) for size in sizes for _ in ("key", "value")]
 
 
-def _ids(length: int) -> Tensor:
-    return torch.zeros(_BATCH, length, dtype=torch.int64)
-
-
-def _real(length: int) -> Tensor:
-    return torch.ones(_BATCH, length, dtype=torch.bool)
-
-
-def _text(length: str) -> Sizes:
-    return {0: "batch", 1: length}
-
-
-def _past(n_layers: int) -> dict[str, Sizes]:
-    return {name: {0: "batch", 2: "past"} for name in past_names(n_layers)}
-
-
-def _answers(n_layers: int) -> dict[str, Sizes]:
-    present = {name: {0: "batch", 2: "past + length"} for name in past_names(n_layers, "present")}
-    return {"logits": _text("length"), **present}
+def _cache(blocks: nn.ModuleList) -> tuple[list[Tensor], dict[str, Sizes], dict[str, Sizes]]:
+    """An example of a past, and what goes in and comes out beside the ids."""
+    inputs = {name: {0: "batch", 2: "past"} for name in past_names(len(blocks))}
+    present = {name: {0: "batch", 2: "past + length"} for name in past_names(len(blocks), "present")}
+    return empty_past(blocks, _BATCH, _PAST), inputs, {"logits": {0: "batch", 1: "length"}, **present}

@@ -10,30 +10,13 @@ from typing import Any
 
 import torch
 
-from kotha.export.parity import (
-    ParityReport,
-    built_in_lines,
-    prompt_reader,
-    with_greedy,
-    with_lines,
-    with_logits,
-)
-from kotha.generation.plain import continue_plainly
-from kotha.generation.settings import SamplingSettings
+from kotha.export.parity import ParityReport, not_checked, prompt_reader, with_lines, with_logits
 from kotha.i18n.message import Message
 from kotha.model.gpt import GPT
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-_GREEDY_TOKENS, _COMPARED = 60, 24
-# Greedy text behind token ids, and how fast it came.
-WRITE = """async ([ids, count]) => {
-  const settings = {temperature: 0, top_k: null, top_p: null, min_p: null, repetition_penalty: null};
-  const written = [];
-  const order = {count, seed: 0, settings};
-  const {perSecond} = await kotha.source.write(ids, ids.length, order, {token: (token) => written.push(token.id)});
-  return {written, perSecond};
-}"""
+_COMPARED = 24
 _SCORES = "async (ids) => Array.from((await kotha.source.scores(ids, ids.length)).logits)"
 _READ = "async (lines) => (await kotha.source.read(lines)).map((line) => line.ids)"
 
@@ -56,25 +39,25 @@ def opened_page(path: Path) -> Iterator[Any]:
             browser.close()
 
 
-def check_page(model: GPT, tokenizer: Tokenizer, path: Path, lines: Sequence[str] | None) -> ParityReport:
+def check_page(model: GPT, tokenizer: Tokenizer, path: Path, lines: Sequence[str]) -> ParityReport:
     """Compare a page with the model that it was made from, its weights rounded as the page has them."""
-    report = ParityReport("web")
     if importlib.util.find_spec("playwright") is None:
-        return replace(report, remark=Message("not checked: playwright is missing (pip install playwright)"))
+        return not_checked("web", "playwright")
     from playwright.sync_api import Error
 
+    report = ParityReport("web")
     try:
         with opened_page(path) as page:
             report = replace(report, peer=f"Chromium {page.context.browser.version}, from disk, offline")
-            return compared(report, model, tokenizer, page, built_in_lines() if lines is None else lines)
+            return compared(report, model, tokenizer, page, lines)
     except Error as error:
         if report.peer is None and "Executable doesn't exist" in str(error):
-            return replace(report, remark=Message("not checked: no chromium on this machine"))
+            return not_checked("web", "chromium")
         return replace(report, refused=Message("the browser could not run it: {why}", why=str(error).splitlines()[0]))
 
 
 def compared(report: ParityReport, model: GPT, tokenizer: Tokenizer, page: Any, lines: Sequence[str]) -> ParityReport:
-    """Add what an opened page and our model have in common: token ids of lines, logits, greedy text."""
+    """Add what an opened page and our model have in common: token ids of lines, and logits."""
     ours = prompt_reader(tokenizer)
     theirs = dict(zip(lines, page.evaluate(_READ, list(lines)), strict=True))
     report = with_lines(report, ours, lambda line: theirs[line], lines)
@@ -83,9 +66,4 @@ def compared(report: ParityReport, model: GPT, tokenizer: Tokenizer, page: Any, 
         mine = model(torch.tensor([longest]))[0]  # (T, V)
     places = sorted({0, len(longest) // 2, len(longest) - 1})
     other = torch.tensor([page.evaluate(_SCORES, longest[: place + 1]) for place in places])
-    report = with_logits(report, [(mine[places], other)])
-    start = longest[: max(1, len(longest) // 2)]
-    greedy = SamplingSettings(temperature=0, top_k=None, repetition_penalty=None)
-    ends = {tokenizer.special[role] for role in ("eos", "end") if role in tokenizer.special}
-    written = continue_plainly(model, start, _GREEDY_TOKENS, greedy, ends)
-    return with_greedy(report, written, page.evaluate(WRITE, [start, _GREEDY_TOKENS])["written"])
+    return with_logits(report, [(mine[places], other)])

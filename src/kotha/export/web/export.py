@@ -1,31 +1,45 @@
 """The door to the browser: one HTML file that writes, with no server and no network.
 
-Matrices go as int8 with a scale for each row, rounded as ``bundle.py`` stores them, so a model that is stored so loses
+Matrices go as int8 with a scale for each row, rounded as a model folder stores them, so a model that is stored so loses
 nothing more. The page reads them as numbers, not as rounded products: it computes what the library computes with the
-same weights in float32, up to the order of sums, by a kernel in WebAssembly (SIMD). ``check.py`` asks a real browser,
-where there is one.
+same weights in float32, up to the order of sums, by a kernel in WebAssembly (SIMD). The worker is made from the script
+itself (``blob:``), its kernel is WebAssembly that the script assembles, and nothing is ever fetched. ``check.py`` asks
+a real browser, where there is one.
 """
 
+import base64
+import gzip
+import re
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
+import torch
+from torch import Tensor
+
+from kotha.artifacts.model_folder import Bundle, unique_weights
+from kotha.artifacts.run_folder import mapping
+from kotha.export.card import About
 from kotha.export.exporter import Exporter, ExportJob
-from kotha.export.obstacles import UnsupportedError
+from kotha.export.layouts import UnsupportedError
 from kotha.export.parity import ParityReport, our_side, with_remarks
-from kotha.export.web.card import describe_card
 from kotha.export.web.check import check_page
-from kotha.export.web.page import whole_page
 from kotha.export.web.vocabulary import describe_vocabulary
-from kotha.export.web.weights import pack, rounded
 from kotha.i18n.message import Message, Text
 from kotha.model.config import ModelConfig
 from kotha.model.gpt import GPT
+from kotha.model.rounding import round_rows, widen_rows
+from kotha.report.built import words
+from kotha.report.page import escape
+from kotha.report.single_file import SinglePage
 from kotha.storage import bundled
 from kotha.storage.atomic import write_page
 from kotha.storage.destinations import PAGE_ENDINGS
 
+# Where an array may begin: a browser reads float32 at multiples of 4 only.
+_ALIGNED = 8
 
-def opens_in_browser(config: ModelConfig) -> Text:
+
+def _opens(config: ModelConfig) -> Text:
     """As what a config opens there; families that do not write a text on are refused."""
     if config.family != "gpt":
         because = Message("family={family}: the page writes a text on, which a gpt does", family=config.family)
@@ -36,26 +50,138 @@ def opens_in_browser(config: ModelConfig) -> Text:
 def _export(job: ExportJob) -> ParityReport:
     """Write the page, and compare it in a browser."""
     model = rounded(cast("GPT", our_side(job.bundle).model))
-    packed = pack(model)
+    arrays, weights = pack(model)
     description = {
         "name": "model" if job.settings.run is None else Path(bundled.title(job.settings.run)).name,
         "model": job.bundle.config.to_dict(),
         "vocabulary": describe_vocabulary(job.tokenizer),
-        "arrays": packed.arrays,
-        "bytes": len(packed.content),
+        "arrays": arrays,
+        "bytes": len(weights),
         "card": describe_card(job.bundle, job.about, job.license),
     }
-    write_page(job.path, whole_page(description, packed.squeezed()))
-    report = check_page(model, job.tokenizer, job.path, job.settings.lines)
+    write_page(job.path, whole_page(description, squeezed(weights)))
+    report = check_page(model, job.tokenizer, job.path, job.lines)
     told = Message("compared with the same int8 weights as float32")
     return with_remarks(report, Message("{n:,} bytes", n=job.path.stat().st_size), told)
 
 
 export_web = Exporter(
-    opens=opens_in_browser,
+    opens=_opens,
     export=_export,
     weights=("int8",),
     file_name="model.html",
     endings=PAGE_ENDINGS,
     needs_tokenizer=Message("a page"),
 )
+
+
+# -- weights ----------------------------------------------------------------------------------------------------------
+
+
+def pack(model: GPT) -> tuple[list[dict[str, Any]], bytes]:
+    """All arrays in one string of bytes, and where each begins; every weight once, a tied head is not written again."""
+    places: list[dict[str, Any]] = []
+    content = bytearray()
+
+    def put(name: str, tensor: Tensor) -> None:
+        content.extend(b"\0" * (-len(content) % _ALIGNED))
+        kind = str(tensor.dtype).removeprefix("torch.")
+        places.append({"name": name, "type": kind, "shape": list(tensor.shape), "start": len(content)})
+        content.extend(tensor.contiguous().cpu().numpy().tobytes())
+
+    for name, weight in unique_weights(model).items():
+        if weight.dim() == 2:
+            whole, scale = round_rows(weight)
+            put(name, whole)
+            put(f"{name}.scale", scale)
+        else:
+            put(name, weight.float())
+    return places, bytes(content)
+
+
+def squeezed(content: bytes) -> str:
+    """Bytes as a page holds them; the same for the same weights."""
+    return base64.b64encode(gzip.compress(content, compresslevel=9, mtime=0)).decode()
+
+
+@torch.no_grad()
+def rounded(model: GPT) -> GPT:
+    """Round a model's matrices as the page has them, in place: what the page is compared with."""
+    for weight in model.parameters():
+        if weight.dim() == 2:
+            weight.copy_(widen_rows(*round_rows(weight)))
+    return model
+
+
+# -- the page ---------------------------------------------------------------------------------------------------------
+
+
+def whole_page(description: dict[str, Any], weights: str) -> str:
+    """The file's text."""
+    return SinglePage(
+        built="model",
+        title=description["name"],
+        data=description,
+        without_script=_without_script(description),
+        scripts="'wasm-unsafe-eval'",
+        rules=("worker-src blob:",),
+        after=f'\n<script type="text/plain" id="weights">{weights}</script>',
+    ).html()
+
+
+def _without_script(description: dict[str, Any]) -> str:
+    """What stands there where a browser runs no script: what the model is, in both languages."""
+    said, card, model = words("webmodel"), description["card"], description["model"]
+    facts = {
+        "card.parameters": f"{card['parameters']:,}",
+        "card.layers": model["n_layers"],
+        "card.width": model["d_model"],
+        "card.context": model["context_length"],
+        "card.bits": card["bits_per_byte"],
+        "card.license": card["license"],
+    }
+    rows = "".join(
+        f"<tr><th>{escape(said[key]['bn'])} · {escape(said[key]['en'])}</th><td>{escape(str(value))}</td></tr>"
+        for key, value in facts.items()
+        if value is not None
+    )
+    sentences = "".join(f"<p>{escape(said['noscript'][language])}</p>" for language in ("bn", "en"))
+    return f"<h1>{escape(description['name'])}</h1>{sentences}<table>{rows}</table>"
+
+
+def describe_card(bundle: Bundle, about: About, license: str | None) -> dict[str, Any]:
+    """What the page tells of its model, ready for JSON; None where something is not known."""
+    assert bundle.tokenizer is not None, "a page has a tokenizer"
+    bits, read = about.summary.get("bits_per_byte"), about.summary.get("tokens")
+    data = mapping(about.config, "data").get("path")
+    return {
+        "parameters": sum(parameter.numel() for parameter in bundle.model.parameters()),
+        "tokenizer": bundle.tokenizer.kind,
+        "license": license,
+        "bits_per_byte": bits if isinstance(bits, float) else stated_bits_per_byte(about.own_card),
+        "tokens_read": read if isinstance(read, int) else None,
+        "data": Path(data).name if isinstance(data, str) else stated_sources(about.own_card),
+        "own": about.own_card,
+    }
+
+
+def stated_sources(markdown: str) -> str | None:
+    """The sources that a card's table of them names.
+
+    >>> stated_sources("| source | bytes |\\n|---|---|\\n| stories | 12 |\\n| news | 30 |")
+    'stories; news'
+    """
+    table = re.search(r"^\| source \|[^\n]*\n\|[-| :]+\|\n((?:\|[^\n]*(?:\n|\Z))+)", markdown, re.MULTILINE)
+    return None if table is None else "; ".join(row.split("|")[1].strip() for row in table[1].splitlines())
+
+
+def stated_bits_per_byte(markdown: str) -> float | None:
+    """The bits per byte in the first row of a card's table of scores, which is that of all held-out text.
+
+    >>> stated_bits_per_byte("| held-out | bits per byte |\\n|---|---|\\n| all of it | 0.324 | 0.860 |")
+    0.324
+    """
+    found = re.search(
+        r"^\| [^|\n]* \| bits per byte \|[^\n]*\n\|[-| :]+\|\n\|[^|\n]*\| ([\d.]+) \|", markdown, re.MULTILINE
+    )
+    return float(found[1]) if found else None
