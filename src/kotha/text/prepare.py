@@ -24,9 +24,8 @@ import kotha
 from kotha.errors import CorpusError, DataError, UsageError, nearest
 from kotha.i18n.message import Message, OnProgress, Option
 from kotha.storage.atomic import whole_folder
-from kotha.text.clean.copies import Duplicates, told_apart
-from kotha.text.clean.duplicates import DEFAULT_THRESHOLD
-from kotha.text.clean.leakage import LeakIndex
+from kotha.text.clean.duplicates import Duplicates, told_apart
+from kotha.text.clean.leakage import DEFAULT_THRESHOLD, LeakIndex
 from kotha.text.clean.shingles import GOLDEN, mix_one
 from kotha.text.corpus.documents import read_documents
 from kotha.text.corpus.problems import CorpusProblem, Errors
@@ -34,7 +33,7 @@ from kotha.text.corpus.sources import list_sources
 from kotha.text.encoding import EncodedDocument, encode_documents
 from kotha.text.held_out import end_token
 from kotha.text.parallel import check_workers, worker_pool
-from kotha.text.parallel.task import WorkerPool
+from kotha.text.parallel.local import WorkerPool
 from kotha.text.shards import DTYPES, SplitWriter, dtype_for, is_data_folder, write_description
 from kotha.text.tokenizer.prompt import unframed
 from kotha.text.tokenizer.tokenizer import Tokenizer

@@ -8,19 +8,20 @@ import sys
 from collections import Counter
 
 import pytest
+import tokenizers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.text.conftest import ADVERSARIAL, CORPUS, KINDS, SENTENCES, VOCAB_SIZE, boundaries, train_kind, trained
+from tokenizers import models
 
 from kotha.errors import ConfigError, TokenizerError
 from kotha.text.akshara import aksharas, starts_dependent
 from kotha.text.normalize import Normalizer
 from kotha.text.tokenizer import letters as letters_module
-from kotha.text.tokenizer.decoding import byte_alphabet
+from kotha.text.tokenizer.decoding import byte_alphabet, byte_level
 from kotha.text.tokenizer.letters import Letters, count_chunks, most_frequent
 from kotha.text.tokenizer.pieces import character_merges, letter_merges, unigram_pieces
 from kotha.text.tokenizer.pipeline import WORDS
-from kotha.text.tokenizer.readable import apply_merges
 from kotha.text.tokenizer.trainers import train
 
 WHOLE_LETTERS = ["bpe-qwen35", "bpe-words", "unigram"]
@@ -326,11 +327,11 @@ def test_the_most_frequent_are_kept_in_a_stable_order():
 
 def test_letter_merges_complete_every_letter():
     letters = ["ক্ষ", "ষ্ট্র", "স্ত্রী", "লা", "ক", "ক্ষ্মী", "🇧🇩", "é"]
-    ranks = {pair: rank for rank, pair in enumerate(character_merges(letters) + letter_merges(letters))}
-    alphabet = byte_alphabet()
-    for letter in letters:
-        spelled = "".join(alphabet[byte] for byte in letter.encode())
-        assert apply_merges(spelled, ranks) == [spelled]
+    merges = character_merges(letters) + letter_merges(letters)
+    vocabulary = dict.fromkeys([*byte_alphabet().values(), *map("".join, merges)])
+    backend = tokenizers.Tokenizer(models.BPE({piece: index for index, piece in enumerate(vocabulary)}, merges))
+    for letter in map(byte_level, letters):
+        assert backend.encode(letter).tokens == [letter]
 
 
 def test_unigram_pieces_are_probabilities_and_keep_every_letter():

@@ -19,7 +19,7 @@ from tokenizers import AddedToken, Regex, decoders, models, pre_tokenizers, proc
 from kotha.errors import TokenizerError, nearest
 from kotha.i18n.message import Message, OnProgress, Option
 from kotha.text.normalize import DEFAULT_RULES, Normalizer
-from kotha.text.parallel.task import WorkerPool
+from kotha.text.parallel.local import WorkerPool
 from kotha.text.tokenizer import pieces, special
 from kotha.text.tokenizer.common_letters import common_letters
 from kotha.text.tokenizer.decoding import byte_alphabet, byte_level
