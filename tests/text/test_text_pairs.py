@@ -55,7 +55,7 @@ def test_named_fields_are_taken_and_half_named_ones_too(tmp_path: Path) -> None:
     assert not read_text_pairs(file, "bn", "en").guessed
     with pytest.raises(UsageError, match="source and target cannot both be the field 'en'"):
         read_text_pairs(file, "en", "en")
-    with pytest.raises(CorpusError, match="no column 'de' among id, en, bn"):
+    with pytest.raises(CorpusError, match="no field 'de' among id, en, bn"):
         read_text_pairs(file, "en", "de")
 
 

@@ -266,7 +266,7 @@ def changed(tmp_path, name="unigram", **changes) -> Path:
 def test_a_file_that_is_no_tokenizer_is_answered_in_words(tmp_path, content):
     path = tmp_path / "tokenizer.json"
     path.write_bytes(content)
-    with pytest.raises(TokenizerError, match=r"tokenizer\.json: not a tokenizer\.json that can be read: "):
+    with pytest.raises(TokenizerError, match=r"tokenizer\.json is not a tokenizer\.json that can be read: "):
         Tokenizer.load(path)
 
 
@@ -292,7 +292,7 @@ def test_parts_of_any_shape_are_read_or_answered_in_words(tmp_path_factory, part
 def test_bad_utf8_is_located(tmp_path):
     path = tmp_path / "tokenizer.json"
     path.write_bytes(b'{"version": "\xff"}')
-    with pytest.raises(TokenizerError, match="is not text: bad UTF-8 at byte 13"):
+    with pytest.raises(TokenizerError, match=r"can't decode byte 0x.. in position 13"):
         Tokenizer.load(path)
 
 

@@ -12,7 +12,6 @@ from kotha.errors import DataError, UsageError
 from kotha.i18n.message import Message, Option
 from kotha.text.corpus.documents import OnProblem, field_names, read_records
 from kotha.text.corpus.problems import CorpusProblem, Errors, empty_field
-from kotha.text.corpus.records import is_column_number
 
 Named = tuple[str | None, str | None]
 Columns = dict[str, list[str]]
@@ -46,10 +45,6 @@ def read_two_columns(
     are left out.
     """
     first, second = named
-    if first is not None and second is not None and is_column_number(first) != is_column_number(second):
-        raise UsageError(
-            "fields {first!r} and {second!r}: give both by name or both by number", first=first, second=second
-        )
     if first is not None and first == second:
         raise UsageError(
             "{first} and {second} cannot both be the field {field!r}; name two",

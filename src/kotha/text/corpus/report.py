@@ -72,7 +72,7 @@ def inspect_corpus(
             on_problem(problem)
 
     how = {"errors": "skip", **how, "on_problem": note}
-    sources = list_sources(paths, format=how.get("format"), errors=how["errors"], on_problem=note, hub=how.get("hub"))
+    sources = list_sources(paths, format=how.get("format"), errors=how["errors"], on_problem=note)
     report.files = len(sources)
     seen, normalizer, changes = ExactDuplicates(), Normalizer(), NormalizeReport()
     lengths: Counter[int] = Counter()  # by length to three figures, so it has few entries
