@@ -58,9 +58,9 @@ CASES = {
         '{"n": ' + "9" * 5000 + "}",
         "line 1: not valid JSON (Exceeds the limit (4300 digits)",
     ),
-    "json-list": ("a.jsonl", "[1]", "line 1: expected an object with the field 'text', found a list"),
-    "json-null": ("a.jsonl", "null", "line 1: expected an object with the field 'text', found null"),
-    "json-number": ("a.jsonl", '{"text": 5}', "line 1: the field 'text' is a number, not a string"),
+    "json-list": ("a.jsonl", "[1]", "line 1: expected an object with text, found [1]"),
+    "json-null": ("a.jsonl", "null", "line 1: expected an object with text, found null"),
+    "json-number": ("a.jsonl", '{"text": 5}', "line 1: the field 'text' is 5, not a string"),
     "json-none": ("a.jsonl", '{"text": null}', "line 1: the field 'text' is null, not a string"),
     "json-missing": (
         "a.jsonl",

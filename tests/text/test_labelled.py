@@ -53,7 +53,7 @@ def test_named_fields_are_taken_and_half_named_ones_too(tmp_path: Path) -> None:
 
 def test_rows_without_a_label_stop_or_are_left_out(tmp_path: Path) -> None:
     file = write(tmp_path / "a.csv", "said,mood\none,x\ntwo,\nthree,y\n")
-    with pytest.raises(DataError, match=r"a\.csv, line 3: the field 'mood' is empty; fill it"):
+    with pytest.raises(CorpusError, match=r"a\.csv, line 3: the field 'mood' is empty; put it right"):
         read_labelled(file, "said", "mood")
     heard: list[CorpusProblem] = []
     found = read_labelled(file, "said", "mood", errors="skip", on_problem=heard.append)

@@ -20,13 +20,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
+import numpy as np
+
 import kotha
 from kotha.errors import CorpusError, DataError, UsageError, nearest
 from kotha.i18n.message import Message, OnProgress, Option
 from kotha.storage.atomic import whole_folder
 from kotha.text.clean.duplicates import Duplicates, told_apart
 from kotha.text.clean.leakage import DEFAULT_THRESHOLD, LeakIndex
-from kotha.text.clean.shingles import GOLDEN, mix_one
+from kotha.text.clean.shingles import GOLDEN, mix
 from kotha.text.corpus.documents import read_documents
 from kotha.text.corpus.problems import CorpusProblem, Errors
 from kotha.text.corpus.sources import list_sources
@@ -268,7 +270,9 @@ def end_of(text: str, share: float) -> int | None:
 
 def _lot(seed: int, index: int) -> int:
     """A 64-bit number drawn for a document: place ``index`` in the SplitMix64 stream that ``seed`` starts."""
-    return mix_one(mix_one((seed + 1) * GOLDEN) + (index + 1) * GOLDEN)
+    step = np.array([GOLDEN], np.uint64)
+    start = mix(step * np.uint64((seed + 1) % 2**64))
+    return int(mix(start + step * np.uint64(index + 1))[0])
 
 
 def _spool_stdin(paths: Sequence[str | Path], folder: Path) -> list[str | Path]:

@@ -246,22 +246,22 @@ def test_an_empty_corpus_is_answered_in_words(kind, texts):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"kind": "unigrm"}, "tokenizer kind 'unigrm' does not exist; did you mean 'unigram'"),
-        ({"kind": "xyz"}, "tokenizer kind 'xyz' does not exist; known: bpe, char, unigram, wordpiece"),
-        ({"kind": "char", "level": "aksara"}, "character level 'aksara' does not exist; did you mean 'akshara'"),
-        ({"kind": "bpe", "split": "qwen3"}, "split 'qwen3' does not exist; did you mean 'qwen35'"),
+        ({"kind": "unigrm"}, "kind='unigrm' does not exist; did you mean 'unigram'"),
+        ({"kind": "xyz"}, "kind='xyz' does not exist; known: bpe, char, unigram, wordpiece"),
+        ({"kind": "char", "level": "aksara"}, "level='aksara' does not exist; did you mean 'akshara'"),
+        ({"kind": "bpe", "split": "qwen3"}, "split='qwen3' does not exist; did you mean 'qwen35'"),
         ({"kind": "unigram", "split": "words"}, "split='words' is for bpe; unigram has its own"),
-        ({"kind": "bpe", "vocab_size": 100}, "vocab_size=100 is too small for bpe: 266 are taken by the 256 bytes"),
-        ({"kind": "unigram", "vocab_size": 256}, "vocab_size=256 is too small for unigram: 364 are taken"),
-        ({"kind": "wordpiece", "vocab_size": 10}, "vocab_size=10 is too small for wordpiece: .* by ASCII"),
-        ({"kind": "char", "vocab_size": -5}, "vocab_size=-5 is too small for char: 8 are taken by the special"),
+        ({"kind": "bpe", "vocab_size": 100}, "vocab_size=100 is too small: 266 are taken by special tokens, bytes"),
+        ({"kind": "unigram", "vocab_size": 256}, "vocab_size=256 is too small: 364 are taken"),
+        ({"kind": "wordpiece", "vocab_size": 10}, "vocab_size=10 is too small: .* ASCII"),
+        ({"kind": "char", "vocab_size": -5}, "vocab_size=-5 is too small: 8 are taken by special"),
         *(
             ({"kind": kind, "vocab_size": 10**12}, "vocab_size=1000000000000 must be a whole number up to 1,000,000")
             for kind in ("unigram", "bpe", "wordpiece", "char")
         ),
         ({"vocab_size": math.nan}, "vocab_size=nan must be a whole number"),
         ({"vocab_size": "many"}, "vocab_size='many' must be a whole number"),
-        ({"kind": "char", "level": "akshara", "vocab_size": 100}, "too small for char: 108 are taken .*; try 512"),
+        ({"kind": "char", "level": "akshara", "vocab_size": 100}, "too small: 108 are taken .*; try 512"),
     ],
 )
 def test_mistakes_are_answered_with_what_is_allowed(arguments, message):

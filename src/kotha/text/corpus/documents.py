@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, TypedDict, Unpack, get_args
@@ -99,14 +99,19 @@ def read_records(
     def records() -> Iterator[tuple[str, Record]]:
         for source in sources:
             complaints = Complaints(source.name, errors, on_problem)
-            with ExitStack() as stack:
-                try:
-                    file = stack.enter_context(open_source(source))
-                except OSError as error:
-                    complaints.report_unopened(error)
-                    continue
-                for record in read_file(file, source, fields, max_document_bytes, complaints, on_bytes):
-                    yield source.name, record
+            try:
+                with open_source(source) as file:
+                    if source.format == "parquet":
+                        found = read_parquet(file, source.size or 0, fields, max_document_bytes, complaints, on_bytes)
+                    else:
+                        stream = text_bytes(file, source, on_bytes)
+                        found = READERS[source.format](stream, fields, max_document_bytes, complaints)
+                    for record in found:
+                        yield source.name, record
+            except OSError as error:  # of reading it is Unreadable
+                complaints.report_unopened(error)
+            except Unreadable as error:
+                complaints.report_unreadable(error)
 
     return records()
 
@@ -124,7 +129,7 @@ def field_names(path: str | Path) -> list[str]:
     [source] = list_sources([path])
     try:
         with open_source(source) as file:
-            stream = TextBytes(decompress(file_chunks(file), source.compression))
+            stream = text_bytes(file, source)
             return names_in_records(source.format, stream, MAX_DOCUMENT_BYTES, Complaints(source.name, "skip"))
     except Unreadable as error:
         problem = CorpusProblem(source.name, error.reason, byte_offset=error.byte_offset)
@@ -140,20 +145,6 @@ def open_source(source: Source) -> AbstractContextManager[BinaryIO]:
     return open_remote(source.path) if source.is_remote else Path(source.path).open("rb")
 
 
-def read_file(
-    file: BinaryIO,
-    source: Source,
-    fields: tuple[str, ...],
-    limit: int,
-    complaints: Complaints,
-    on_bytes: OnBytes | None = None,
-) -> Iterator[Record]:
-    """Records of an open file in the format and compression that ``source`` names."""
-    try:
-        if source.format == "parquet":
-            yield from read_parquet(file, source.size or 0, fields, limit, complaints, on_bytes)
-        else:
-            stream = TextBytes(decompress(file_chunks(file, on_bytes), source.compression))
-            yield from READERS[source.format](stream, fields, limit, complaints)
-    except Unreadable as error:
-        complaints.report_unreadable(error)
+def text_bytes(file: BinaryIO, source: Source, on_bytes: OnBytes | None = None) -> TextBytes:
+    """The bytes of an open text file, decompressed."""
+    return TextBytes(decompress(file_chunks(file, on_bytes), source.compression))

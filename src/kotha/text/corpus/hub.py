@@ -46,9 +46,7 @@ def _reached(repository: str, kind: Kind) -> Iterator[Any]:
     except Exception as error:  # the network, in all the ways it can fail
         why = " ".join(str(error).split())[:200] or type(error).__name__
         if type(error).__name__ in ("RepositoryNotFoundError", "GatedRepoError", "HFValidationError"):
-            reason = Message(
-                "nothing of that name here or on the hub, or it wants a login (hf auth login): {why}", why=why
-            )
+            reason = Message("nothing of that name here or on the hub, or it wants a login: {why}", why=why)
         else:
             reason = Message("the hub cannot be reached ({why}); {offline}", why=why, offline=_OFFLINE)
         raise kind_of_error("{name}: {reason}", name=repository, reason=reason) from error

@@ -21,22 +21,13 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from kotha.i18n.message import Message, Plural
+from kotha.i18n.message import Message
 from kotha.text.corpus.problems import Complaints, Unreadable, missing
 from kotha.text.corpus.streams import TextBytes
 
 Record = tuple[tuple[str, ...], int]
 Row = tuple[list[str], int]
 Reader = Callable[[TextBytes, tuple[str, ...], int, Complaints], Iterator[Record]]
-
-_JSON_NAMES = {
-    dict: Message("an object"),
-    list: Message("a list"),
-    bool: Message("a boolean"),
-    int: Message("a number"),
-    float: Message("a number"),
-    str: Message("a string"),
-}
 
 
 def read_txt(stream: TextBytes, fields: tuple[str, ...], limit: int, complaints: Complaints) -> Iterator[Record]:
@@ -127,22 +118,17 @@ def json_lines(stream: TextBytes, limit: int, complaints: Complaints) -> Iterato
 
 
 def _pick(value: Any, fields: tuple[str, ...]) -> tuple[str, ...]:
-    if isinstance(value, str) and len(fields) == 1:
+    alone = len(fields) == 1
+    if isinstance(value, str) and alone:
         return (value,)
     if not isinstance(value, dict):
-        reason = Plural(
-            "expected an object with the field {fields}, found {found}",
-            "expected an object with the fields {fields}, found {found}",
-            n=len(fields),
-            fields=[*map(repr, fields)],
-            found=_JSON_NAMES.get(type(value), "null"),
-        )
-        raise Unreadable(reason)
+        found = json.dumps(value)[:40]
+        raise Unreadable(Message("expected an object with {fields}, found {found}", fields=fields, found=found))
     for field in fields:
         if field not in value:
-            raise Unreadable(missing(field, value, alone=len(fields) == 1))
-        if not isinstance(value[field], str) and not (len(fields) > 1 and isinstance(value[field], int)):
-            found = _JSON_NAMES.get(type(value[field]), "null")
+            raise Unreadable(missing(field, value, alone))
+        if not isinstance(value[field], str if alone else str | int):
+            found = json.dumps(value[field])[:40]
             raise Unreadable(Message("the field '{field}' is {found}, not a string", field=field, found=found))
     return tuple(each if isinstance(each := value[field], str) else json.dumps(each) for field in fields)
 

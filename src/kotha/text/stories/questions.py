@@ -5,9 +5,7 @@ story was told with: ``{hero} {friend}কে কয়টি {season.pick} দ�
 its story (or from all of it), and its answer stands there word for word. What a story happened not to say is not asked.
 """
 
-import itertools
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
@@ -16,8 +14,6 @@ from kotha.text.stories.lexicon import phrases
 from kotha.text.stories.plot import Plot, compile_plot, plots, read_plots
 from kotha.text.stories.scene import Scene
 from kotha.text.stories.template import Write, compile_template
-
-__all__ = ["KINDS_OF_QUESTIONS", "StoryQuestion", "questions_about", "story_questions"]
 
 KINDS_OF_QUESTIONS = ("who", "what", "where", "when", "how-many", "left")
 _LINE = re.compile(r"(\d) (\S+) (.+\?) = (.+)")
@@ -59,17 +55,6 @@ class _Settled(Chooser):
     def below(self, n: int) -> int:
         """See Chooser."""
         raise _UnsaidError
-
-
-def story_questions(seed: int = 0, *, per_story: int = 3, whole: bool = False) -> Iterator[StoryQuestion]:
-    """Questions for ever, at most so many about each story; ``whole`` gives all of a story to read, not a paragraph.
-
-    >>> first = next(story_questions(seed=1))
-    >>> first.answer.removesuffix("।") in first.passage
-    True
-    """
-    for story in itertools.count():
-        yield from questions_about(seed, story, per_story=per_story, whole=whole)
 
 
 def questions_about(seed: int, story: int, *, per_story: int = 3, whole: bool = False) -> list[StoryQuestion]:

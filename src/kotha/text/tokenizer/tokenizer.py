@@ -35,7 +35,7 @@ MAX_FILE_BYTES = 256 * 1024 * 1024
 # Nor does any number its tokens this high; tables are made with a row for each id.
 _MAX_VOCABULARY = 1 << 24
 
-Stream = decoding.StreamDecoder | decoding.BufferedDecoder
+Stream = decoding.CharacterDecoder | decoding.BufferedDecoder
 
 
 class Tokenizer:
@@ -146,17 +146,18 @@ class Tokenizer:
             ) from error
         return text.removeprefix(" ") if self._strip_space else text
 
-    def stream(self, skip_special: bool = True) -> Stream:
+    def stream(self) -> Stream:
         """A decoder that takes one token at a time and gives out whole letters."""
-        if self._piece_bytes is None:
-            return decoding.BufferedDecoder(lambda tokens: self.decode(tokens, skip_special))
-        return decoding.StreamDecoder(lambda token: self.token_bytes(token, skip_special), self._strip_space)
+        return self._stream(decoding.StreamDecoder)
 
-    def characters(self, skip_special: bool = True) -> decoding.CharacterDecoder | decoding.BufferedDecoder:
+    def characters(self) -> Stream:
         """A decoder that takes one token at a time and gives out the characters that it completes."""
+        return self._stream(decoding.CharacterDecoder)
+
+    def _stream(self, kind: type[decoding.CharacterDecoder]) -> Stream:
         if self._piece_bytes is None:
-            return decoding.BufferedDecoder(lambda tokens: self.decode(tokens, skip_special))
-        return decoding.CharacterDecoder(lambda token: self.token_bytes(token, skip_special), self._strip_space)
+            return decoding.BufferedDecoder(self.decode)
+        return kind(lambda token: self.token_bytes(token, skip_special=True), self._strip_space)
 
     def token_bytes(self, token: int, skip_special: bool = False) -> bytes:
         """The bytes that a token stands for."""
