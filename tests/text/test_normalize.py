@@ -8,7 +8,7 @@ import pytest
 import regex
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.text.conftest import ADVERSARIAL, anything, assigned_text
+from tests.text.conftest import anything, assigned_text
 from tokenizers import Regex, normalizers
 
 from kotha.errors import ConfigError
@@ -136,15 +136,6 @@ def test_joiners_that_carry_meaning_survive(text):
         (f"বাংলা{ZWNJ}দেশ{ZWJ}", "বাংলাদেশ"),
         (f"ASCII{ZWJ} 1{ZWNJ}2", f"ASCII{ZWJ} 12"),  # letters of other scripts keep theirs: who knows
         (f"।{ZWNJ}“{ZWJ}", "।“"),
-    ],
-)
-def test_stray_joiners_go(text, expected):
-    assert normalize(text) == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
         (f"র\ufeff{ZWNJ}্য", f"র{ZWJ}্য"),  # a deletion brings them side by side
         ("ত\u200b\u0981\u09be", "ত\u09be\u0981"),
         ("অ\u200d\u09be", "আ"),
@@ -153,33 +144,12 @@ def test_stray_joiners_go(text, expected):
         ("ক\u0981\u09c7\u09be", "ক\u09cb\u0981"),  # the second round composes what the first put side by side
     ],
 )
-def test_rules_see_what_other_rules_made(text, expected):
+def test_stray_joiners_go_and_rules_see_what_other_rules_made(text, expected):
     assert normalize(text) == expected
 
 
-def test_canonical_means_nfc():
-    mixed = "পড়া \u09aa\u09dc\u09be ক\u09c7\u09be"
-    assert normalize(mixed) == unicodedata.normalize("NFC", mixed)
-    assert "\u09dc" not in normalize(mixed)
-    assert "\u09cb" in normalize(mixed)
-
-
-@settings(max_examples=40, deadline=None)
-@given(st.text() | anything())
-def test_normalizing_twice_changes_nothing_more(text):
-    once = normalize(text)
-    assert normalize(once) == once
-
-
-@settings(max_examples=80, deadline=None)
-@given(st.lists(st.sampled_from(ADVERSARIAL), max_size=24).map("".join))
-def test_normalizing_twice_with_every_rule_on_changes_nothing_more(text):
-    every = Normalizer(EVERYTHING)
-    assert every(every(text)) == every(text)
-
-
-@settings(max_examples=80, deadline=None)
-@given(st.sets(st.sampled_from(EVERYTHING)), anything())
+@settings(max_examples=150, deadline=None)
+@given(st.just(DEFAULT_RULES) | st.just(EVERYTHING) | st.sets(st.sampled_from(EVERYTHING)), st.text() | anything())
 def test_normalizing_twice_with_any_rules_changes_nothing_more(rules, text):
     some = Normalizer(rules)
     assert some(some(text)) == some(text)
@@ -188,23 +158,23 @@ def test_normalizing_twice_with_any_rules_changes_nothing_more(rules, text):
 # -- the report -------------------------------------------------------------------------------------------------------
 
 
-def test_the_report_counts_each_change_by_its_rule():
+@pytest.mark.parametrize(
+    ("rules", "text", "expected", "counts"),
+    [
+        (
+            DEFAULT_RULES,
+            "\ufeffতঁার অাম\u00a0অাম প\u09dc\u09be",
+            "তাঁর আম আম পড়া",
+            {"invisible": 1, "sign_order": 1, "a_kar": 2, "spaces": 1, "nfc": 1},
+        ),
+        (["nfc"], "\u09dc \u09dc\u09dc", "ড় ড়ড়", {"nfc": 2}),  # words
+        (["nfc"], "ক\u2000খ", "ক\u2002খ", {"nfc": 1}),  # no word, and yet a change
+    ],
+)
+def test_the_report_counts_each_change_by_its_rule(rules, text, expected, counts):
     report = Counter()
-    text = Normalizer()("\ufeffতঁার অাম\u00a0অাম প\u09dc\u09be", report)
-    assert text == "তাঁর আম আম পড়া"
-    assert report == {"invisible": 1, "sign_order": 1, "a_kar": 2, "spaces": 1, "nfc": 1}
-
-
-def test_nfc_counts_words():
-    report = Counter()
-    Normalizer(["nfc"])("\u09dc \u09dc\u09dc ক \u2000", report)
-    assert report == {"nfc": 2}
-
-
-def test_nfc_that_changes_no_word_counts_once():
-    report = Counter()
-    assert Normalizer(["nfc"])("ক\u2000খ", report) == "ক\u2002খ"
-    assert report == {"nfc": 1}
+    assert Normalizer(rules)(text, report) == unicodedata.normalize("NFC", expected)
+    assert report == counts
 
 
 @settings(max_examples=60, deadline=None)
@@ -251,14 +221,8 @@ def in_file(rules):
     return normalizer_of(Normalizer(rules).rules)
 
 
-@settings(max_examples=80, deadline=None)
-@given(anything())
-def test_the_file_normalizes_as_we_do(text):
-    assert in_file(DEFAULT_RULES).normalize_str(text) == normalize(text)
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.sets(st.sampled_from(EVERYTHING)), anything())
+@settings(max_examples=100, deadline=None)
+@given(st.just(DEFAULT_RULES) | st.sets(st.sampled_from(EVERYTHING)), anything())
 def test_the_file_normalizes_as_we_do_with_any_rules(rules, text):
     assert in_file(rules).normalize_str(text) == Normalizer(rules)(text)
 

@@ -19,10 +19,11 @@ import unicodedata
 from collections.abc import Callable
 from pathlib import Path
 
-from kotha.errors import UsageError, nearest
+from kotha.errors import UsageError
 from kotha.i18n.message import Option
 from kotha.i18n.numbers import ascii_digits
 from kotha.text.akshara import aksharas
+from kotha.text.choices import check_choice
 
 Change = Callable[[str, random.Random], str]
 
@@ -126,8 +127,7 @@ def perturb(text: str, kind: str, *, share: float = 0.2, seed: int = 0) -> str:
     >>> perturb("নদীর ধারে", "spelling", share=1.0) == perturb("নদীর ধারে", "spelling", share=1.0) != "নদীর ধারে"
     True
     """
-    if kind not in PERTURBATIONS:
-        raise UsageError("there is no perturbation {kind!r}{nearest}", kind=kind, nearest=nearest(kind, PERTURBATIONS))
+    check_choice("kind", kind, PERTURBATIONS)
     if not 0 < share <= 1:
         raise UsageError("{share} of the words must be above 0, and at most 1", share=Option("share", share))
     text = unicodedata.normalize("NFC", text)  # where ড় is a letter and its dot

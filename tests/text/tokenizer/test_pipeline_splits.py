@@ -58,5 +58,5 @@ def test_foreign_pre_tokenizers_are_not_taken_for_ours():
 
 
 def test_an_unknown_split_is_answered_with_the_nearest():
-    with pytest.raises(TokenizerError, match="split='word' does not exist; did you mean 'words'"):
+    with pytest.raises(TokenizerError, match="split='word' is not a choice; did you mean 'words'"):
         train(["কথা"], "bpe", split="word")

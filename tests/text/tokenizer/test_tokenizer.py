@@ -50,15 +50,9 @@ def test_whatever_text_comes_back_normalized_and_nothing_is_unknown(name, text):
 @settings(max_examples=40, deadline=None)
 @given(text=anything())
 def test_without_rules_whatever_text_comes_back_as_it_was(name, text):
-    tokenizer = _without_rules(name)
+    tokenizer = train_kind(name, rules=())
     assert tokenizer.normalize(text) == text
     assert tokenizer.decode(tokenizer.encode(text)) == text
-
-
-def _without_rules(name, cache={}):  # noqa: B006 - trained once
-    if name not in cache:
-        cache[name] = train_kind(name, rules=())
-    return cache[name]
 
 
 @pytest.mark.parametrize("name", KINDS)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, TypedDict, Unpack, get_args
 
-from kotha.errors import CorpusError, UsageError, nearest
-from kotha.i18n.message import Option
+from kotha.errors import CorpusError, UsageError
+from kotha.text.choices import check_choice
 from kotha.text.corpus.hub import hub_download
 from kotha.text.corpus.parquet import read_parquet
 from kotha.text.corpus.problems import Complaints, CorpusProblem, Errors, Unreadable
@@ -19,7 +19,6 @@ from kotha.text.corpus.sources import Source, list_sources
 from kotha.text.corpus.streams import TextBytes, decompress, file_chunks
 
 MAX_DOCUMENT_BYTES = 16 << 20
-_SMALLEST_LIMIT, _LARGEST_LIMIT = 16, 1 << 30
 
 OnBytes = Callable[[int], None]
 
@@ -74,19 +73,7 @@ def read_records(
     The request is checked and the files are listed at once, so that a wrong name fails at the call; they are read
     later, file by file.
     """
-    if errors not in get_args(Errors):
-        raise UsageError(
-            "{errors} is not a policy{nearest}",
-            errors=Option("errors", errors),
-            nearest=nearest(errors, get_args(Errors)),
-        )
-    if not _SMALLEST_LIMIT <= max_document_bytes <= _LARGEST_LIMIT:
-        raise UsageError(
-            "{max_document_bytes} is not between {least} and {most}",
-            max_document_bytes=Option("max_document_bytes", max_document_bytes),
-            least=_SMALLEST_LIMIT,
-            most=_LARGEST_LIMIT,
-        )
+    check_choice("errors", errors, get_args(Errors))
     if not all(fields):
         raise UsageError("the field has no name; name the field that holds the text, such as 'text'")
     sources = list_sources(paths, format=format, errors=errors, on_problem=on_problem)

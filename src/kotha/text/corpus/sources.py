@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from kotha.errors import CorpusError, UsageError, closest, nearest
+from kotha.errors import CorpusError, UsageError, closest
 from kotha.i18n.message import Message, Option, Text
+from kotha.text.choices import check_choice
 from kotha.text.corpus.hub import choose_files, hub_files, parse_hub_name
 from kotha.text.corpus.problems import Complaints, CorpusProblem, Errors, OnProblem, Unreadable, shown, unopened
 from kotha.text.corpus.remote import is_remote, list_remote, local_path, scheme_of, told_address
@@ -81,10 +82,7 @@ def list_sources(
     Folders are walked in sorted order; hidden files, symlinked folders and unknown endings in them are passed over,
     and ``on_problem`` hears of each. A name that stands for nothing at all is always a CorpusError.
     """
-    if format is not None and format not in FORMATS:
-        raise UsageError(
-            "{format} is not a format{nearest}", format=Option("format", format), nearest=nearest(format, FORMATS)
-        )
+    check_choice("format", format or "txt", FORMATS)
     if isinstance(paths, str | Path):
         raise UsageError("{paths} is one path; give a list of them", paths=Option("paths", str(paths)))
     found: dict[tuple[str | None, str], Source] = {}

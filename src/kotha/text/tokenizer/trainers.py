@@ -16,8 +16,9 @@ from typing import Literal, get_args
 import tokenizers
 from tokenizers import AddedToken, Regex, decoders, models, pre_tokenizers, processors
 
-from kotha.errors import TokenizerError, nearest
+from kotha.errors import TokenizerError
 from kotha.i18n.message import Message, OnProgress, Option
+from kotha.text.choices import check_choice
 from kotha.text.normalize import DEFAULT_RULES, Normalizer
 from kotha.text.parallel.local import WorkerPool
 from kotha.text.tokenizer import pieces, special
@@ -68,16 +69,9 @@ def train(
     learned here, and are the same whoever counted.
     """
     tell = on_progress or (lambda stage, done, total: None)
-    choices = {
-        "kind": (kind, get_args(Kind)),
-        "level": (level, get_args(Level)),
-        "split": (split or "words", [*SPLITS]),
-    }
-    for option, (value, known) in choices.items():
-        if value not in known:
-            raise TokenizerError(
-                "{option} does not exist{nearest}", option=Option(option, value), nearest=nearest(value, known)
-            )
+    check_choice("kind", kind, get_args(Kind), TokenizerError)
+    check_choice("level", level, get_args(Level), TokenizerError)
+    check_choice("split", split or "words", SPLITS, TokenizerError)
     if not isinstance(vocab_size, Integral) or vocab_size > LARGEST_VOCABULARY:
         raise TokenizerError(
             "{vocab_size} must be a whole number up to {most:,}",
