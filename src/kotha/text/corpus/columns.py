@@ -21,7 +21,7 @@ Guess = Callable[[Columns, Named], tuple[str, str]]  # of all columns, those of 
 
 
 @dataclass(frozen=True)
-class Rows:
+class ColumnTable:
     """Columns of one length: the tuples that a class names in ``columns``."""
 
     columns: ClassVar[tuple[str, ...]]

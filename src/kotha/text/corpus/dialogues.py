@@ -14,7 +14,7 @@ from typing import Any
 
 from kotha.errors import CorpusError, DataError
 from kotha.i18n.message import Message
-from kotha.text.corpus.columns import Rows
+from kotha.text.corpus.columns import ColumnTable
 from kotha.text.corpus.documents import (
     MAX_DOCUMENT_BYTES,
     OnProblem,
@@ -37,7 +37,7 @@ Dialogue = tuple[Turn, ...]
 
 
 @dataclass(frozen=True)
-class Dialogues(Rows):
+class Dialogues(ColumnTable):
     """Conversations, each with what it belongs to, and the fields that they came from."""
 
     columns = ("turns", "groups")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from kotha.errors import DataError
 from kotha.i18n.message import Message
-from kotha.text.corpus.columns import Columns, Named, Rows, read_two_columns
+from kotha.text.corpus.columns import Columns, ColumnTable, Named, read_two_columns
 from kotha.text.corpus.documents import OnProblem
 from kotha.text.corpus.problems import Errors
 
@@ -22,7 +22,7 @@ _MOST_CLASSES, _MOST_SHARE = 200, 0.5
 
 
 @dataclass(frozen=True)
-class LabelledTexts(Rows):
+class LabelledTexts(ColumnTable):
     """Texts and their labels, and the fields that they came from."""
 
     columns = ("texts", "labels")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kotha.i18n.message import Message
-from kotha.text.corpus.columns import Columns, Named, Rows, known_fields, read_two_columns
+from kotha.text.corpus.columns import Columns, ColumnTable, Named, known_fields, read_two_columns
 from kotha.text.corpus.documents import OnProblem
 from kotha.text.corpus.problems import Errors
 from kotha.text.corpus.sources import kind_of
@@ -23,7 +23,7 @@ _MOST_WORDS = 3
 
 
 @dataclass(frozen=True)
-class TextPairs(Rows):
+class TextPairs(ColumnTable):
     """Sources and their targets, and the fields that they came from."""
 
     columns = ("sources", "targets")

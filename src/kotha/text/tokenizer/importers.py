@@ -16,6 +16,7 @@ from kotha.errors import TokenizerError
 from kotha.i18n.message import Message, Option
 from kotha.storage import bundled
 from kotha.storage.json_files import read_table
+from kotha.storage.status import is_file, is_folder, matching
 from kotha.text.corpus.hub import hub_download, hub_files
 from kotha.text.tokenizer import spiece
 from kotha.text.tokenizer.pipeline import assembled
@@ -45,9 +46,9 @@ def import_tokenizer(source: str | Path, *, extra_ids: int | None = None) -> Tok
     by default what the settings beside the model say, and none where there are no settings.
     """
     path = bundled.place(source)
-    if path.is_dir():
+    if is_folder(path):
         path = _best_file(path)
-    if path.is_file():
+    if is_file(path):
         return _from_file(path, extra_ids)
     name = str(source)
     if name.count("/") == 1 and not name.startswith((".", "/", "~")) and not name.endswith(("/", *_KNOWN_ENDINGS)):
@@ -58,9 +59,9 @@ def import_tokenizer(source: str | Path, *, extra_ids: int | None = None) -> Tok
 
 
 def _best_file(folder: Path) -> Path:
-    found = next((folder / name for name in KNOWN_FILES if (folder / name).is_file()), None)
+    found = next((folder / name for name in KNOWN_FILES if is_file(folder / name)), None)
     if found is None:
-        models = list(folder.glob("*.model"))
+        models = matching(folder, "*.model")
         if len(models) != 1:
             raise TokenizerError("{folder} holds none of {known}", folder=folder, known=[*KNOWN_FILES])
         return models[0]
@@ -98,7 +99,7 @@ def _from_file(path: Path, extra_ids: int | None) -> Tokenizer:
 
 def _settings(path: Path) -> dict[str, Any]:
     """What stands beside a vocabulary and says how it is meant, by file name."""
-    files = [path.with_name(name) for name in _SETTINGS if path.with_name(name).is_file()]
+    files = [path.with_name(name) for name in _SETTINGS if is_file(path.with_name(name))]
     return {file.name: read_table(file, error=TokenizerError, most_bytes=MAX_FILE_BYTES) for file in files}
 
 
@@ -212,7 +213,7 @@ def _from_vocab_txt(path: Path) -> tokenizers.Tokenizer:
 def _from_merges(vocabulary: Path, merges: Path) -> tokenizers.Tokenizer:
     """GPT-2's: byte-level pieces in vocab.json, a merge a line in merges.txt."""
     for path in (vocabulary, merges):
-        if not path.is_file():
+        if not is_file(path):
             raise TokenizerError("{path} is missing; vocab.json and merges.txt belong together", path=path)
     splitter = pre_tokenizers.ByteLevel(add_prefix_space=False)
     backend = assembled(models.BPE.from_file(str(vocabulary), str(merges)), (), decoders.ByteLevel(), splitter)
