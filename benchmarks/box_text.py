@@ -12,13 +12,15 @@ import itertools
 import random
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import regex
 
-from kotha.text.clean.duplicates import NearDuplicates
+from kotha.text.clean.duplicates import told_apart
 from kotha.text.clean.language import count_scripts
 from kotha.text.corpus.documents import read_documents
 from kotha.text.normalize import Normalizer
+from kotha.text.parallel.local import LocalPool
 from kotha.text.stories.corpus import stories
 
 HELD_OUT = 0.02  # of the documents of each source
@@ -123,14 +125,12 @@ def documents(data: Path) -> dict[str, list[list[str]]]:
     prose = data / "prose"
     works = [prose_of_work(each.text) for each in read_documents([prose / "tagore-000.jsonl.zst"])]
     leads = [prose_of_lead(each.text) for each in read_documents([prose / "wiki_concepts-000.jsonl.zst"])]
-    seen = NearDuplicates()
-
-    def is_new(paragraphs: list[str]) -> bool:
-        return seen.find_or_add("\n".join(paragraphs)) is None
-
+    joined = ["\n".join(paragraphs) for paragraphs in (*works, *leads)]
+    with TemporaryDirectory() as folder:
+        is_new = iter([new for _, new in told_apart(joined, "near", LocalPool(1), Path(folder))])
     found: dict[str, list[list[str]]] = {
-        "tagore": [list(passages(work)) for work in works if is_new(work)],
-        "wikipedia": [["\n".join(lead)] for lead in leads if is_new(lead)],
+        "tagore": [list(passages(work)) for work in works if next(is_new)],
+        "wikipedia": [["\n".join(lead)] for lead in leads if next(is_new)],
         "stories": [[text] for text in told(STORIES_SEED, STORIES)],
     }
     return {

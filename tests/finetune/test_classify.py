@@ -12,7 +12,7 @@ from tests.finetune.conftest import QUICK, WORDS, moods, write_table
 
 import kotha
 from kotha.artifacts import model_folder as bundle
-from kotha.errors import CheckpointError, ConfigError, DataError, KothaError, UsageError
+from kotha.errors import CheckpointError, ConfigError, KothaError, UsageError
 from kotha.evaluation.classes_page import classes_table
 from kotha.finetune.classify import PAGE, ClassifyTexts
 from kotha.finetune.examples import EXAMPLES
@@ -189,7 +189,7 @@ def test_a_run_killed_at_its_start_goes_on_from_the_weights_that_it_was_given(
     [
         ([("নদী", "ক"), ("গ্রাম", "ক")], "all 2 examples have the label 'ক', so there is nothing to tell apart"),
         ([("নদী", "ক"), ("গ্রাম", "ক"), ("শহর", "ক"), ("মাঠ", "খ")], "class 'খ' has 1 example, and needs 3"),
-        ([("নদী", "ক"), ("গ্রাম", "")], "the field 'mood' is empty; fill it, or leave such rows out"),
+        ([("নদী", "ক"), ("গ্রাম", "")], "the field 'mood' is empty; put it right"),
         ([], "holds no examples"),
     ],
 )
@@ -197,7 +197,7 @@ def test_bad_examples_are_refused_and_leave_nothing(
     rows: list[tuple[str, str]], message: str, bases: dict[str, Path], tmp_path: Path
 ) -> None:
     file = write_table(tmp_path / "bad.csv", rows)
-    with pytest.raises(DataError, match=message):
+    with pytest.raises(KothaError, match=message):
         kotha.adapt_classify(file, start=bases["gpt"], out=tmp_path / "run", text="said", label="mood")
     assert not (tmp_path / "run").exists()
 

@@ -145,7 +145,7 @@ def test_a_run_for_some_time(table: Path, tmp_path: Path) -> None:
         ("a.jsonl", '{"text": "একটি"}\n', "has one column or none"),
         ("a.tsv", "en\tbn\n", "holds no examples"),
         ("a.tsv", "en\tbn\none\tএক\ntwo\n", "the row has 1 cells, the first row has 2"),
-        ("a.tsv", "en\tbn\none\tএক\ntwo\t\n", "line 3: the field 'bn' is empty; fill it"),
+        ("a.tsv", "en\tbn\none\tএক\ntwo\t\n", "line 3: the field 'bn' is empty; put it right"),
         ("a.tsv", "en\tbn\none\tএক\n", "1 pair cannot be divided"),
     ],
 )

@@ -111,7 +111,9 @@ SENTENCES = """
 """.strip().split("\n")
 
 
+@cache
 def train_kind(name: str, **changes: Any) -> Tokenizer:
+    """A tokenizer of a kind, trained once for all tests."""
     return train(CORPUS, **{"vocab_size": VOCAB_SIZE, **KINDS[name], **changes})
 
 
@@ -137,10 +139,7 @@ def anything() -> st.SearchStrategy[str]:
     return assigned_text() | adversarial_text()
 
 
-@cache
-def trained(name: str) -> Tokenizer:
-    """The tokenizer of a kind, trained once for all tests."""
-    return train_kind(name)
+trained = train_kind
 
 
 @pytest.fixture(params=KINDS)

@@ -16,7 +16,7 @@ import zstandard
 from tests.conftest import SHARED_DATA
 
 from kotha.errors import CorpusError, UsageError
-from kotha.text.corpus.documents import read_documents, read_pairs
+from kotha.text.corpus.documents import read_documents, read_records
 from kotha.text.corpus.problems import CorpusProblem
 from kotha.text.corpus.sources import list_sources
 
@@ -191,8 +191,8 @@ def test_tsv_quotes_are_text(tmp_path):
 def test_columns_by_number_mean_that_there_is_no_header_row(tmp_path):
     path = put(tmp_path, "a.csv", "one,এক\ntwo,দুই\n")
     assert read(path, field="2") == ["এক", "দুই"]
-    pairs = list(read_pairs([path], source_field="1", target_field="2"))
-    assert [(p.source_text, p.target_text, p.position) for p in pairs] == [("one", "এক", 1), ("two", "দুই", 2)]
+    records = list(read_records([path], ("1", "2")))
+    assert records == [(str(path), (("one", "এক"), 1)), (str(path), (("two", "দুই"), 2))]
 
 
 @pytest.mark.parametrize("format", ["csv", "tsv", "jsonl", "parquet"])
@@ -208,15 +208,13 @@ def test_pairs_of_every_format(tmp_path, format):
         mark = {"csv": ",", "tsv": "\t"}[format]
         data = "".join(f"{a}{mark}{b}\n" for a, b in [("en", "bn"), *rows]).encode()
     path = put(tmp_path, f"p.{format}", data)
-    pairs = list(read_pairs([path], source_field="bn", target_field="en"))
-    assert [(p.source_text, p.target_text) for p in pairs] == [("এক", "one"), ("দুই", "two")]
+    records = read_records([path], ("bn", "en"))
+    assert [values for _, (values, _) in records] == [("এক", "one"), ("দুই", "two"), ("তিন", "")]
 
 
-def test_pairs_refuse_txt_and_half_numbered_columns(tmp_path):
+def test_pairs_refuse_txt(tmp_path):
     with pytest.raises(UsageError, match=r"a\.txt: a txt file has no fields; pairs come from csv, tsv, jsonl or par"):
-        read_pairs([put(tmp_path, "a.txt", "x")], source_field="a", target_field="b")
-    with pytest.raises(UsageError, match="give both by name or both by number"):
-        read_pairs([], source_field="1", target_field="bn")
+        read_records([put(tmp_path, "a.txt", "x")], ("a", "b"))
 
 
 def test_stdin_is_txt_or_the_format_one_names(monkeypatch):
@@ -308,6 +306,6 @@ def test_a_zstd_bomb_unfolds_in_bounded_steps(tmp_path):
 def test_the_shared_news_and_pairs_have_their_documented_sizes():
     news = [document.source for document in read_documents([SHARED_DATA / "news"])]
     assert (sum("train" in n for n in news), sum("validation" in n for n in news)) == (7270, 383)
-    pairs = list(read_pairs([SHARED_DATA / "parallel/en-bn.tsv.zst"], source_field="en", target_field="bn"))
+    pairs = list(read_records([SHARED_DATA / "parallel/en-bn.tsv.zst"], ("en", "bn")))
     assert len(pairs) == 22_456
-    assert pairs[0].source_text == "I have to go to sleep."
+    assert pairs[0][1][0][0] == "I have to go to sleep."

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from kotha.errors import CorpusError, UsageError
+from kotha.text.corpus import documents, sources
 from kotha.text.corpus.documents import read_documents
-from kotha.text.corpus.hub import Hub
+from kotha.text.corpus.hub import hub_download
 from kotha.text.corpus.problems import CorpusProblem
 from kotha.text.corpus.sources import Source, list_sources
 
@@ -70,7 +71,7 @@ def test_globs(tmp_path):
     assert names(tmp_path, [f"{tmp_path}/*.txt"]) == ["a.txt", "b.txt"]
     assert names(tmp_path, [f"{tmp_path}/**/*.txt"]) == ["a.txt", "b.txt", "d/e.txt"]
     assert names(tmp_path, [f"{tmp_path}/*"]) == ["a.txt", "b.txt", "c.jsonl", "d/e.txt"]
-    with pytest.raises(CorpusError, match=re.escape(f"{tmp_path}/*.csv: no file matches this glob; known: .txt")):
+    with pytest.raises(CorpusError, match=re.escape(f"{tmp_path}/*.csv: no file to read there; known: .txt")):
         list_sources([f"{tmp_path}/*.csv"])
 
 
@@ -87,8 +88,8 @@ def test_a_file_named_twice_is_read_once(tmp_path):
 
 def test_a_named_format_reads_any_ending(tmp_path):
     plant(tmp_path, "part-0", "b.json", "c.log.gz", ".hidden")
-    sources = list_sources([tmp_path], format="jsonl")
-    assert [(Path(s.path).name, s.format, s.compression) for s in sources] == [
+    found = list_sources([tmp_path], format="jsonl")
+    assert [(Path(s.path).name, s.format, s.compression) for s in found] == [
         ("b.json", "jsonl", None),
         ("c.log.gz", "jsonl", "gz"),
         ("part-0", "jsonl", None),
@@ -106,9 +107,9 @@ def test_a_pipe_is_read_only_when_named_with_its_format(tmp_path):
 
 def test_sources_carry_format_compression_and_size_and_can_be_read_again(tmp_path):
     plant(tmp_path, "a.txt")
-    sources = list_sources([tmp_path])
-    assert sources == [Source(str(tmp_path / "a.txt"), "txt", None, 5)]
-    assert [d.text for d in read_documents(sources)] == ["a.txt"]
+    found = list_sources([tmp_path])
+    assert found == [Source(str(tmp_path / "a.txt"), "txt", None, 5)]
+    assert [d.text for d in read_documents(found)] == ["a.txt"]
 
 
 def test_names_that_stand_for_nothing(tmp_path):
@@ -119,7 +120,7 @@ def test_names_that_stand_for_nothing(tmp_path):
         list_sources([tmp_path / "zzz"])
     with pytest.raises(CorpusError, match=f"does not exist, nor does the folder {tmp_path / 'no'}$"):
         list_sources([tmp_path / "no/such.txt"])
-    with pytest.raises(CorpusError, match=r"empty: no file to read in this folder \(1 passed over as hidden or of"):
+    with pytest.raises(CorpusError, match=r"empty: no file to read there \(1 passed over as hidden or of"):
         list_sources([tmp_path / "empty"])
     with pytest.raises(CorpusError, match=r"embedded null (byte|character)"):
         list_sources(["a\0.txt"])
@@ -135,60 +136,59 @@ def test_a_file_name_that_is_not_utf8_can_be_printed(tmp_path):
     document.source.encode()
 
 
-class FakeHub(Hub):
-    """A hub of files in a folder."""
+@pytest.fixture
+def hub(tmp_path, monkeypatch):
+    """A hub whose one data set is a folder: plants files there, and returns what was fetched."""
+    fetched: list[str] = []
 
-    def __init__(self, folder: Path, *files: str) -> None:
-        self.folder = folder
-        self.fetched: list[str] = []
-        plant(folder, *files)
+    def files(repository: str, kind: str) -> list[tuple[str, int | None]]:
+        assert (repository, kind) == ("wikimedia/wikipedia", "dataset")
+        found = sorted(path for path in tmp_path.rglob("*") if path.is_file())
+        return [(str(path.relative_to(tmp_path)), path.stat().st_size) for path in found]
 
-    def files(self, repository: str) -> list[tuple[str, int | None]]:
-        assert repository == "wikimedia/wikipedia"
-        found = sorted(path for path in self.folder.rglob("*") if path.is_file())
-        return [(str(path.relative_to(self.folder)), path.stat().st_size) for path in found]
+    def with_files(*names: str) -> list[str]:
+        plant(tmp_path, *names)
+        return fetched
 
-    def download(self, repository: str, path: str) -> Path:
-        self.fetched.append(path)
-        return self.folder / path
-
-
-def chosen(hub: FakeHub, name: str) -> list[str]:
-    return [source.path for source in list_sources([name], hub=hub)]
+    monkeypatch.setattr(sources, "hub_files", files)
+    monkeypatch.setattr(documents, "hub_download", lambda _, path, __: fetched.append(path) or tmp_path / path)
+    return with_files
 
 
-def test_a_hub_data_set_is_chosen_by_split_and_configuration(tmp_path):
-    files = ["README.md", "bn/train-0.txt", "bn/train-1.txt", "bn/test-0.txt", "en/train-0.txt", "as/train.txt"]
-    hub = FakeHub(tmp_path, *files)
+def chosen(name: str) -> list[str]:
+    return [source.path for source in list_sources([name])]
+
+
+def test_a_hub_data_set_is_chosen_by_split_and_configuration(hub):
+    hub("README.md", "bn/train-0.txt", "bn/train-1.txt", "bn/test-0.txt", "en/train-0.txt", "as/train.txt")
     name = "hf:wikimedia/wikipedia"
-    assert chosen(hub, f"{name}:train:bn") == ["bn/train-0.txt", "bn/train-1.txt"]
-    assert chosen(hub, f"{name}:test:bn") == ["bn/test-0.txt"]
-    assert chosen(hub, f"{name}::as") == ["as/train.txt"]
+    assert chosen(f"{name}:train:bn") == ["bn/train-0.txt", "bn/train-1.txt"]
+    assert chosen(f"{name}:test:bn") == ["bn/test-0.txt"]
+    assert chosen(f"{name}::as") == ["as/train.txt"]
     with pytest.raises(CorpusError, match=r"3 configurations; name one as hf:owner/name:train:CONFIG: as, bn, en"):
-        chosen(hub, name)
+        chosen(name)
     with pytest.raises(CorpusError, match=r"no configuration 'bnn'; did you mean 'bn'\?"):
-        chosen(hub, f"{name}:train:bnn")
+        chosen(f"{name}:train:bnn")
     with pytest.raises(CorpusError, match=r"no split 'tset'; did you mean 'test'\?"):
-        chosen(hub, f"{name}:tset:bn")
+        chosen(f"{name}:tset:bn")
 
 
-def test_hub_files_are_fetched_one_at_a_time_and_read(tmp_path):
-    hub = FakeHub(tmp_path, "data/train-0.txt", "data/train-1.txt", "data/validation-0.txt")
-    documents = read_documents(["hf:wikimedia/wikipedia"], hub=hub)
-    assert hub.fetched == []
-    first = next(documents)
+def test_hub_files_are_fetched_one_at_a_time_and_read(hub):
+    fetched = hub("data/train-0.txt", "data/train-1.txt", "data/validation-0.txt")
+    found = read_documents(["hf:wikimedia/wikipedia"])
+    assert fetched == []
+    first = next(found)
     assert (first.text, first.source) == ("data/train-0.txt", "hf:wikimedia/wikipedia/data/train-0.txt")
-    assert hub.fetched == ["data/train-0.txt"]
-    assert [document.text for document in documents] == ["data/train-1.txt"]
+    assert fetched == ["data/train-0.txt"]
+    assert [document.text for document in found] == ["data/train-1.txt"]
 
 
-def test_a_hub_data_set_without_split_names_is_taken_whole(tmp_path):
-    assert chosen(FakeHub(tmp_path, "a.txt", "b.txt"), "hf:wikimedia/wikipedia") == ["a.txt", "b.txt"]
-
-
-def test_a_hub_data_set_without_files(tmp_path):
+def test_a_hub_data_set_without_files_or_split_names(hub):
+    hub("load.py")
     with pytest.raises(CorpusError, match="no txt, jsonl, csv, tsv or parquet file in this data set"):
-        chosen(FakeHub(tmp_path, "load.py"), "hf:wikimedia/wikipedia")
+        chosen("hf:wikimedia/wikipedia")
+    hub("a.txt", "b.txt")
+    assert chosen("hf:wikimedia/wikipedia") == ["a.txt", "b.txt"], "without split names it is taken whole"
 
 
 @pytest.mark.parametrize("name", ["hf:", "hf:name", "hf:a/b/c", "hf:a/b:train:x:y"])
@@ -207,11 +207,11 @@ def test_a_hub_out_of_reach(monkeypatch):
         hf_hub_download = list_repo_tree
 
     monkeypatch.setattr(huggingface_hub, "HfApi", Api)
-    words = r"hf:a/b: the hub cannot be reached \(Name or service not known\); files on this machine work without"
+    words = r"a/b: the hub cannot be reached \(Name or service not known\); files on this machine work without"
     with pytest.raises(CorpusError, match=words):
         list_sources(["hf:a/b"])
     with pytest.raises(CorpusError, match=words):
-        Hub().download("a/b", "x.txt")
+        hub_download("a/b", "x.txt", "dataset")
 
 
 def test_the_real_hub_lists_files_only(monkeypatch):

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kotha.errors import CorpusError, DataError, UsageError
+from kotha.errors import CorpusError, DataError
 from kotha.text.corpus.labelled import read_labelled
 from kotha.text.corpus.problems import CorpusProblem
 
@@ -45,7 +45,7 @@ def test_named_fields_are_taken_and_half_named_ones_too(tmp_path: Path) -> None:
     assert read_labelled(file, label_field="c").text_field == "b"
     bare = write(tmp_path / "b.csv", "x,one\ny,two\n")
     assert read_labelled(bare, "2", "1").texts == ("one", "two")
-    with pytest.raises(UsageError, match="give both by name or both by number"):
+    with pytest.raises(CorpusError, match=r"no field '[12]' among .*; without a header, name it by its number"):
         read_labelled(file, "2", "a")
     with pytest.raises(CorpusError, match="b2"):
         read_labelled(file, "b2", "a")
@@ -53,7 +53,7 @@ def test_named_fields_are_taken_and_half_named_ones_too(tmp_path: Path) -> None:
 
 def test_rows_without_a_label_stop_or_are_left_out(tmp_path: Path) -> None:
     file = write(tmp_path / "a.csv", "said,mood\none,x\ntwo,\nthree,y\n")
-    with pytest.raises(DataError, match=r"a\.csv, line 3: the field 'mood' is empty; fill it"):
+    with pytest.raises(CorpusError, match=r"a\.csv, line 3: the field 'mood' is empty; put it right"):
         read_labelled(file, "said", "mood")
     heard: list[CorpusProblem] = []
     found = read_labelled(file, "said", "mood", errors="skip", on_problem=heard.append)

@@ -1,13 +1,11 @@
-"""Near copies by files are those of the twin in memory, whatever the batches and however the files grow."""
+"""Near copies: the definition, whatever the batches and however the files grow."""
 
 import random
 
 import pytest
 from tests.text.conftest import SENTENCES
 
-from kotha.text.clean import copies as near_copies
-from kotha.text.clean.copies import told_apart
-from kotha.text.clean.duplicates import ExactDuplicates, NearDuplicates
+from kotha.text.clean import duplicates
 from kotha.text.parallel.local import LocalPool
 
 pytest.importorskip("rensa", reason="near-duplicates need rensa: pip install 'kotha[clean]'")
@@ -29,26 +27,47 @@ def texts_of(seed: int) -> list[str]:
     return texts
 
 
-@pytest.mark.parametrize(("seed", "at_once"), [(0, 256), (1, 7), (2, 1)])
-def test_the_answers_are_those_of_the_twin_in_memory(seed, at_once, tmp_path, monkeypatch):
-    monkeypatch.setattr(near_copies, "_FIRST_ROOM", 8)  # so that the files grow several times
-    monkeypatch.setattr(near_copies, "_AT_ONCE", at_once)
+def stay(signatures, threshold=0.7):
+    """The definition: which share no band with one that stays, or are too unlike it."""
+    kept, flags = [], []
+    for signature in signatures:
+        bands = [(signature == other).reshape(32, 4) for other in kept]
+        flags.append(not any(same.all(axis=1).any() and same.mean() >= threshold for same in bands))
+        if flags[-1]:
+            kept.append(signature)
+    return flags
+
+
+def test_the_answers_are_those_of_the_definition_whatever_the_batches(tmp_path, monkeypatch):
+    monkeypatch.setattr(duplicates, "_FIRST_ROOM", 8)  # so that the files grow several times
     monkeypatch.setattr("kotha.text.clean.leakage._BATCH_CHARACTERS", 3000)
-    texts = texts_of(seed)
-    exact, near = ExactDuplicates(), NearDuplicates()
-    expected = [exact.is_new(text) and near.find_or_add(text) is None for text in texts]
-    found = list(told_apart(texts, "near", LocalPool(1), tmp_path))
-    assert found == list(zip(texts, expected, strict=True))
-    assert 100 < sum(expected) < 390, "copies were to be found, and not everywhere"
+    texts = texts_of(1)
+    exact = duplicates.ExactDuplicates()
+    new = [text for text in texts if exact.is_new(text)]
+    signatures, has_words = duplicates.Signer()(new)
+    answers = iter(stay(signatures[has_words]))
+    expected = [text for text, words in zip(new, has_words, strict=True) if not words or next(answers)]
+    found = list(duplicates.told_apart(texts, "near", LocalPool(1), tmp_path))
+    assert [text for text, _ in found] == texts
+    assert [text for text, is_new in found if is_new] == expected
+    assert 100 < len(expected) < len(new) < 400, "copies were to be found, and not everywhere"
     assert not list(tmp_path.iterdir()), "the files are gone"
+
+
+def test_a_changed_word_is_a_near_copy_and_half_the_text_is_not(tmp_path):
+    words = " ".join(SENTENCES).split()[:200]
+    changed = [*words[:100], "অন্য", *words[101:]]  # 5 of 196 shingles change on each side: J = 191 / 201
+    half = [*words[:100], *reversed(words[100:])]
+    texts = [" ".join(each) for each in (words, changed, half, ["…"], ["!"], words[:2])]
+    found = duplicates.told_apart(texts, "near", LocalPool(1), tmp_path)
+    assert [is_new for _, is_new in found] == [True, False, True, True, True, True]
 
 
 def test_files_hold_what_memory_need_not(tmp_path):
     """A thousand texts more are files that grow: the object itself holds nothing else."""
-    near = near_copies.NearCopies(tmp_path)
-    signatures, has_words = near_copies.Signer()([f"{number} " * 9 for number in range(2000)])
-    assert has_words.all()
-    assert near.stay(signatures).all()
+    near = duplicates.NearDuplicates(tmp_path)
+    signatures, has_words = duplicates.Signer()([f"{number} " * 9 for number in range(2000)])
+    assert has_words.all() and all(map(near.is_new, signatures))
     sizes = {path.name: path.stat().st_size for path in tmp_path.iterdir()}
-    assert sizes == {"signatures": 2048 * 512, "before": 2048 * 256, "first": 65536 * 8}
-    assert not near.stay(signatures).any(), "what it has seen is no longer new"
+    assert sizes == {"signatures": 2048 * 512, "before": 2048 * 128, "last": 2048 * 128}
+    assert not any(map(near.is_new, signatures)), "what it has seen is no longer new"

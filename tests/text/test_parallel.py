@@ -11,9 +11,8 @@ import pytest
 
 from kotha.errors import DataError, KothaError, UsageError
 from kotha.text.parallel import check_workers, worker_pool
-from kotha.text.parallel.local import LocalPool
+from kotha.text.parallel.local import LocalPool, WorkerTask
 from kotha.text.parallel.ray_cluster import check_address
-from kotha.text.parallel.task import WorkerTask
 
 
 class Doubler:

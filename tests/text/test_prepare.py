@@ -283,13 +283,13 @@ def test_an_end_is_found_in_any_white_space_soon() -> None:
 def test_killed_at_any_moment_no_half_folder_passes_for_a_whole_one(
     launcher: Launcher, tokenizer, texts, tmp_path: Path
 ) -> None:
-    corpus = write(tmp_path / "stories.jsonl", [f"{text}\n{number}" for number, text in enumerate(texts * 8)])
+    corpus = write(tmp_path / "stories.jsonl", [f"{text}\n{number}" for number, text in enumerate(texts * 2)])
     tokenizer.save(tmp_path / "tokenizer")
     out, log = tmp_path / "data", tmp_path / "log"
     command = ["prepare", str(corpus), "--tokenizer", str(tmp_path / "tokenizer"), "--out", str(out)]
-    for attempt in range(6):
+    for attempt in range(3):
         process = launcher.start(command, log)
-        time.sleep(0.05 + 0.2 * attempt)
+        time.sleep(0.05 + 0.3 * attempt)
         os.kill(process, signal.SIGKILL if attempt % 2 else signal.SIGINT)
         code = launcher.wait(process)
         if out.exists():

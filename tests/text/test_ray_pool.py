@@ -5,6 +5,7 @@ import json
 import os
 import random
 import signal
+import time
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,9 +16,9 @@ from tests.text.test_parallel import DOUBLED, Doubler
 
 import kotha
 from kotha.errors import DataError, KothaError
-from kotha.text.parallel import ray_pool, worker_pool
-from kotha.text.parallel.ray_pool import RayPool
-from kotha.text.parallel.task import WorkerTask
+from kotha.text.parallel import ray_cluster, worker_pool
+from kotha.text.parallel.local import WorkerTask
+from kotha.text.parallel.ray_cluster import RayPool
 
 # Not imported here: it reads its settings as it is loaded, and they are ours to give.
 pytestmark = pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed: pip install 'kotha[ray]'")
@@ -66,27 +67,14 @@ def family() -> list[Path]:
 def hands() -> list[int]:
     """The processes of workers on the cluster, by the name that Ray gives them."""
     names = ((process, process.joinpath("cmdline").read_bytes()) for process in family() if process.exists())
-    return [int(process.name) for process, name in names if name.startswith(b"ray::RemoteWorker")]
-
-
-def test_shards_are_equal_for_any_number_of_workers(corpus):
-    alone = prepared(corpus, "alone", workers=1)
-    for workers in (1, 2, 3):
-        assert prepared(corpus, f"ray-{workers}", workers=workers, on="ray") == alone
-    described = json.loads(alone["dataset.json"])
-    assert described["splits"]["train"]["documents"] == 292
-    assert (described["made_by"]["duplicates"], described["made_by"]["leaked"]) == (9, 2)
-
-
-def test_near_copies_are_the_same_whoever_signs(corpus):
-    alone = prepared(corpus, "alone", workers=1, duplicates="near")
-    assert prepared(corpus, "ray", workers=2, on="ray", duplicates="near") == alone
-    assert json.loads(alone["dataset.json"])["made_by"]["duplicates"] == 19
+    return [int(process.name) for process, name in names if name.startswith(b"ray::")]
 
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="finds the workers in /proc")
-@pytest.mark.parametrize("deaths", [1, pytest.param(2, marks=pytest.mark.slow)], ids=["one", "all"])
-def test_workers_killed_in_the_middle_are_made_up_for(corpus, deaths):
+@pytest.mark.parametrize(
+    ("workers", "deaths"), [(2, 1), *(pytest.param(*each, marks=pytest.mark.slow) for each in [(1, 0), (3, 0), (2, 2)])]
+)
+def test_shards_are_equal_for_any_number_of_workers_whoever_dies(corpus, workers, deaths):
     killed: list[int] = []
 
     def kill(stage: str, done: int, total: int) -> None:
@@ -95,8 +83,12 @@ def test_workers_killed_in_the_middle_are_made_up_for(corpus, deaths):
                 os.kill(process, signal.SIGKILL)
                 killed.append(process)
 
-    assert prepared(corpus, "killed", workers=2, on="ray", on_progress=kill) == prepared(corpus, "alone", workers=1)
+    alone = prepared(corpus, "alone", workers=1, duplicates="near")
+    assert prepared(corpus, "ray", workers=workers, on="ray", duplicates="near", on_progress=kill) == alone
     assert len(killed) == deaths
+    described = json.loads(alone["dataset.json"])
+    assert described["splits"]["train"]["documents"] == 285
+    assert (described["made_by"]["duplicates"], described["made_by"]["leaked"]) == (19, 0)
 
 
 def test_a_tokenizer_is_equal_whoever_counts(corpus):
@@ -121,30 +113,28 @@ def test_results_come_in_order_and_few_are_on_their_way(ray):
     assert list(results) == DOUBLED[1:]
 
 
-def test_an_error_of_a_worker_is_told_as_it_was(ray):
-    with pytest.raises(KothaError, match=r"^not today$"):
-        list(RayPool(ray, 1).map(WorkerTask(Refuser), [1]))
-
-
 class Refuser:
     def __call__(self, _: int) -> int:
         raise KothaError("not today")
 
 
-def test_other_versions_in_a_worker_are_refused(ray, monkeypatch):
-    monkeypatch.setattr(ray_pool, "versions", lambda: {"kotha": "0.0.0"})
+def test_an_error_of_a_worker_is_told_as_it_was(ray, monkeypatch):
+    with pytest.raises(KothaError, match=r"^not today$"):
+        list(RayPool(ray, 1).map(WorkerTask(Refuser), [1]))
+    monkeypatch.setattr(ray_cluster, "versions", lambda: ["kotha 0.0.0"])
     with pytest.raises(KothaError, match=r"and here is kotha 0.0.0; the results would differ"):
         list(RayPool(ray, 1).map(WorkerTask(Doubler), [1]))
 
 
-def test_a_cluster_without_a_free_core_is_told_within_a_bound(ray):
-    with_all_cores = ray.remote(num_cpus=2)(ray_pool.RemoteWorker).remote(WorkerTask(Doubler))
-    ray.get(with_all_cores.begun.remote())
+def test_a_cluster_without_a_free_core_is_told_within_a_bound(ray, monkeypatch):
+    monkeypatch.setattr(ray_cluster, "_SECONDS_TO_BEGIN", 1)
+    with_all_cores = ray.remote(num_cpus=2)(lambda: time.sleep(60)).remote()
+    ray.wait([with_all_cores], timeout=3)
     try:
         with pytest.raises(KothaError, match="no worker of the Ray cluster began within 1 seconds"):
-            list(RayPool(ray, 1, seconds_to_begin=1).map(WorkerTask(Doubler), [1]))
+            list(RayPool(ray, 1).map(WorkerTask(Doubler), [1]))
     finally:
-        ray.kill(with_all_cores)
+        ray.cancel(with_all_cores, force=True)
 
 
 def test_another_cluster_is_not_taken_for_the_one_at_hand(listener):

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kotha.errors import CorpusError, DataError, KothaError, UsageError
+from kotha.errors import CorpusError, KothaError, UsageError
 from kotha.text.corpus.pairs import read_text_pairs
 from kotha.text.corpus.problems import CorpusProblem
 
@@ -55,13 +55,13 @@ def test_named_fields_are_taken_and_half_named_ones_too(tmp_path: Path) -> None:
     assert not read_text_pairs(file, "bn", "en").guessed
     with pytest.raises(UsageError, match="source and target cannot both be the field 'en'"):
         read_text_pairs(file, "en", "en")
-    with pytest.raises(CorpusError, match="no column 'de' among id, en, bn"):
+    with pytest.raises(CorpusError, match="no field 'de' among id, en, bn"):
         read_text_pairs(file, "en", "de")
 
 
 def test_rows_without_a_side_stop_or_are_left_out(tmp_path: Path) -> None:
     file = write(tmp_path / "a.tsv", "en\tbn\none\tএক\ntwo\t \n\nthree\tতিন\n")
-    with pytest.raises(DataError, match=r"a\.tsv, line 3: the field 'bn' is empty; fill it, or leave such rows out"):
+    with pytest.raises(CorpusError, match=r"a\.tsv, line 3: the field 'bn' is empty; put it right"):
         read_text_pairs(file)
     heard: list[CorpusProblem] = []
     found = read_text_pairs(file, errors="skip", on_problem=heard.append)

@@ -9,8 +9,8 @@ from kotha.cli.terminal import print_json, problems_told, progress, results, tab
 from kotha.errors import UsageError
 from kotha.i18n.message import Message, Text
 from kotha.storage.status import is_there
-from kotha.text.clean.copies import Duplicates
-from kotha.text.clean.duplicates import DEFAULT_THRESHOLD
+from kotha.text.clean.duplicates import Duplicates
+from kotha.text.clean.leakage import DEFAULT_THRESHOLD
 from kotha.text.corpus.remote import is_remote
 
 

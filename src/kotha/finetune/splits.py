@@ -230,11 +230,11 @@ def _copied_pairs(some: TextPairs, kept_out: Sequence[TextPairs]) -> set[int]:
 def _copies(texts: Sequence[str], kept_out: Sequence[str]) -> set[int]:
     """The places of texts that are copies of one that is kept out, or hold most of it."""
     exact = {" ".join(text.split()) for text in kept_out}
-    matches = LeakIndex(kept_out).match_many(texts)
+    leaks = LeakIndex(kept_out).given_away(texts)
     return {
         place
-        for place, (text, match) in enumerate(zip(texts, matches, strict=True))
-        if match is not None or " ".join(text.split()) in exact
+        for place, (text, leak) in enumerate(zip(texts, leaks, strict=True))
+        if leak or " ".join(text.split()) in exact
     }
 
 

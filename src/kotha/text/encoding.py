@@ -17,7 +17,7 @@ import tokenizers
 from numpy.typing import DTypeLike, NDArray
 
 from kotha.text.clean.leakage import LeakIndex, batches
-from kotha.text.parallel.task import WorkerPool, WorkerTask
+from kotha.text.parallel.local import WorkerPool, WorkerTask
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 Ids = NDArray[np.unsignedinteger]
@@ -100,8 +100,8 @@ class BatchEncoder:
     def __call__(self, batch: Batch) -> list[EncodedDocument]:
         """Normalize, look for leaks and encode."""
         texts = [self._tokenizer.normalize(text) for _, text in batch]
-        matches = [None] * len(texts) if self._leaks is None else self._leaks.match_many(texts)
+        leaked = [False] * len(texts) if self._leaks is None else self._leaks.given_away(texts)
         return [
-            EncodedDocument(label, ids, len(text.encode()), len(text), match is not None)
-            for (label, _), text, ids, match in zip(batch, texts, self._memo.encode_batch(texts), matches, strict=True)
+            EncodedDocument(label, ids, len(text.encode()), len(text), leak)
+            for (label, _), text, ids, leak in zip(batch, texts, self._memo.encode_batch(texts), leaked, strict=True)
         ]

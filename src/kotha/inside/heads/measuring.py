@@ -30,7 +30,7 @@ from kotha.model.loss import IGNORED
 from kotha.storage import bundled
 from kotha.storage.status import is_a_name
 from kotha.text.akshara import aksharas
-from kotha.text.corpus.documents import read_pairs
+from kotha.text.corpus.documents import read_records
 from kotha.text.held_out import HeldOut, Line, from_texts, read_held_out
 from kotha.text.tokenizer.prompt import start_of_document
 from kotha.text.tokenizer.tokenizer import Tokenizer
@@ -220,10 +220,10 @@ def _pairs(bundle: Bundle, tokenizer: Tokenizer, source: TextSource) -> Examined
     context_length, most = _context_length(bundle), source.tokens
     passages: list[Passage] = []
     batches: list[GuessedBatch] = []
-    for each in read_pairs([source.path], source_field=source.pair[0], target_field=source.pair[1]):
-        asked = torch.tensor([*tokenizer.encode(each.source_text), end])
-        target = torch.tensor([start, *tokenizer.encode(each.target_text), end])
-        if max(len(asked), len(target) - 1) > context_length:
+    for _, ((source_text, target_text), _) in read_records([source.path], source.pair):
+        asked = torch.tensor([*tokenizer.encode(source_text), end])
+        target = torch.tensor([start, *tokenizer.encode(target_text), end])
+        if not source_text.strip() or not target_text.strip() or max(len(asked), len(target) - 1) > context_length:
             continue
         if most < 0:
             break

@@ -15,9 +15,11 @@ from typing import TypeVar
 
 import numpy as np
 
-from kotha.text.clean.duplicates import DEFAULT_THRESHOLD, Match, check_threshold
+from kotha.errors import ConfigError
+from kotha.i18n.message import Option
 from kotha.text.clean.shingles import SHINGLE_WORDS, shingle_hashes
 
+DEFAULT_THRESHOLD = 0.7
 # A document is looked at when a text holds the size of the document over this in probes.
 _PROBES_NEEDED = 4
 _BATCH_CHARACTERS = 1 << 18
@@ -32,14 +34,19 @@ class LeakIndex:
     serves many worker processes. A held-out document shorter than a shingle is matched only by its equal.
 
     >>> leaks = LeakIndex(["নদীর ধারে একটি ছোট গ্রাম ছিল সেখানে রহিম থাকত"])
-    >>> leaks.match("গল্প: নদীর ধারে একটি ছোট গ্রাম ছিল, সেখানে রহিম থাকত। তার পরে অনেক দিন গেল।")
-    Match(index=0, similarity=1.0)
+    >>> leaks.given_away(["গল্প: নদীর ধারে একটি ছোট গ্রাম ছিল, সেখানে রহিম থাকত। তার পরে অনেক দিন গেল।", "গল্প"])
+    [True, False]
     """
 
     def __init__(
         self, texts: Sequence[str], threshold: float = DEFAULT_THRESHOLD, *, words: int = SHINGLE_WORDS
     ) -> None:
-        self.threshold = check_threshold(threshold)
+        if not 0 < threshold <= 1:
+            raise ConfigError(
+                "{threshold} is not a similarity; give a number above 0 and up to 1, such as 0.7",
+                threshold=Option("threshold", threshold),
+            )
+        self.threshold = threshold
         self.words = words
         self.documents = len(texts)
         shingles, offsets = shingle_hashes(texts, words)
@@ -63,16 +70,12 @@ class LeakIndex:
         self._sieve = np.zeros(1 << bits, dtype=np.bool_)
         self._sieve[self._probes >> self._shift] = True
 
-    def match(self, text: str) -> Match | None:
-        """The held-out document that this text gives away most of, if that reaches the threshold."""
-        return self.match_many([text])[0]
+    def given_away(self, texts: Sequence[str]) -> list[bool]:
+        """Whether each text holds enough of a held-out document."""
+        return [found for batch in batches(texts, len) for found in self._given_away(batch)]
 
-    def match_many(self, texts: Sequence[str]) -> list[Match | None]:
-        """As match, for many texts at once: several times as fast where texts are short."""
-        return [match for batch in batches(texts, len) for match in self._match_batch(batch)]
-
-    def _match_batch(self, texts: list[str]) -> list[Match | None]:
-        matches: list[Match | None] = [None] * len(texts)
+    def _given_away(self, texts: list[str]) -> list[bool]:
+        leaks = [False] * len(texts)
         shingles, offsets = shingle_hashes(texts, self.words)
         hits = np.flatnonzero(self._sieve[shingles >> self._shift])
         first = np.searchsorted(self._probes, shingles[hits], side="left")
@@ -84,11 +87,9 @@ class LeakIndex:
         for pair in pairs[shared >= self._needed[pairs % max(1, self.documents)]]:
             text, document = divmod(int(pair), self.documents)
             own = self._shingles[self._starts[document] : self._starts[document + 1]]
-            containment = float(np.isin(own, shingles[offsets[text] : offsets[text + 1]]).mean())
-            found = matches[text]
-            if containment >= self.threshold and (found is None or containment > found.similarity):
-                matches[text] = Match(document, containment)
-        return matches
+            containment = np.isin(own, shingles[offsets[text] : offsets[text + 1]]).mean()
+            leaks[text] = leaks[text] or bool(containment >= self.threshold)
+        return leaks
 
 
 def batches(items: Iterable[Item], size_of: Callable[[Item], int]) -> Iterator[list[Item]]:

@@ -21,7 +21,6 @@ SHINGLE_WORDS = 5
 _WORD = regex.compile(r"[\p{L}\p{M}\p{N}\u200c\u200d]+")
 _LAST_LETTER = 0x3FFFF
 GOLDEN = 0x9E3779B97F4A7C15  # 2^64 over the golden ratio: odd, bits well spread
-_ALL_BITS = 2**64 - 1
 # Letters after this many share their weights: no word is that long, and a line of base64 need not be exact.
 _LONGEST_WORD = 256
 
@@ -44,18 +43,6 @@ def mix(values: Hashes) -> Hashes:
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return values ^ (values >> np.uint64(31))
-
-
-def mix_one(value: int) -> int:
-    """As ``mix``, for one number of any size, without the cost of an array.
-
-    >>> mix_one(7) == int(mix(np.array([7], dtype=np.uint64))[0])
-    True
-    """
-    value &= _ALL_BITS
-    value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9 & _ALL_BITS
-    value = (value ^ (value >> 27)) * 0x94D049BB133111EB & _ALL_BITS
-    return value ^ (value >> 31)
 
 
 @cache

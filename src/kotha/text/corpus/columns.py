@@ -5,19 +5,33 @@ its two values is a problem as a broken one is. Which columns are likely is for 
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import ClassVar, Self
 
 from kotha.errors import DataError, UsageError
-from kotha.i18n.message import Message, Option
+from kotha.i18n.message import Message
 from kotha.text.corpus.documents import OnProblem, field_names, read_records
-from kotha.text.corpus.problems import CorpusProblem, Errors, empty_field
-from kotha.text.corpus.records import is_column_number
+from kotha.text.corpus.problems import Complaints, Errors, empty_field
 
 Named = tuple[str | None, str | None]
 Columns = dict[str, list[str]]
 Guess = Callable[[Columns, Named], tuple[str, str]]  # of all columns, those of which nobody named one or both
 """Raises a DataError where no column fits."""
+
+
+@dataclass(frozen=True)
+class ColumnTable:
+    """Columns of one length: the tuples that a class names in ``columns``."""
+
+    columns: ClassVar[tuple[str, ...]]
+
+    def __len__(self) -> int:
+        return len(getattr(self, self.columns[0]))
+
+    def chosen(self, places: Sequence[int]) -> Self:
+        """Some of the rows, by their places."""
+        return replace(self, **{name: tuple(getattr(self, name)[at] for at in places) for name in self.columns})
 
 
 @dataclass(frozen=True)
@@ -46,10 +60,6 @@ def read_two_columns(
     are left out.
     """
     first, second = named
-    if first is not None and second is not None and is_column_number(first) != is_column_number(second):
-        raise UsageError(
-            "fields {first!r} and {second!r}: give both by name or both by number", first=first, second=second
-        )
     if first is not None and first == second:
         raise UsageError(
             "{first} and {second} cannot both be the field {field!r}; name two",
@@ -60,11 +70,10 @@ def read_two_columns(
     given = [field for field in named if field is not None]
     if len(given) < 2:
         given = list(dict.fromkeys([*given, *(fields or known_fields(path, called))]))
-    rows: list[tuple[str, ...]] = []
-    places: list[tuple[str, int]] = []
-    for source, (values, line) in read_records([path], tuple(given), errors=errors, on_problem=on_problem):
-        rows.append(tuple(value.strip() for value in values))
-        places.append((source, line))
+    rows = [
+        (source, line, [value.strip() for value in values])
+        for source, (values, line) in read_records([path], tuple(given), errors=errors, on_problem=on_problem)
+    ]
     if not rows:
         raise DataError(
             "{path} holds no examples; give a table with a {first} and a {second} in each row",
@@ -73,27 +82,22 @@ def read_two_columns(
             second=called[1],
         )
     if first is None or second is None:
-        first, second = guess({field: [row[place] for row in rows] for place, field in enumerate(given)}, named)
-    at = given.index(first), given.index(second)
-    whole: list[tuple[str, str]] = []
-    for row, (source, line) in zip(rows, places, strict=True):
-        values = row[at[0]], row[at[1]]
-        if all(values):
-            whole.append(values)
-            continue
-        empty = first if not values[0] else second
-        problem = CorpusProblem(source, empty_field(empty), line=line, field=empty)
-        if on_problem is not None:
-            on_problem(problem)
-        if errors == "stop":
-            skip = Option("errors", "skip")
-            raise DataError("{problem}; fill it, or leave such rows out with {skip}", problem=problem, skip=skip)
-    if not whole:
+        first, second = guess({field: [row[place] for _, _, row in rows] for place, field in enumerate(given)}, named)
+    firsts: list[str] = []
+    seconds: list[str] = []
+    for source, line, row in rows:
+        left, right = row[given.index(first)], row[given.index(second)]
+        if left and right:
+            firsts.append(left)
+            seconds.append(right)
+        else:
+            empty = second if left else first
+            Complaints(source, errors, on_problem).report(empty_field(empty), line=line, field=empty)
+    if not firsts:
         raise DataError(
             "{path}: every row lacks its {first} or its {second}", path=path, first=called[0], second=called[1]
         )
-    firsts, seconds = zip(*whole, strict=True)
-    return TwoColumns(firsts, seconds, (first, second), guessed=None in named)
+    return TwoColumns(tuple(firsts), tuple(seconds), (first, second), guessed=None in named)
 
 
 def known_fields(path: str | Path, called: tuple[Message, Message]) -> list[str]:

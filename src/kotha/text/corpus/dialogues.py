@@ -14,11 +14,18 @@ from typing import Any
 
 from kotha.errors import CorpusError, DataError
 from kotha.i18n.message import Message
-from kotha.text.corpus.documents import MAX_DOCUMENT_BYTES, OnProblem, field_names, open_source, read_records
+from kotha.text.corpus.columns import ColumnTable
+from kotha.text.corpus.documents import (
+    MAX_DOCUMENT_BYTES,
+    OnProblem,
+    field_names,
+    open_source,
+    read_records,
+    text_bytes,
+)
 from kotha.text.corpus.problems import Complaints, Errors, Unreadable, empty_field
 from kotha.text.corpus.records import json_lines
 from kotha.text.corpus.sources import Source, list_sources
-from kotha.text.corpus.streams import TextBytes, decompress, file_chunks
 from kotha.text.tokenizer.chat import ROLES, Turn
 
 MESSAGES = "messages"
@@ -30,21 +37,15 @@ Dialogue = tuple[Turn, ...]
 
 
 @dataclass(frozen=True)
-class Dialogues:
+class Dialogues(ColumnTable):
     """Conversations, each with what it belongs to, and the fields that they came from."""
+
+    columns = ("turns", "groups")
 
     turns: tuple[Dialogue, ...]
     groups: tuple[str, ...]
     fields: tuple[str, ...] = (MESSAGES,)
     guessed: bool = False  # whether the fields were not named but found
-
-    def __len__(self) -> int:
-        return len(self.turns)
-
-    def chosen(self, places: Sequence[int]) -> "Dialogues":
-        """Some of them, by their places."""
-        turns, groups = tuple(self.turns[place] for place in places), tuple(self.groups[place] for place in places)
-        return Dialogues(turns, groups, self.fields, self.guessed)
 
 
 def read_dialogues(
@@ -68,14 +69,13 @@ def read_dialogues(
     """
     [source] = list_sources([path])
     complaints = Complaints(source.name, errors, on_problem)
+    fields: tuple[str, ...] = (MESSAGES,)
     if instruction is None and answer is None and _has_messages(source):
         rows = list(_read_messages(source, complaints, group))
-        fields: tuple[str, ...] = (MESSAGES,)
     else:
-        fields = _pair_fields(path, instruction, answer)
-        known = _known(source, path)
-        found = group or next((name for name in _GROUPS if name in known), None)
-        rows = list(_read_pairs(path, fields, found, complaints, errors, on_problem))
+        known = [] if source.format == "parquet" else field_names(path)
+        fields = _pair_fields(path, known, instruction, answer)
+        rows = list(_read_pairs(path, fields, group or _first(known, _GROUPS), complaints))
     if not rows:
         raise DataError(
             "{path} holds no conversation; give rows with an instruction and its answer, or {messages}",
@@ -104,18 +104,13 @@ def _first(names: Sequence[str], wanted: Sequence[str]) -> str | None:
     return next((name for name in wanted if name in names), None)
 
 
-def _known(source: Source, path: str | Path) -> list[str]:
-    return [] if source.format == "parquet" else field_names(path)
-
-
 # -- instruction and answer -------------------------------------------------------------------------------------------
 
 
-def _pair_fields(path: str | Path, instruction: str | None, answer: str | None) -> tuple[str, ...]:
+def _pair_fields(path: str | Path, names: list[str], instruction: str | None, answer: str | None) -> tuple[str, ...]:
     """The fields of an instruction, what may stand below it, and the answer."""
     if instruction is not None and answer is not None:
         return instruction, answer
-    names = field_names(path)
     chosen = instruction or _first(names, _INSTRUCTIONS)
     reply = answer or _first(names, _ANSWERS)
     if chosen is None or reply is None:
@@ -130,15 +125,10 @@ def _pair_fields(path: str | Path, instruction: str | None, answer: str | None) 
 
 
 def _read_pairs(
-    path: str | Path,
-    fields: tuple[str, ...],
-    group: str | None,
-    complaints: Complaints,
-    errors: Errors,
-    on_problem: OnProblem | None,
+    path: str | Path, fields: tuple[str, ...], group: str | None, complaints: Complaints
 ) -> Iterator[tuple[Dialogue, str]]:
     wanted = (*fields, group) if group is not None else fields
-    for _, (values, line) in read_records([path], wanted, errors=errors, on_problem=on_problem):
+    for _, (values, line) in read_records([path], wanted, errors=complaints.errors, on_problem=complaints.note):
         *asked, answer = (value.strip() for value in values[: len(fields)])
         question = "\n".join(filter(None, asked))
         empty = fields[0] if not question else fields[-1] if not answer else None
@@ -154,8 +144,7 @@ def _read_pairs(
 def _json_rows(source: Source, complaints: Complaints) -> Iterator[tuple[Any, int]]:
     try:
         with open_source(source) as file:
-            stream = TextBytes(decompress(file_chunks(file), source.compression))
-            for value, line, _ in json_lines(stream, MAX_DOCUMENT_BYTES, complaints):
+            for value, line, _ in json_lines(text_bytes(file, source), MAX_DOCUMENT_BYTES, complaints):
                 yield value, line
     except Unreadable as error:
         complaints.report_unreadable(error)

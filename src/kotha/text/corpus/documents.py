@@ -1,26 +1,25 @@
-"""Documents and sentence pairs, streamed out of whatever holds them."""
+"""Documents and records, streamed out of whatever holds them."""
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, TypedDict, Unpack, get_args
 
-from kotha.errors import CorpusError, UsageError, nearest
-from kotha.i18n.message import Option
-from kotha.text.corpus.hub import Hub
+from kotha.errors import CorpusError, UsageError
+from kotha.text.choices import check_choice
+from kotha.text.corpus.hub import hub_download
 from kotha.text.corpus.parquet import read_parquet
 from kotha.text.corpus.problems import Complaints, CorpusProblem, Errors, Unreadable
-from kotha.text.corpus.records import READERS, Record, is_column_number, names_in_records
+from kotha.text.corpus.problems import OnProblem as OnProblem
+from kotha.text.corpus.records import READERS, Record, names_in_records
 from kotha.text.corpus.remote import open_remote
 from kotha.text.corpus.sources import Source, list_sources
 from kotha.text.corpus.streams import TextBytes, decompress, file_chunks
 
 MAX_DOCUMENT_BYTES = 16 << 20
-_SMALLEST_LIMIT, _LARGEST_LIMIT = 16, 1 << 30
 
-OnProblem = Callable[[CorpusProblem], None]
 OnBytes = Callable[[int], None]
 
 
@@ -33,16 +32,6 @@ class Document:
     position: int
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """A sentence and its translation, with file and position as in Document."""
-
-    source_text: str
-    target_text: str
-    source: str
-    position: int
-
-
 class Reading(TypedDict, total=False):
     """What ``read_documents`` and its kin take beside paths and fields."""
 
@@ -51,7 +40,6 @@ class Reading(TypedDict, total=False):
     on_problem: OnProblem | None
     on_bytes: OnBytes | None
     max_document_bytes: int
-    hub: Hub | None
 
 
 def read_documents(
@@ -66,26 +54,8 @@ def read_documents(
     of files that a folder holds but that cannot be read. ``on_bytes`` is told how many more bytes of the files as
     stored have been read: compare with the sizes of ``list_sources``. A document without text is not yielded.
     """
-    return (Document(text, name, at) for name, ((text,), at) in _filled(read_records(paths, (field,), **how)))
-
-
-def read_pairs(
-    paths: Sequence[str | Path | Source], *, source_field: str, target_field: str, **how: Unpack[Reading]
-) -> Iterator[Pair]:
-    """Read sentence pairs from csv, tsv, jsonl or parquet, as ``read_documents`` does; both sides must have text."""
-    if is_column_number(source_field) != is_column_number(target_field):
-        raise UsageError(
-            "fields {first!r} and {second!r}: give both by name or both by number",
-            first=source_field,
-            second=target_field,
-        )
-    records = _filled(read_records(paths, (source_field, target_field), **how))
-    return (Pair(source, target, name, at) for name, ((source, target), at) in records)
-
-
-def _filled(records: Iterator[tuple[str, Record]]) -> Iterator[tuple[str, Record]]:
-    """Those records of which every field has text."""
-    return (each for each in records if all(value and not value.isspace() for value in each[1][0]))
+    records = read_records(paths, (field,), **how)
+    return (Document(text, name, at) for name, ((text,), at) in records if text and not text.isspace())
 
 
 def read_records(
@@ -97,29 +67,16 @@ def read_records(
     on_problem: OnProblem | None = None,
     on_bytes: OnBytes | None = None,
     max_document_bytes: int = MAX_DOCUMENT_BYTES,
-    hub: Hub | None = None,
 ) -> Iterator[tuple[str, Record]]:
     """Some fields of each record, with its source: a value may be blank.
 
     The request is checked and the files are listed at once, so that a wrong name fails at the call; they are read
     later, file by file.
     """
-    if errors not in get_args(Errors):
-        raise UsageError(
-            "{errors} is not a policy{nearest}",
-            errors=Option("errors", errors),
-            nearest=nearest(errors, get_args(Errors)),
-        )
-    if not _SMALLEST_LIMIT <= max_document_bytes <= _LARGEST_LIMIT:
-        raise UsageError(
-            "{max_document_bytes} is not between {least} and {most}",
-            max_document_bytes=Option("max_document_bytes", max_document_bytes),
-            least=_SMALLEST_LIMIT,
-            most=_LARGEST_LIMIT,
-        )
+    check_choice("errors", errors, get_args(Errors))
     if not all(fields):
         raise UsageError("the field has no name; name the field that holds the text, such as 'text'")
-    sources = list_sources(paths, format=format, errors=errors, on_problem=on_problem, hub=hub)
+    sources = list_sources(paths, format=format, errors=errors, on_problem=on_problem)
     for source in sources:
         if source.format == "txt" and len(fields) > 1:
             raise UsageError(
@@ -129,14 +86,19 @@ def read_records(
     def records() -> Iterator[tuple[str, Record]]:
         for source in sources:
             complaints = Complaints(source.name, errors, on_problem)
-            with ExitStack() as stack:
-                try:
-                    file = stack.enter_context(open_source(source, hub))
-                except OSError as error:
-                    complaints.report_unopened(error)
-                    continue
-                for record in read_file(file, source, fields, max_document_bytes, complaints, on_bytes):
-                    yield source.name, record
+            try:
+                with open_source(source) as file:
+                    if source.format == "parquet":
+                        found = read_parquet(file, source.size or 0, fields, max_document_bytes, complaints, on_bytes)
+                    else:
+                        stream = text_bytes(file, source, on_bytes)
+                        found = READERS[source.format](stream, fields, max_document_bytes, complaints)
+                    for record in found:
+                        yield source.name, record
+            except OSError as error:  # of reading it is Unreadable
+                complaints.report_unopened(error)
+            except Unreadable as error:
+                complaints.report_unreadable(error)
 
     return records()
 
@@ -154,36 +116,22 @@ def field_names(path: str | Path) -> list[str]:
     [source] = list_sources([path])
     try:
         with open_source(source) as file:
-            stream = TextBytes(decompress(file_chunks(file), source.compression))
+            stream = text_bytes(file, source)
             return names_in_records(source.format, stream, MAX_DOCUMENT_BYTES, Complaints(source.name, "skip"))
     except Unreadable as error:
         problem = CorpusProblem(source.name, error.reason, byte_offset=error.byte_offset)
         raise CorpusError("{problem}; put it right", problem=problem) from error
 
 
-def open_source(source: Source, hub: Hub | None = None) -> AbstractContextManager[BinaryIO]:
+def open_source(source: Source) -> AbstractContextManager[BinaryIO]:
     """The bytes of a source as they are stored, wherever it lies."""
     if source.path == "-":
         return nullcontext(sys.stdin.buffer)
     if source.repository is not None:
-        return (hub or Hub()).download(source.repository, source.path).open("rb")
+        return hub_download(source.repository, source.path, "dataset").open("rb")
     return open_remote(source.path) if source.is_remote else Path(source.path).open("rb")
 
 
-def read_file(
-    file: BinaryIO,
-    source: Source,
-    fields: tuple[str, ...],
-    limit: int,
-    complaints: Complaints,
-    on_bytes: OnBytes | None = None,
-) -> Iterator[Record]:
-    """Records of an open file in the format and compression that ``source`` names."""
-    try:
-        if source.format == "parquet":
-            yield from read_parquet(file, source.size or 0, fields, limit, complaints, on_bytes)
-        else:
-            stream = TextBytes(decompress(file_chunks(file, on_bytes), source.compression))
-            yield from READERS[source.format](stream, fields, limit, complaints)
-    except Unreadable as error:
-        complaints.report_unreadable(error)
+def text_bytes(file: BinaryIO, source: Source, on_bytes: OnBytes | None = None) -> TextBytes:
+    """The bytes of an open text file, decompressed."""
+    return TextBytes(decompress(file_chunks(file, on_bytes), source.compression))

@@ -9,7 +9,7 @@ from http.client import HTTPException
 from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlsplit
-from urllib.request import HTTPRedirectHandler, OpenerDirector, Request, build_opener
+from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from kotha.i18n.message import Message
 
@@ -84,7 +84,7 @@ class HttpFile(io.RawIOBase):
         if self._position:
             asked["Range"] = f"bytes={self._position}-"
         try:
-            self._response = _opener().open(Request(self._url, headers=asked), timeout=self._seconds)
+            self._response = build_opener(OnlyOnTheWeb).open(Request(self._url, headers=asked), timeout=self._seconds)
         except HTTPError as error:
             error.close()
             if error.code == 404:
@@ -121,7 +121,3 @@ class OnlyOnTheWeb(HTTPRedirectHandler):
         if urlsplit(newurl).scheme not in allowed:
             raise OSError(None, Message("the server sends on to a place that is not followed"))
         return super().redirect_request(req, fp, code, msg, headers, newurl)
-
-
-def _opener() -> OpenerDirector:
-    return build_opener(OnlyOnTheWeb)

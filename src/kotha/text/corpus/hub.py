@@ -1,4 +1,4 @@
-"""A data set on the Hugging Face hub as files: ``hf:owner/name[:split[:config]]``.
+"""The Hugging Face hub: a repository as files, and a data set by name, ``hf:owner/name[:split[:config]]``.
 
 The hub keeps most data sets as parquet, jsonl or csv files whose names say split and configuration, such as
 ``20231101.bn/train-00000-of-00002.parquet``. Those are listed, chosen by name, fetched one at a time into the hub's
@@ -9,46 +9,47 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from kotha.errors import CorpusError, UsageError, library, nearest
+from kotha.errors import CorpusError, TokenizerError, UsageError, library, nearest
 from kotha.i18n.message import Message
 
 _NAME = re.compile(r"hf:(?P<repository>[\w.-]+/[\w.-]+)(?::(?P<split>[\w.-]*)(?::(?P<config>[^:]+))?)?")
 _SPLITS = ("train", "training", "validation", "valid", "dev", "val", "test", "testing", "eval", "evaluation")
 # Folders that say nothing about the configuration of the files in them.
 _PLAIN_FOLDERS = {"data", "", *_SPLITS}
-_OFFLINE = Message("files on this machine work without the hub: download the data set elsewhere and give its folder")
+_OFFLINE = Message("files on this machine work without the hub: download them elsewhere and give their folder")
+
+Kind = Literal["dataset", "model"]
 
 
-class Hub:
-    """The Hugging Face hub, through huggingface_hub; the network is touched only when a method is called."""
+def hub_files(repository: str, kind: Kind) -> list[tuple[str, int | None]]:
+    """Path and size of each file of a repository."""
+    with _reached(repository, kind) as hub:
+        tree = hub.HfApi().list_repo_tree(repository, repo_type=kind, recursive=True)
+        return [(item.path, item.size) for item in tree if isinstance(item, hub.RepoFile)]
 
-    def files(self, repository: str) -> list[tuple[str, int | None]]:
-        """Path and size of each file of a data set."""
-        with _reached(repository) as hub:
-            tree = hub.HfApi().list_repo_tree(repository, repo_type="dataset", recursive=True)
-            return [(item.path, item.size) for item in tree if isinstance(item, hub.RepoFile)]
 
-    def download(self, repository: str, path: str) -> Path:
-        """Fetch one file, or find it in the cache."""
-        with _reached(repository) as hub:
-            return Path(hub.HfApi().hf_hub_download(repository, path, repo_type="dataset"))
+def hub_download(repository: str, path: str, kind: Kind) -> Path:
+    """Fetch one file, or find it in the hub's own cache."""
+    with _reached(repository, kind) as hub:
+        return Path(hub.HfApi().hf_hub_download(repository, path, repo_type=kind))
 
 
 @contextmanager
-def _reached(repository: str) -> Iterator[Any]:
+def _reached(repository: str, kind: Kind) -> Iterator[Any]:
     """The hub's library; what goes wrong in the block is said in our words."""
-    hub = library("huggingface_hub", "hub data sets need huggingface_hub: pip install 'kotha[hub]'", CorpusError)
+    kind_of_error = CorpusError if kind == "dataset" else TokenizerError
+    hub = library("huggingface_hub", "the hub needs huggingface_hub: pip install 'kotha[hub]'", kind_of_error)
     try:
         yield hub
     except Exception as error:  # the network, in all the ways it can fail
         why = " ".join(str(error).split())[:200] or type(error).__name__
-        if type(error).__name__ in ("RepositoryNotFoundError", "GatedRepoError"):
-            reason = Message("no such data set, or it wants a login (hf auth login): {why}", why=why)
+        if type(error).__name__ in ("RepositoryNotFoundError", "GatedRepoError", "HFValidationError"):
+            reason = Message("nothing of that name here or on the hub, or it wants a login: {why}", why=why)
         else:
             reason = Message("the hub cannot be reached ({why}); {offline}", why=why, offline=_OFFLINE)
-        raise CorpusError("hf:{repository}: {reason}", repository=repository, reason=reason) from error
+        raise kind_of_error("{name}: {reason}", name=repository, reason=reason) from error
 
 
 def parse_hub_name(name: str) -> tuple[str, str, str | None]:

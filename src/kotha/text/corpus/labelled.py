@@ -5,14 +5,13 @@ others. What was guessed is part of the answer, so that it can be said.
 """
 
 import unicodedata
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from kotha.errors import DataError
 from kotha.i18n.message import Message
-from kotha.text.corpus.columns import Columns, Named, read_two_columns
+from kotha.text.corpus.columns import Columns, ColumnTable, Named, read_two_columns
 from kotha.text.corpus.documents import OnProblem
 from kotha.text.corpus.problems import Errors
 
@@ -23,22 +22,16 @@ _MOST_CLASSES, _MOST_SHARE = 200, 0.5
 
 
 @dataclass(frozen=True)
-class LabelledTexts:
+class LabelledTexts(ColumnTable):
     """Texts and their labels, and the fields that they came from."""
+
+    columns = ("texts", "labels")
 
     texts: tuple[str, ...]
     labels: tuple[str, ...]
     text_field: str = "text"
     label_field: str = "label"
     guessed: bool = False  # whether the fields were not named but found
-
-    def __len__(self) -> int:
-        return len(self.texts)
-
-    def chosen(self, places: Sequence[int]) -> "LabelledTexts":
-        """Some of them, by their places."""
-        texts, labels = (tuple(all_[place] for place in places) for all_ in (self.texts, self.labels))
-        return LabelledTexts(texts, labels, self.text_field, self.label_field, self.guessed)
 
 
 def read_labelled(

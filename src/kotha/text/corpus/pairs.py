@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kotha.i18n.message import Message
-from kotha.text.corpus.columns import Columns, Named, known_fields, read_two_columns
+from kotha.text.corpus.columns import Columns, ColumnTable, Named, known_fields, read_two_columns
 from kotha.text.corpus.documents import OnProblem
 from kotha.text.corpus.problems import Errors
 from kotha.text.corpus.sources import kind_of
@@ -23,8 +23,10 @@ _MOST_WORDS = 3
 
 
 @dataclass(frozen=True)
-class TextPairs:
+class TextPairs(ColumnTable):
     """Sources and their targets, and the fields that they came from."""
+
+    columns = ("sources", "targets")
 
     sources: tuple[str, ...]
     targets: tuple[str, ...]
@@ -32,18 +34,10 @@ class TextPairs:
     target_field: str = "target"
     guessed: bool = False  # whether the fields were not named but found
 
-    def __len__(self) -> int:
-        return len(self.sources)
-
     @property
     def reversed(self) -> "TextPairs":
         """The other direction."""
         return TextPairs(self.targets, self.sources, self.target_field, self.source_field, self.guessed)
-
-    def chosen(self, places: Sequence[int]) -> "TextPairs":
-        """Some of them, by their places."""
-        sources, targets = (tuple(all_[place] for place in places) for all_ in (self.sources, self.targets))
-        return TextPairs(sources, targets, self.source_field, self.target_field, self.guessed)
 
 
 def read_text_pairs(

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 
 from kotha.errors import CorpusError, library
 from kotha.i18n.message import Message
-from kotha.text.corpus.problems import Complaints, Unreadable, missing
+from kotha.text.corpus.problems import Complaints, Unreadable, foreign, missing
 from kotha.text.corpus.records import Record
 
 _BATCH_BYTES = 4 << 20
@@ -50,8 +50,9 @@ def _guarded(batches: Iterator[tuple[int, list[list[Any]]]]) -> Iterator[tuple[i
     except (CorpusError, Unreadable):
         raise
     except Exception as error:
-        why = " ".join(str(error).split()) or type(error).__name__
-        raise Unreadable(Message("not a readable parquet file ({why})", why=why[:200])) from error
+        ours = type(error).__module__.startswith("pyarrow") or isinstance(error, ValueError)
+        why = " ".join(str(error).split())[:200] if ours else foreign(error)
+        raise Unreadable(Message("not a readable parquet file ({why})", why=why)) from error
 
 
 def _batches(file: BinaryIO, fields: tuple[str, ...]) -> Iterator[tuple[int, list[list[Any]]]]:
@@ -81,14 +82,13 @@ def _batch_rows(metadata: Any) -> int:
 
 
 def _check_column(pa: Any, schema: Any, field: str, alone: bool) -> None:
-    found = [index for index, name in enumerate(schema.names) if name == field]
+    found = [column.type for column in schema if column.name == field]
     if len(found) != 1:
-        twice = Message("two columns are named '{field}'", field=field)
-        raise Unreadable(twice if found else missing("column", field, schema.names, alone))
-    kind = schema.field(found[0]).type
-    inner = kind.value_type if pa.types.is_dictionary(kind) else kind
+        twice = Message("{n} columns are named '{field}'", n=len(found), field=field)
+        raise Unreadable(twice if found else missing(field, schema.names, alone))
+    inner = found[0].value_type if pa.types.is_dictionary(found[0]) else found[0]
     if not (pa.types.is_string(inner) or pa.types.is_large_string(inner) or inner == pa.string_view()):
-        raise Unreadable(Message("the column '{field}' holds {kind}, not strings", field=field, kind=str(kind)))
+        raise Unreadable(Message("the column '{field}' holds {kind}, not strings", field=field, kind=str(found[0])))
 
 
 def _as_bytes(pa: Any, column: Any) -> list[bytes | None]:
@@ -112,7 +112,7 @@ def _texts(
         if len(cell) > limit:
             complaints.report(Message("'{field}' is over {limit:,} bytes", field=field, limit=limit), row=row)
             return None
-        if (text := complaints.decode(cell, row=row, field=field)) is None:
+        if (text := complaints.decode(cell, row=row)) is None:
             return None
         texts.append(text)
     return complaints.mend(tuple(texts), row=row)

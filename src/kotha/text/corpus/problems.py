@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,6 +16,7 @@ from kotha.errors import CorpusError, closest
 from kotha.i18n.message import Message, Option, Text, english
 
 Errors = Literal["stop", "skip", "replace"]
+OnProblem = Callable[["CorpusProblem"], None]
 
 _LONGEST_LIST = 12
 # What no text has, and what is then said of its code point.
@@ -78,18 +80,17 @@ class Unreadable(ValueError):  # noqa: N818 - a signal between the byte layer an
 class Complaints:
     """Where the readers of one source take what they find wrong."""
 
-    def __init__(self, source: str, errors: Errors, on_problem: Callable[[CorpusProblem], None] | None = None) -> None:
+    def __init__(self, source: str, errors: Errors, on_problem: OnProblem | None = None) -> None:
         self.source = source
         self.errors = errors
         self._on_problem = on_problem
 
-    def report(self, reason: Text, *, mendable: bool = False, **place: int | None) -> bool:
+    def report(self, reason: Text, *, mendable: bool = False, **place: Any) -> bool:
         """Stop with a CorpusError, or say whether the document is to be mended (True) or dropped (False).
 
         ``place`` is what a `CorpusProblem` says of it: line, row, byte_offset.
         """
-        line, row, byte_offset = (place.get(name) for name in ("line", "row", "byte_offset"))
-        self._stop_or_note(CorpusProblem(self.source, reason, line, row, byte_offset), mendable)
+        self._stop_or_note(CorpusProblem(self.source, reason, **place), mendable)
         return mendable and self.errors == "replace"
 
     def report_unopened(self, error: OSError) -> None:
@@ -114,22 +115,20 @@ class Complaints:
             self._on_problem(problem)
 
     def decode(
-        self, data: bytes, line: int | None = None, byte_offset: int = 0, *, row: int | None = None, field: str = ""
+        self, data: bytes, line: int | None = None, byte_offset: int = 0, *, row: int | None = None
     ) -> str | None:
         """Decode the UTF-8 of one document that starts at this line and byte; None when it is to be dropped."""
         try:
             return data.decode("utf-8")
         except UnicodeDecodeError as error:
-            byte, why = f"0x{data[error.start]:02x}", error.reason
-            reason = Message("not valid UTF-8 (byte {byte}: {why})", byte=byte, why=why)
-            if field:
-                reason = Message("'{field}' is not valid UTF-8 (byte {byte}: {why})", field=field, byte=byte, why=why)
+            byte = f"0x{data[error.start]:02x}"
+            reason = Message("not valid UTF-8 (byte {byte}: {why})", byte=byte, why=error.reason)
             place = {"row": row}
             if line is not None:
                 place = {"line": line + data.count(b"\n", 0, error.start), "byte_offset": byte_offset + error.start}
             return data.decode("utf-8", "replace") if self.report(reason, mendable=True, **place) else None
 
-    def mend(self, texts: tuple[str, ...], *, escapes: bool = False, **place: int | None) -> tuple[str, ...] | None:
+    def mend(self, texts: tuple[str, ...], *, escapes: bool = False, **place: int) -> tuple[str, ...] | None:
         r"""Check a record for characters that no text has; None when it is to be dropped.
 
         They are NUL and, where JSON writes ``escapes``, halves of surrogate pairs, such as a lone ``\ud800``.
@@ -161,41 +160,32 @@ def unopened(error: OSError) -> Message:
     return Message("cannot be opened ({why})", why=error.strerror or str(error))
 
 
+def foreign(error: Exception) -> Text:
+    """What is told of an error that another package may have raised: its text may hold anything, keys too."""
+    return getattr(error, "strerror", None) or type(error).__name__
+
+
 def empty_field(name: str) -> Message:
     """Say that a row lacks a value."""
     return Message("the field {name!r} is empty", name=name)
 
 
-def missing(what: Literal["field", "column"], name: str, known: Iterable[str], alone: bool = True) -> Message:
-    """Say that a field or column is not there, which ones are, which was probably meant, and how to name another.
+def missing(name: str, known: Iterable[str], alone: bool = True) -> Message:
+    """Say that a field is not there and which ones are.
 
-    ``alone`` it holds the text, which the argument ``field`` names; the fields of pairs have names of their own.
+    ``alone`` it holds the text, and the argument ``field`` names another: one spelled alike, or the longest.
 
-    >>> print(missing("field", "txt", ["id", "text"]))
-    no field 'txt' among id, text; did you mean 'text'?; name another with field='text'
-    >>> print(missing("field", "text", {"id": 7, "body": "নদী"}))
+    >>> print(missing("txt", ["id", "text"]))
+    no field 'txt' among id, text; name another with field='text'
+    >>> print(missing("text", {"id": 7, "body": "নদী"}))
     no field 'text' among id, body; name another with field='body'
     """
-    names = [shown(other)[:40] for _, other in zip(range(_LONGEST_LIST + 1), known, strict=False)]
-    listed: list[Text] = [*names[:_LONGEST_LIST], *["…"][: len(names) - _LONGEST_LIST]] if names else [Message("none")]
-    likely = closest(name, names)
-    values: dict[str, Any] = {
-        "name": shown(name),
-        "known": listed,
-        "meant": Message("; did you mean '{likely}'?", likely=likely) if likely else "",
-        "another": "",
-    }
-    if alone and names:
-        another = Option("field", likely or _longest(known) or names[0])
-        values["another"] = Message("; name another with {field}", field=another)
-    if what == "field":
-        return Message("no field '{name}' among {known}{meant}{another}", **values)
-    return Message("no column '{name}' among {known}{meant}{another}", **values)
-
-
-def _longest(record: Iterable[str]) -> str | None:
-    """The field of a record that holds the longest string; of a mere header that is not known."""
-    if not isinstance(record, Mapping):
-        return None
-    lengths = {shown(name)[:40]: len(value) for name, value in record.items() if isinstance(value, str)}
-    return max(lengths, key=lambda name: lengths[name], default=None)
+    record: Mapping[str, Any] = known if isinstance(known, Mapping) else {}
+    names = {shown(each)[:40]: len(str(record.get(each, ""))) for each in islice(known, _LONGEST_LIST + 1)}
+    listed = [*names][:_LONGEST_LIST] + ["…"] * (len(names) - _LONGEST_LIST) or Message("none")
+    if not alone or not names:
+        return Message("no field '{name}' among {known}", name=shown(name), known=listed)
+    another = Option("field", closest(name, names) or max(names, key=lambda each: names[each]))
+    return Message(
+        "no field '{name}' among {known}; name another with {field}", name=shown(name), known=listed, field=another
+    )

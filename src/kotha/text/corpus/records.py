@@ -21,22 +21,13 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from kotha.i18n.message import Message, Plural, Text
+from kotha.i18n.message import Message
 from kotha.text.corpus.problems import Complaints, Unreadable, missing
 from kotha.text.corpus.streams import TextBytes
 
 Record = tuple[tuple[str, ...], int]
 Row = tuple[list[str], int]
 Reader = Callable[[TextBytes, tuple[str, ...], int, Complaints], Iterator[Record]]
-
-_JSON_NAMES = {
-    dict: Message("an object"),
-    list: Message("a list"),
-    bool: Message("a boolean"),
-    int: Message("a number"),
-    float: Message("a number"),
-    str: Message("a string"),
-}
 
 
 def read_txt(stream: TextBytes, fields: tuple[str, ...], limit: int, complaints: Complaints) -> Iterator[Record]:
@@ -100,60 +91,50 @@ def read_jsonl(stream: TextBytes, fields: tuple[str, ...], limit: int, complaint
                 yield sound, line
 
 
-def _too_long(limit: int) -> Message:
-    return Message("the line is longer than {limit:,} bytes", limit=limit)
+def _lines(stream: TextBytes, limit: int, complaints: Complaints) -> Iterator[tuple[int, str]]:
+    """Number and text of each line that is not blank."""
+    for line, offset, data in stream.lines(limit):
+        if data is None:
+            reason = Message("the line is longer than {limit:,} bytes", limit=limit)
+            complaints.report(reason, line=line, byte_offset=offset)
+        elif data.strip(b" \r\n") and (text := complaints.decode(data, line, offset)) is not None:
+            yield line, text
 
 
 def json_lines(stream: TextBytes, limit: int, complaints: Complaints) -> Iterator[tuple[Any, int, str]]:
     """What each line holds, the line's number, and the line."""
-    for line, offset, data in stream.lines(limit):
-        if data is None:
-            complaints.report(_too_long(limit), line=line, byte_offset=offset)
-            continue
-        if data.isspace() or (text := complaints.decode(data, line, offset)) is None:
+    for line, text in _lines(stream, limit, complaints):
+        if text.isspace():
             continue
         try:
             value = json.loads(text)
         except json.JSONDecodeError as error:
             reason = Message("not valid JSON ({why} at column {column})", why=error.msg, column=error.pos + 1)
             complaints.report(reason, line=line)
-        except RecursionError:
-            complaints.report(Message("not valid JSON (nested too deeply)"), line=line)
-        except ValueError as error:  # a number of thousands of digits
-            complaints.report(str(error), line=line)
+        except (ValueError, RecursionError) as error:  # a number of thousands of digits, lists in lists without end
+            complaints.report(Message("not valid JSON ({why})", why=str(error)), line=line)
         else:
             yield value, line, text
 
 
 def _pick(value: Any, fields: tuple[str, ...]) -> tuple[str, ...]:
-    if isinstance(value, str) and len(fields) == 1:
+    alone = len(fields) == 1
+    if isinstance(value, str) and alone:
         return (value,)
     if not isinstance(value, dict):
-        reason = Plural(
-            "expected an object with the field {fields}, found {found}",
-            "expected an object with the fields {fields}, found {found}",
-            n=len(fields),
-            fields=[*map(repr, fields)],
-            found=_JSON_NAMES.get(type(value), "null"),
-        )
-        raise Unreadable(reason)
+        found = json.dumps(value)[:40]
+        raise Unreadable(Message("expected an object with {fields}, found {found}", fields=fields, found=found))
     for field in fields:
         if field not in value:
-            raise Unreadable(missing("field", field, value, alone=len(fields) == 1))
-        if not isinstance(value[field], str) and not (len(fields) > 1 and isinstance(value[field], int)):
-            found = _JSON_NAMES.get(type(value[field]), "null")
+            raise Unreadable(missing(field, value, alone))
+        if not isinstance(value[field], str if alone else str | int):
+            found = json.dumps(value[field])[:40]
             raise Unreadable(Message("the field '{field}' is {found}, not a string", field=field, found=found))
     return tuple(each if isinstance(each := value[field], str) else json.dumps(each) for field in fields)
 
 
 def _tsv_rows(stream: TextBytes, limit: int, complaints: Complaints) -> Iterator[Row]:
-    for line, offset, data in stream.lines(limit):
-        if data is None:
-            complaints.report(_too_long(limit), line=line, byte_offset=offset)
-        elif not data.strip(b"\r\n"):
-            continue
-        elif (text := complaints.decode(data, line, offset)) is not None:
-            yield text.rstrip("\r\n").split("\t"), line
+    return ((text.rstrip("\r\n").split("\t"), line) for line, text in _lines(stream, limit, complaints))
 
 
 class _RowTooLong(Exception):  # noqa: N818 - a signal through csv.reader, never shown to a user
@@ -201,9 +182,7 @@ def _csv_rows(stream: TextBytes, limit: int, complaints: Complaints) -> Iterator
             reason = Message("the row is longer than {limit:,} bytes (an unclosed quote?)", limit=limit)
             complaints.report(reason, line=lines.line)
         except csv.Error as error:
-            bare = "new-line character" in str(error)
-            why: Text = Message("a carriage return without a line feed, outside quotes") if bare else str(error)
-            complaints.report(Message("not valid CSV ({why})", why=why), line=lines.line)
+            complaints.report(Message("not valid CSV ({why})", why=str(error)), line=lines.line)
         else:
             if row and not lines.dropped:
                 yield row, lines.line
@@ -248,10 +227,8 @@ def _read_table(
 def _column(header: list[str], field: str, alone: bool) -> int:
     found = [index for index, name in enumerate(header) if name.strip() == field]
     if not found:
-        reason = missing("column", field, header, alone)
-        if alone:
-            raise Unreadable(Message("{reason}, or by its number where there is no header", reason=reason))
-        raise Unreadable(Message("{reason}; name it by its number where there is no header", reason=reason))
+        reason = missing(field, header, alone)
+        raise Unreadable(Message("{reason}; without a header, name it by its number", reason=reason))
     if len(found) > 1:
         raise Unreadable(Message("{n} columns are named '{field}'; name one by its number", n=len(found), field=field))
     return found[0]
@@ -260,12 +237,7 @@ def _column(header: list[str], field: str, alone: bool) -> int:
 def names_in_records(format: str, stream: TextBytes, limit: int, complaints: Complaints) -> list[str]:
     """The fields that the first record of a file has: the header's columns, or an object's keys; none of plain text."""
     if format == "jsonl":
-        lines = (data for _, _, data in stream.lines(limit) if data is not None and not data.isspace())
-        line = next(lines, b"{}")
-        try:
-            first = json.loads(line)
-        except (ValueError, RecursionError):
-            return []
+        first, _, _ = next(json_lines(stream, limit, complaints), ({}, 0, ""))
         return [name for name, each in first.items() if isinstance(each, str | int)] if isinstance(first, dict) else []
     rows = {"csv": _csv_rows, "tsv": _tsv_rows}.get(format)
     header = next(rows(stream, limit, complaints), None) if rows is not None else None

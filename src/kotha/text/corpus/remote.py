@@ -17,6 +17,7 @@ from urllib.request import url2pathname
 from kotha.errors import CorpusError, UsageError, nearest
 from kotha.i18n.message import Message
 from kotha.text.corpus.http_file import HttpFile
+from kotha.text.corpus.problems import foreign
 
 # What has to be installed for a scheme; nothing where it is here already.
 SCHEMES = {"file": "", "http": "", "https": "", "memory": "", "s3": "s3fs", "gs": "gcsfs", "hdfs": "pyarrow"}
@@ -35,11 +36,13 @@ def is_remote(path: object) -> bool:
 
 
 def told_address(url: str) -> str:
-    """An address as messages tell it.
+    """An address as messages tell it; another name is left as it is.
 
     >>> told_address("https://example.org/a.txt?key=secret")
     'https://example.org/a.txt'
     """
+    if not is_remote(url):
+        return url
     scheme, _, rest = url.partition("://")
     host, slash, path = re.split(r"[?#]", rest, maxsplit=1)[0].partition("/")
     return f"{scheme}://{host.rpartition('@')[2]}{slash}{path}"
@@ -86,8 +89,8 @@ def list_remote(url: str) -> list[tuple[str, int | None]]:
     if scheme in ("http", "https"):
         with HttpFile(url) as file:
             return [(url, file.size)]
-    files, path = _system(url)
     with _in_our_words(url):
+        files, path = _system(url)
         if glob.has_magic(path):
             found = files.glob(path, detail=True)
         elif files.isdir(path):
@@ -103,12 +106,13 @@ def list_remote(url: str) -> list[tuple[str, int | None]]:
 
 
 def open_remote(url: str) -> BinaryIO:
-    """A file that lies elsewhere, to read; what goes wrong, then or later, is an OSError."""
+    """A file that lies elsewhere, to read."""
     if scheme_of(url) in ("http", "https"):
         return io.BufferedReader(HttpFile(url), _BUFFER)
-    files, path = _system(url)
     with _in_our_words(url):
-        return io.BufferedReader(_Guarded(files.open(path, "rb"), url), _BUFFER)
+        files, path = _system(url)
+        opened: BinaryIO = files.open(path, "rb")
+        return opened
 
 
 def _system(url: str) -> tuple[Any, str]:
@@ -117,8 +121,7 @@ def _system(url: str) -> tuple[Any, str]:
     from fsspec.core import url_to_fs  # here, so that a corpus on this machine needs no file system of others
 
     try:
-        with _in_our_words(url):
-            files, path = url_to_fs(url)
+        files, path = url_to_fs(url)
     except ImportError as error:
         raise CorpusError(
             "{scheme}:// needs {package}: pip install {package}", scheme=scheme, package=SCHEMES[scheme]
@@ -131,36 +134,7 @@ def _in_our_words(url: str) -> Iterator[None]:
     """Each package has errors of its own, whose texts may hold anything; of those only the kind is told."""
     try:
         yield
-    except (FileNotFoundError, ImportError, CorpusError):
+    except (FileNotFoundError, CorpusError):
         raise
     except Exception as error:
-        reason = getattr(error, "strerror", None) or type(error).__name__
-        raise OSError(None, Message("{scheme}: {why}", scheme=url.partition("://")[0], why=reason)) from error
-
-
-class _Guarded(io.RawIOBase):
-    """A file of another package, whose errors are ours."""
-
-    def __init__(self, file: Any, url: str) -> None:
-        self._file, self._url = file, url
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any, /) -> int:
-        with _in_our_words(self._url):
-            data = self._file.read(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
-
-    def seek(self, offset: int, whence: int = 0, /) -> int:
-        with _in_our_words(self._url):
-            return int(self._file.seek(offset, whence))
-
-    def close(self) -> None:
-        if not self.closed:
-            self._file.close()
-        super().close()
+        raise OSError(None, Message("{scheme}: {why}", scheme=url.partition("://")[0], why=foreign(error))) from error

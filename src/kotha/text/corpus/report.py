@@ -1,14 +1,14 @@
 """What is in a corpus, in one pass: sizes, copies, scripts, the share in the wanted language, and what is broken.
 
-Memory is flat but for the hashes that find exact copies (see ``ExactDuplicates``).
+Memory is flat but for a length and a hash a document (see ``ExactDuplicates``).
 """
 
-from bisect import bisect_left
+from array import array
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from itertools import accumulate
 from pathlib import Path
+from statistics import median_low
 from typing import Any, Unpack
 
 from kotha.text.clean.duplicates import ExactDuplicates
@@ -16,7 +16,7 @@ from kotha.text.clean.language import count_scripts, is_language
 from kotha.text.corpus.documents import Reading, read_documents
 from kotha.text.corpus.problems import CorpusProblem
 from kotha.text.corpus.sources import Source, list_sources
-from kotha.text.normalize import Normalizer, NormalizeReport, count_words
+from kotha.text.normalize import Normalizer, count_words
 
 _PROBLEMS_KEPT = 20
 
@@ -34,7 +34,7 @@ class CorpusReport:
     language: str = "bn"
     language_share: float = 0.0  # the share of documents, not of bytes, in that language
     shortest_characters: int = 0
-    median_characters: int = 0  # exact up to 1,000 characters, to three significant figures above
+    median_characters: int = 0  # the lower of the two in the middle
     longest_characters: int = 0
     script_shares: dict[str, float] = field(default_factory=dict)
     """The share of each script among all letters and the signs on them, largest first."""
@@ -46,15 +46,6 @@ class CorpusReport:
     def to_dict(self) -> dict[str, Any]:
         """The report as plain values, ready for JSON."""
         return asdict(self)
-
-
-def _three_figures(length: int) -> int:
-    """Round to three significant figures.
-
-    >>> _three_figures(123), _three_figures(123_456)
-    (123, 123000)
-    """
-    return round(length, 3 - len(str(length))) if length >= 1000 else length
 
 
 def inspect_corpus(
@@ -72,28 +63,25 @@ def inspect_corpus(
             on_problem(problem)
 
     how = {"errors": "skip", **how, "on_problem": note}
-    sources = list_sources(paths, format=how.get("format"), errors=how["errors"], on_problem=note, hub=how.get("hub"))
+    sources = list_sources(paths, format=how.get("format"), errors=how["errors"], on_problem=note)
     report.files = len(sources)
-    seen, normalizer, changes = ExactDuplicates(), Normalizer(), NormalizeReport()
-    lengths: Counter[int] = Counter()  # by length to three figures, so it has few entries
+    seen, normalizer, changes = ExactDuplicates(), Normalizer(), Counter[str]()
+    lengths = array("I")
     scripts: Counter[str] = Counter()
     in_language = 0
     for text in (document.text for document in read_documents(sources, field=field, **how)):
-        report.shortest_characters = min(report.shortest_characters or len(text), len(text))
-        report.longest_characters = max(report.longest_characters, len(text))
-        lengths[_three_figures(len(text))] += 1
-        report.documents += 1
+        lengths.append(len(text))
         report.bytes += len(text.encode())
-        report.characters += len(text)
         report.words += count_words(normalizer(text, changes))
         report.duplicates += not seen.is_new(text)
         scripts.update(count_scripts(text))
         in_language += is_language(text, language)
-    report.language_share = in_language / max(1, report.documents)
     ordered = sorted(lengths)
-    upto = list(accumulate(lengths[length] for length in ordered))  # the lower document of two is in the middle
-    rounded = ordered[bisect_left(upto, report.documents / 2)] if ordered else 0
-    report.median_characters = min(max(rounded, report.shortest_characters), report.longest_characters)
+    if ordered:
+        report.documents, report.characters = len(ordered), sum(ordered)
+        report.shortest_characters, report.longest_characters = ordered[0], ordered[-1]
+        report.median_characters = median_low(ordered)
+    report.language_share = in_language / max(1, report.documents)
     report.script_shares = {script: count / max(1, scripts.total()) for script, count in scripts.most_common()}
-    report.normalization = dict(changes.changes)
+    report.normalization = dict(changes)
     return report

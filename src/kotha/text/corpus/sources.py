@@ -7,13 +7,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
-from kotha.errors import CorpusError, UsageError, closest, nearest
+from kotha.errors import CorpusError, UsageError, closest
 from kotha.i18n.message import Message, Option, Text
-from kotha.storage.status import is_folder, is_link, is_there
-from kotha.text.corpus.hub import Hub, choose_files, parse_hub_name
-from kotha.text.corpus.problems import Complaints, CorpusProblem, Errors, Unreadable, shown, unopened
+from kotha.text.choices import check_choice
+from kotha.text.corpus.hub import choose_files, hub_files, parse_hub_name
+from kotha.text.corpus.problems import Complaints, CorpusProblem, Errors, OnProblem, Unreadable, shown, unopened
 from kotha.text.corpus.remote import is_remote, list_remote, local_path, scheme_of, told_address
+
+Found = TypeVar("Found", str, Path)
 
 FORMATS = ("txt", "jsonl", "csv", "tsv", "parquet")
 _ENDINGS = {".txt": "txt", ".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".tsv": "tsv", ".parquet": "parquet"}
@@ -72,86 +75,81 @@ def list_sources(
     *,
     format: str | None = None,
     errors: Errors = "stop",
-    on_problem: Callable[[CorpusProblem], None] | None = None,
-    hub: Hub | None = None,
+    on_problem: OnProblem | None = None,
 ) -> list[Source]:
     """The files behind what the user named, in a fixed order, each once.
 
     Folders are walked in sorted order; hidden files, symlinked folders and unknown endings in them are passed over,
     and ``on_problem`` hears of each. A name that stands for nothing at all is always a CorpusError.
     """
-    if format is not None and format not in FORMATS:
-        raise UsageError(
-            "{format} is not a format{nearest}", format=Option("format", format), nearest=nearest(format, FORMATS)
-        )
+    check_choice("format", format or "txt", FORMATS)
     if isinstance(paths, str | Path):
         raise UsageError("{paths} is one path; give a list of them", paths=Option("paths", str(paths)))
     found: dict[tuple[str | None, str], Source] = {}
     for path in paths:
-        if isinstance(path, Source):
-            sources: Iterable[Source] = [path]
-        elif str(path).startswith("hf:"):
-            sources = _hub_sources(str(path), format, hub or Hub())
-        elif is_remote(path) and scheme_of(str(path)) != "file":
-            complaints = Complaints(shown(told_address(str(path))), errors, on_problem)
-            sources = _remote_sources(str(path), format, complaints)
-        else:
-            place = local_path(str(path)) if is_remote(path) else path
-            sources = _named(place, format, Complaints(shown(place), errors, on_problem))
-        for source in sources:
+        for source in [path] if isinstance(path, Source) else _sources(str(path), format, errors, on_problem):
             as_named = source.repository or source.is_remote or source.path == "-"
             key = source.path if as_named else os.path.realpath(source.path)
             found.setdefault((source.repository, key), source)
     return list(found.values())
 
 
-def _named(path: str | Path, format: str | None, complaints: Complaints) -> Iterator[Source]:
-    if str(path) == "-":
-        yield Source("-", format or "txt", None, None)
-        return
-    path = Path(path).expanduser()
+def _sources(path: str, format: str | None, errors: Errors, on_problem: OnProblem | None) -> Iterable[Source]:
+    if path == "-":
+        return [Source("-", format or "txt", None, None)]
+    if path.startswith("hf:"):
+        return _hub_sources(path, format)
+    complaints = Complaints(shown(told_address(path)), errors, on_problem)
     try:
-        if glob.has_magic(str(path)) and not is_there(path):
-            found = sorted(map(Path, glob.iglob(str(path), recursive=True)))  # noqa: PTH207 - Path.glob wants a root
-            yield from _several(found, format, complaints, Message("no file matches this glob"))
-        elif is_folder(path):
-            yield from _several([path], format, complaints, Message("no file to read in this folder"))
-        else:
-            yield _file(path, format, may_be_pipe=format is not None)
+        if is_remote(path) and scheme_of(path) != "file":
+            sizes = dict(list_remote(path))
+            look = lambda address: Source(address, *kind_of(told_address(address), format), sizes[address])
+            return list(_several(sizes, [*sizes] == [path], look, complaints))
+        place = Path(local_path(path) if is_remote(path) else path).expanduser()
+        if place.is_dir():
+            return list(_several(_walk(place, complaints), False, lambda path: _file(path, format), complaints))
+        if glob.has_magic(str(place)) and not place.exists():
+            matches = sorted(map(Path, glob.iglob(str(place), recursive=True)))  # noqa: PTH207 - Path.glob wants a root
+            files = (file for match in matches for file in _walk(match, complaints))
+            return list(_several(files, False, lambda path: _file(path, format), complaints))
+        return [_file(place, format, may_be_pipe=format is not None)]
     except FileNotFoundError as error:
-        raise _not_there(path) from error
+        raise _not_there(path, complaints.source) from error
     except (OSError, ValueError) as error:
-        raise CorpusError("{path}: {why}", path=shown(path), why=_reason(error)) from error
+        raise CorpusError("{path}: {why}", path=complaints.source, why=_reason(error)) from error
 
 
-def _several(paths: list[Path], format: str | None, complaints: Complaints, none: Message) -> Iterator[Source]:
-    """The files among these and within the folders among these; at least one, or a CorpusError that says ``none``."""
+def _several(
+    files: Iterable[Found], alone: bool, look: Callable[[Found], Source], complaints: Complaints
+) -> Iterator[Source]:
+    """Those files that can be read, at least one; the others are passed over, unless one was named ``alone``."""
     count = passed_over = 0
-    for path in (file for start in paths for file in _walk(start, complaints)):
+    for file in files:
+        name = told_address(str(file))
         try:
-            if path.name.startswith("."):
+            if Path(name).name.startswith("."):
                 raise Unreadable(Message("hidden"))
-            if is_folder(path):
-                raise Unreadable(Message("a symlinked folder"))
-            source = _file(path, format, may_be_pipe=False)
+            source = look(file)
         except ValueError as error:
+            if alone:
+                raise
             passed_over += 1
-            complaints.note(CorpusProblem(shown(path), Message("passed over: {why}", why=_reason(error))))
+            complaints.note(CorpusProblem(shown(name), Message("passed over: {why}", why=_reason(error))))
         except OSError as error:
-            Complaints(shown(path), complaints.errors, complaints.note).report_unopened(error)
+            Complaints(shown(name), complaints.errors, complaints.note).report_unopened(error)
         else:
             count += 1
             yield source
     if not count:
         more = Message(" ({n} passed over as hidden or of an unknown ending)", n=passed_over) if passed_over else ""
         raise CorpusError(
-            "{source}: {none}{more}; {known}", source=complaints.source, none=none, more=more, known=_KNOWN
+            "{source}: no file to read there{more}; {known}", source=complaints.source, more=more, known=_KNOWN
         )
 
 
 def _walk(start: Path, complaints: Complaints) -> Iterator[Path]:
     """The files at or under a path, sorted; hidden and symlinked folders stand for themselves and are not entered."""
-    if not is_folder(start):
+    if not start.is_dir():
         yield start
         return
 
@@ -159,13 +157,15 @@ def _walk(start: Path, complaints: Complaints) -> Iterator[Path]:
         Complaints(shown(error.filename), complaints.errors, complaints.note).report_unopened(error)
 
     for folder, folders, files in os.walk(start, onerror=unreadable):
-        left_out = [name for name in folders if name.startswith(".") or is_link(Path(folder, name))]
+        left_out = [name for name in folders if name.startswith(".") or Path(folder, name).is_symlink()]
         folders[:] = sorted(set(folders) - set(left_out))
         yield from (Path(folder, name) for name in sorted(files + left_out))
 
 
-def _file(path: Path, format: str | None, *, may_be_pipe: bool) -> Source:
+def _file(path: Path, format: str | None, *, may_be_pipe: bool = False) -> Source:
     status = path.stat()
+    if stat.S_ISDIR(status.st_mode):
+        raise Unreadable(Message("a symlinked folder"))
     kind, compression = kind_of(path.name, format)
     if not (stat.S_ISREG(status.st_mode) or may_be_pipe):
         raise Unreadable(Message("not a regular file; to read a pipe, name it and its format"))
@@ -178,48 +178,23 @@ def _reason(error: OSError | ValueError) -> Text:
     return error.reason if isinstance(error, Unreadable) else str(error)
 
 
-def _not_there(path: Path) -> CorpusError:
+def _not_there(path: str, name: str) -> CorpusError:
     try:
-        likely = closest(path.name, [other.name for other in path.parent.iterdir()])
+        likely = (
+            None if is_remote(path) else closest(Path(path).name, [each.name for each in Path(path).parent.iterdir()])
+        )
     except OSError:
-        folder = shown(path.parent)
-        return CorpusError("{path} does not exist, nor does the folder {folder}", path=shown(path), folder=folder)
+        folder = shown(Path(path).parent)
+        return CorpusError("{path} does not exist, nor does the folder {folder}", path=name, folder=folder)
     if likely is None:
-        return CorpusError("{path} does not exist", path=shown(path))
-    return CorpusError("{path} does not exist; did you mean {likely!r}?", path=shown(path), likely=likely)
+        return CorpusError("{path} does not exist", path=name)
+    return CorpusError("{path} does not exist; did you mean {likely!r}?", path=name, likely=likely)
 
 
-def _remote_sources(url: str, format: str | None, complaints: Complaints) -> Iterator[Source]:
-    """The files behind an address; among several, those of an unknown ending are passed over."""
-    try:
-        found = list_remote(url)
-    except FileNotFoundError as error:
-        raise CorpusError("{path} does not exist", path=complaints.source) from error
-    except OSError as error:
-        raise CorpusError("{source}: {why}", source=complaints.source, why=_reason(error)) from error
-    alone = [address for address, _ in found] == [url]
-    count = 0
-    for address, size in found:
-        name = told_address(address)
-        try:
-            if name.rpartition("/")[2].startswith("."):
-                raise Unreadable(Message("hidden"))
-            kind, compression = kind_of(name, format)
-        except ValueError as error:
-            if alone:
-                raise CorpusError("{name}: {why}", name=shown(name), why=_reason(error)) from error
-            complaints.note(CorpusProblem(shown(name), Message("passed over: {why}", why=_reason(error))))
-        else:
-            count += 1
-            yield Source(address, kind, compression, size)
-    if not count:
-        raise CorpusError("{source}: no file to read there; {known}", source=complaints.source, known=_KNOWN)
-
-
-def _hub_sources(name: str, format: str | None, hub: Hub) -> list[Source]:
+def _hub_sources(name: str, format: str | None) -> list[Source]:
     repository, split, config = parse_hub_name(name)
     found: dict[str, Source] = {}
-    for path, size in hub.files(repository):
+    for path, size in hub_files(repository, "dataset"):
         with suppress(ValueError):  # a file that is no text
             kind, compression = kind_of(path)
             found[path] = Source(path, format or kind, compression, size, repository)

@@ -12,7 +12,7 @@ from itertools import chain
 from typing import Any, BinaryIO
 
 from kotha.i18n.message import Message
-from kotha.text.corpus.problems import Unreadable
+from kotha.text.corpus.problems import Unreadable, foreign
 
 _CHUNK = 1 << 16
 # A zstd block of 4 bytes can unfold into 128 KiB, and a byte of gzip into 1 KiB: pieces of 8 MiB and 1 MiB at most.
@@ -39,13 +39,16 @@ def _decoder(compression: str) -> tuple[Any, type[Exception]]:
 
 def file_chunks(file: BinaryIO, on_bytes: Callable[[int], None] | None = None) -> Iterator[bytes]:
     """Read a file piece by piece, telling ``on_bytes`` the length of each."""
-    try:
-        while chunk := file.read(_CHUNK):
-            if on_bytes is not None:
-                on_bytes(len(chunk))
-            yield chunk
-    except OSError as error:
-        raise Unreadable(Message("cannot be read ({why})", why=error.strerror or str(error))) from error
+    while True:
+        try:
+            chunk = file.read(_CHUNK)
+        except Exception as error:  # of a file elsewhere, each package raises its own
+            raise Unreadable(Message("cannot be read ({why})", why=foreign(error))) from error
+        if not chunk:
+            return
+        if on_bytes is not None:
+            on_bytes(len(chunk))
+        yield chunk
 
 
 def decompress(chunks: Iterable[bytes], compression: str | None) -> Iterator[bytes]:

@@ -5,9 +5,8 @@ from contextlib import contextmanager
 
 from kotha.errors import UsageError
 from kotha.i18n.message import Option
-from kotha.text.parallel.local import LocalPool
+from kotha.text.parallel.local import LocalPool, WorkerPool
 from kotha.text.parallel.ray_cluster import check_address, pool_on_ray
-from kotha.text.parallel.task import WorkerPool
 
 
 def check_workers(on: str | None, workers: int | None) -> None:

@@ -1,6 +1,11 @@
-"""Worker processes on this machine: a process pool, and with one worker no process at all.
+"""Worker pools, and the one of this machine's processes; with one worker it is no process at all.
 
-A pool with a dead worker is broken as a whole. So what had not been answered is asked again of a new pool, a few times.
+A task is made anew in each worker from a state that can be pickled (a tokenizer, an index), and is then called with one
+item after the other. A worker pool maps a task over items: results come in the order of the items, only a few items
+are on their way at any time, and whoever dies on the way is made up for. So the result is the same for any number of
+workers, wherever they are.
+
+A process pool with a dead worker is broken as a whole: what had not been answered is asked again of a new one.
 """
 
 import os
@@ -11,12 +16,40 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from dataclasses import dataclass
 from multiprocessing import get_context, parent_process
 from threading import Thread
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 from kotha.errors import DataError
-from kotha.text.parallel.task import AHEAD, MOST_DEATHS, Item, Result, WorkerTask
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+# An item whose workers have died this often, one after the other, is held to be the cause.
+MOST_DEATHS = 3
+# Items on their way for each worker: one at work, one waiting for it.
+AHEAD = 2
+
+
+@dataclass(frozen=True)
+class WorkerTask(Generic[Item, Result]):
+    """``make(*state)`` is called once in each worker; what it returns is called with each item."""
+
+    make: Callable[..., Callable[[Item], Result]]
+    state: tuple[Any, ...] = ()
+
+    def begin(self) -> Callable[[Item], Result]:
+        """The function that does the task, in the process that asks."""
+        return self.make(*self.state)
+
+
+class WorkerPool(Protocol):
+    """Who does a task."""
+
+    def map(self, task: WorkerTask[Item, Result], items: Iterable[Item]) -> Generator[Result]:
+        """The results of a task, in the order of the items."""
+        ...
 
 
 class LocalPool:

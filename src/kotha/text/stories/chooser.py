@@ -9,8 +9,6 @@ import math
 import random
 from collections.abc import Sequence
 
-LOGARITHM = tuple(math.log(n) if n else 0.0 for n in range(4096))
-
 
 class Chooser:
     """Answers to random questions, and how probable they were.
@@ -29,7 +27,7 @@ class Chooser:
 
     def below(self, n: int) -> int:
         """Choose one of 0 … n-1, all equally probable."""
-        self.log_probability -= LOGARITHM[n]
+        self.log_probability -= math.log(n)
         return int(self.draw() * n)
 
     def weighted(self, weights: Sequence[float]) -> int:

@@ -24,8 +24,9 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from kotha.errors import UsageError, nearest
+from kotha.errors import UsageError
 from kotha.i18n.message import Option
+from kotha.text.choices import check_choice
 from kotha.text.stories.chooser import Chooser
 
 __all__ = ["KINDS", "Story", "floor_bits_per_byte", "stories", "story"]
@@ -55,10 +56,7 @@ def story(seed: int, index: int, kinds: Sequence[str] | None = None) -> Story:
 
     names = tuple(KINDS) if kinds is None else tuple(kinds)
     for name in names:
-        if name not in KINDS:
-            raise UsageError(
-                "there is no kind of document called {name!r}{nearest}", name=name, nearest=nearest(name, KINDS)
-            )
+        check_choice("kinds", name, KINDS)
     if not names or len(set(names)) < len(names):
         raise UsageError(
             "{kinds} must name each kind once, and at least one; choose from {known}",

@@ -5,19 +5,14 @@ story was told with: ``{hero} {friend}কে কয়টি {season.pick} দ�
 its story (or from all of it), and its answer stands there word for word. What a story happened not to say is not asked.
 """
 
-import itertools
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
 from kotha.text.stories.chooser import Chooser
 from kotha.text.stories.lexicon import phrases
-from kotha.text.stories.plot import Plot, compile_plot, plots, read_plots
-from kotha.text.stories.scene import Scene
+from kotha.text.stories.plot import compile_plot, plots, read_plots
 from kotha.text.stories.template import Write, compile_template
-
-__all__ = ["KINDS_OF_QUESTIONS", "StoryQuestion", "questions_about", "story_questions"]
 
 KINDS_OF_QUESTIONS = ("who", "what", "where", "when", "how-many", "left")
 _LINE = re.compile(r"(\d) (\S+) (.+\?) = (.+)")
@@ -61,17 +56,6 @@ class _Settled(Chooser):
         raise _UnsaidError
 
 
-def story_questions(seed: int = 0, *, per_story: int = 3, whole: bool = False) -> Iterator[StoryQuestion]:
-    """Questions for ever, at most so many about each story; ``whole`` gives all of a story to read, not a paragraph.
-
-    >>> first = next(story_questions(seed=1))
-    >>> first.answer.removesuffix("।") in first.passage
-    True
-    """
-    for story in itertools.count():
-        yield from questions_about(seed, story, per_story=per_story, whole=whole)
-
-
 def questions_about(seed: int, story: int, *, per_story: int = 3, whole: bool = False) -> list[StoryQuestion]:
     """The questions about one story: a pure function, on every platform."""
     asked = _questions()
@@ -81,27 +65,19 @@ def questions_about(seed: int, story: int, *, per_story: int = 3, whole: bool = 
     told = compile_plot(plot)(chooser)
     order = chooser.several(len(asked[plot.name]), len(asked[plot.name]))
     told.scene.chooser = _Settled("")
-    paragraphs = told.text.split("\n")[-_body_length(plot) :]  # a title may be absent
+    body = len(re.split(r"\n\n+", plot.text.strip())) - 1  # paragraphs after the title, which may be absent
+    paragraphs = told.text.split("\n")[-body:]
     found: list[StoryQuestion] = []
     for place in order:
         asking = asked[plot.name][place]
         passage = told.text if whole else paragraphs[asking.paragraph - 1]
-        words = _ask(asking, told.scene)
-        if words is not None and words[1] in passage and len(found) < per_story:
-            found.append(StoryQuestion(story, asking.kind, passage, words[0], f"{words[1]}।"))
+        try:
+            question, answer = asking.question(told.scene), asking.answer(told.scene)
+        except _UnsaidError:
+            continue
+        if answer in passage and len(found) < per_story:
+            found.append(StoryQuestion(story, asking.kind, passage, question, f"{answer}।"))
     return found
-
-
-def _ask(asking: _Asking, scene: Scene) -> tuple[str, str] | None:
-    try:
-        return asking.question(scene), asking.answer(scene)
-    except _UnsaidError:
-        return None
-
-
-def _body_length(plot: Plot) -> int:
-    """How many paragraphs follow the title."""
-    return len(re.split(r"\n\n+", plot.text.strip())) - 1
 
 
 @cache

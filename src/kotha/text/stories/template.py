@@ -68,11 +68,6 @@ def _sequence(tokens: list[str], rules: Rules) -> Write:
             parts.append(compile_template(rules[name].replace("$", argument), rules))
         else:
             parts.append(token)
-    if not parts:
-        return lambda scene: ""
-    if len(parts) == 1:
-        (only,) = parts
-        return only if callable(only) else lambda scene: only
     return lambda scene: "".join([part if isinstance(part, str) else part(scene) for part in parts])
 
 

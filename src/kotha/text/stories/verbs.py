@@ -30,8 +30,11 @@ class Stems(NamedTuple):
 
 
 IRREGULAR = {verb: Stems(*stems) for verb, stems in _GRAMMAR["irregular"].items()}
-ENDINGS: dict[str, tuple[str, list[str]]] = _GRAMMAR["endings"]  # of a tense: its stem, and an ending for each person
-TENSES = frozenset({"present", "order", "request", *ENDINGS})
+ENDINGS: dict[str, str] = _GRAMMAR["endings"]  # of a tense: stem+ending for each person
+TENSES = frozenset({"request", *(name for name in ENDINGS if " " not in name)})
+# What is said as in another tense.
+_AS = {("order", "তুমি"): "present", ("request", "তুই"): "present"}
+_AS |= {("request", person): "future" for person in ("আমি", "সে", "তিনি")}
 FORMS = frozenset({"joined", "to", "if", "noun", "of"})
 # Forms that no rule gives, by verb, tense and person: the ends of words that would be misread, and commands of everyday
 # verbs.
@@ -80,27 +83,8 @@ def _is_open(verb: str) -> bool:
     return verb.endswith(("নো", "ওয়া", "োয়া", "োঁয়া"))
 
 
-def _present(verb: str, person: str) -> str:
-    high, low = stems(verb).before_i, stems(verb).before_e
-    if _is_open(verb):
-        return {"আমি": high + "ই", "তুই": high + "স", "তুমি": low + "ও", "সে": low + "য়", "তিনি": low + "ন"}[person]
-    return {"আমি": high + "ি", "তুই": high + "িস", "তুমি": low + "ো", "সে": low + "ে", "তিনি": low + "েন"}[person]
-
-
-def _order(verb: str, person: str) -> str:
-    if person == "তুই":
-        return stems(verb).before_e
-    if person == "তুমি":
-        return conjugate(verb, "present", person)
-    ending = {"সে": "ক", "তিনি": "ন"}[person]
-    return stems(verb).before_i + (ending if _is_open(verb) else "ু" + ending)
-
-
-def _request(verb: str, person: str) -> str:
-    if person == "তুই":
-        return conjugate(verb, "present", person)
-    if person != "তুমি":
-        return conjugate(verb, "future", person)
+def _request(verb: str) -> str:
+    """What is asked of তুমি for later: কোরো, লিখো."""
     joined = stems(verb).joined
     bare = not any(sign in joined[:-1] for sign in "ািুেোউএঁ")
     return (joined[0] + "ো" + joined[1:-1] if bare else joined[:-1]) + "ো"
@@ -117,11 +101,14 @@ def conjugate(phrase: str, tense: str, person: str) -> str:
     person = "তিনি" if person == "আপনি" else person
     if exception := EXCEPTIONS.get(verb, {}).get(tense, {}).get(person):
         form = exception
-    elif tense in ENDINGS:
-        stem, endings = ENDINGS[tense]
-        form = getattr(stems(verb), stem) + endings[PERSONS.index(person)]
+    elif (tense, person) in _AS:
+        form = conjugate(verb, _AS[tense, person], person)
+    elif tense == "request":
+        form = _request(verb)
     else:
-        form = {"present": _present, "order": _order, "request": _request}[tense](verb, person)
+        row = ENDINGS.get(f"{tense} open" if _is_open(verb) else tense, ENDINGS[tense])
+        stem, ending = row.split(" ")[PERSONS.index(person)].split("+")
+        form = str(getattr(stems(verb), stem)) + ending
     return before + space + form
 
 

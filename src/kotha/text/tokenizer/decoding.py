@@ -102,31 +102,26 @@ class CharacterDecoder:
         return text
 
 
-class StreamDecoder:
+class StreamDecoder(CharacterDecoder):
     """Decodes token by token and gives out whole letters only.
 
     What it gives out, joined, is what decoding all at once gives.
     """
 
-    def __init__(self, bytes_of: Callable[[int], bytes], strip_space: bool) -> None:
-        self._characters = CharacterDecoder(bytes_of, strip_space)
-        self._pending = ""
+    _pending = ""
 
     def push(self, token: int) -> str:
         """Take one more token; return the letters that are now certain, often none."""
-        more = self._characters.push(token)
+        more = super().push(token)
         self._pending += more
         if is_dependent(more):
             return ""  # the letter goes on; looking at all of it for each sign would take ever longer
-        letters = units(self._pending)
-        if len(letters) < 2:
-            return ""
-        self._pending = letters[-1]
-        return "".join(letters[:-1])
+        *letters, self._pending = units(self._pending) or [""]
+        return "".join(letters)
 
     def finish(self) -> str:
         """Return what was still waiting; bytes that never became a character come out as U+FFFD."""
-        rest, self._pending = self._pending + self._characters.finish(), ""
+        rest, self._pending = self._pending + super().finish(), ""
         return rest
 
 

@@ -6,21 +6,22 @@ not here; a text that spells a control piece (``<s>``) gives one unknown token h
 users defined.
 """
 
-from functools import partial
 from pathlib import Path
+from typing import Any
 
 import tokenizers
 from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers, processors
 
-from kotha.errors import TokenizerError, library
+from kotha.errors import TokenizerError
 from kotha.i18n.message import Message, Option
 from kotha.storage import bundled
 from kotha.storage.json_files import read_table
 from kotha.storage.status import is_file, is_folder, matching
+from kotha.text.corpus.hub import hub_download, hub_files
 from kotha.text.tokenizer import spiece
 from kotha.text.tokenizer.pipeline import assembled
 from kotha.text.tokenizer.special import BERT
-from kotha.text.tokenizer.tokenizer import FILE_NAME, MAX_FILE_BYTES, Tokenizer, library_errors
+from kotha.text.tokenizer.tokenizer import FILE_NAME, MAX_FILE_BYTES, Tokenizer, check_size, library_errors
 
 # What a folder or a hub repository is searched for, best first.
 KNOWN_FILES = (FILE_NAME, "spiece.model", "tokenizer.model", "sentencepiece.bpe.model", "vocab.txt", "vocab.json")
@@ -37,12 +38,8 @@ _TWO_PART_VOWELS = (normalizers.Replace("\u09c7\u09be", "\u09cb"), normalizers.R
 # A control piece must never be the best reading of a text that merely spells its name.
 _NEVER = -1000.0
 
-_read_json = partial(read_table, error=TokenizerError, most_bytes=MAX_FILE_BYTES)
 
-
-def import_tokenizer(
-    source: str | Path, hub: "TokenizerHub | None" = None, *, extra_ids: int | None = None
-) -> Tokenizer:
+def import_tokenizer(source: str | Path, *, extra_ids: int | None = None) -> Tokenizer:
     """Open a tokenizer from a file, a folder, or a hub name such as ``csebuetnlp/banglat5``; ``box`` is our model's.
 
     ``extra_ids`` is how many sentinels (``<extra_id_0>`` …) follow the pieces of a SentencePiece model, as T5 has 100;
@@ -55,18 +52,20 @@ def import_tokenizer(
         return _from_file(path, extra_ids)
     name = str(source)
     if name.count("/") == 1 and not name.startswith((".", "/", "~")) and not name.endswith(("/", *_KNOWN_ENDINGS)):
-        return _from_file(_from_hub(name, hub or TokenizerHub()), extra_ids)
+        return _from_file(_from_hub(name), extra_ids)
     raise TokenizerError(
         "no tokenizer at {source}; give a file, a folder, or a hub name such as owner/name", source=source
     )
 
 
 def _best_file(folder: Path) -> Path:
-    found = [folder / name for name in KNOWN_FILES if is_file(folder / name)]
-    others = [] if found else matching(folder, "*.model")
-    if not found and len(others) != 1:
-        raise TokenizerError("{folder} holds none of {known}", folder=folder, known=[*KNOWN_FILES])
-    return (found or others)[0]
+    found = next((folder / name for name in KNOWN_FILES if is_file(folder / name)), None)
+    if found is None:
+        models = matching(folder, "*.model")
+        if len(models) != 1:
+            raise TokenizerError("{folder} holds none of {known}", folder=folder, known=[*KNOWN_FILES])
+        return models[0]
+    return found
 
 
 def _from_file(path: Path, extra_ids: int | None) -> Tokenizer:
@@ -77,8 +76,7 @@ def _from_file(path: Path, extra_ids: int | None) -> Tokenizer:
             ending=path.suffix,
             known=[*_KNOWN_ENDINGS],
         )
-    if path.stat().st_size > MAX_FILE_BYTES:
-        raise TokenizerError("{path} has {n:,} bytes, far more than any tokenizer", path=path, n=path.stat().st_size)
+    check_size(path)
     if extra_ids is not None and (extra_ids < 0 or path.suffix != ".model"):
         raise TokenizerError(
             "{extra_ids} is a number of sentinels for a SentencePiece model, not for {path}",
@@ -89,11 +87,8 @@ def _from_file(path: Path, extra_ids: int | None) -> Tokenizer:
         return Tokenizer.load(path)
     with library_errors(Message("{path} cannot be made into a tokenizer", path=path)):
         if path.suffix == ".model":
-            try:
-                model = spiece.read_model(path.read_bytes())
-                return Tokenizer(_from_spiece(model, _sentinels(path) if extra_ids is None else extra_ids))
-            except TokenizerError as error:
-                raise TokenizerError("{path}: {error}", path=path, error=error) from error
+            model = spiece.read_model(path.read_bytes())
+            return Tokenizer(_from_spiece(model, _sentinels(path) if extra_ids is None else extra_ids))
         if path.name in ("vocab.json", "merges.txt"):
             return Tokenizer(_from_merges(path.with_name("vocab.json"), path.with_name("merges.txt")))
         return Tokenizer(_from_vocab_txt(path))
@@ -102,9 +97,15 @@ def _from_file(path: Path, extra_ids: int | None) -> Tokenizer:
 # -- SentencePiece --------------------------------------------------------------------------------------------------
 
 
+def _settings(path: Path) -> dict[str, Any]:
+    """What stands beside a vocabulary and says how it is meant, by file name."""
+    files = [path.with_name(name) for name in _SETTINGS if is_file(path.with_name(name))]
+    return {file.name: read_table(file, error=TokenizerError, most_bytes=MAX_FILE_BYTES) for file in files}
+
+
 def _sentinels(path: Path) -> int:
     """How many sentinels the settings beside a model add to it; the model itself knows nothing of them."""
-    settings = {name: _read_json(path.with_name(name)) for name in _SETTINGS if is_file(path.with_name(name))}
+    settings = _settings(path)
     tokenizer = settings.get("tokenizer_config.json", {})
     if type(tokenizer.get("extra_ids")) is int:
         return int(tokenizer["extra_ids"])
@@ -189,17 +190,10 @@ def _bpe_model(model: spiece.SentencePieceModel) -> models.BPE:
 
 def _from_vocab_txt(path: Path) -> tokenizers.Tokenizer:
     """BERT's: one piece a line. Case and accents are kept unless a tokenizer_config.json beside it says otherwise."""
-    lines = _read_text(path).split("\n")
-    ids = {piece: index for index, piece in enumerate(lines) if piece}
+    ids = {piece: index for index, piece in enumerate(path.read_text(encoding="utf-8").split("\n")) if piece}
     if BERT["unk"] not in ids:
-        raise TokenizerError(
-            "{path}: no {unknown} among its {n:,} lines; is it a WordPiece vocabulary?",
-            path=path,
-            unknown=BERT["unk"],
-            n=len(ids),
-        )
-    config = path.with_name("tokenizer_config.json")
-    settings = _read_json(config) if is_file(config) else {}
+        raise TokenizerError("no {unknown} among its {n:,} lines; is it WordPiece?", unknown=BERT["unk"], n=len(ids))
+    settings = _settings(path).get("tokenizer_config.json", {})
     strip_accents = settings.get("strip_accents")
     normalizer = normalizers.BertNormalizer(
         lowercase=bool(settings.get("do_lower_case", False)),
@@ -221,84 +215,24 @@ def _from_merges(vocabulary: Path, merges: Path) -> tokenizers.Tokenizer:
     for path in (vocabulary, merges):
         if not is_file(path):
             raise TokenizerError("{path} is missing; vocab.json and merges.txt belong together", path=path)
-    ids = _read_json(vocabulary)
-    if not ids or not all(type(index) is int and 0 <= index < 1 << 32 for index in ids.values()):
-        raise TokenizerError("{vocabulary}: expected an object from piece to id", vocabulary=vocabulary)
-    if half := next((piece for piece in ids if any("\ud800" <= letter <= "\udfff" for letter in piece)), None):
-        raise TokenizerError(
-            "{vocabulary}: {half!r} holds half a character (a lone surrogate)", vocabulary=vocabulary, half=half
-        )
-    alphabet = pre_tokenizers.ByteLevel.alphabet()
-    if sum(character in ids for character in alphabet) < 200:
-        raise TokenizerError(
-            "{vocabulary}: not a byte-level vocabulary (GPT-2's kind); other BPE files cannot be read",
-            vocabulary=vocabulary,
-        )
-    pairs = []
-    for number, line in enumerate(_read_text(merges).split("\n"), start=1):
-        if not line or line.startswith("#version"):
-            continue
-        left, space, right = line.partition(" ")
-        if not space or not {left, right, left + right} <= ids.keys():
-            raise TokenizerError(
-                "{merges}, line {number}: {line!r} is not a merge of two pieces of {vocabulary}",
-                merges=merges,
-                number=number,
-                line=line,
-                vocabulary=vocabulary.name,
-            )
-        pairs.append((left, right))
-    marks = [piece for piece in ids if piece.startswith("<|") and piece.endswith("|>")]
     splitter = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    return assembled(models.BPE(ids, pairs), marks, decoders.ByteLevel(), splitter)
-
-
-def _read_text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise TokenizerError("{path}: bad UTF-8 at byte {at}", path=path, at=error.start) from error
+    backend = assembled(models.BPE.from_file(str(vocabulary), str(merges)), (), decoders.ByteLevel(), splitter)
+    pieces = backend.get_vocab()
+    if sum(character in pieces for character in pre_tokenizers.ByteLevel.alphabet()) < 200:
+        raise TokenizerError("not a byte-level vocabulary (GPT-2's kind); other BPE files cannot be read")
+    backend.add_special_tokens([piece for piece in pieces if piece.startswith("<|") and piece.endswith("|>")])
+    return backend
 
 
 # -- the hub --------------------------------------------------------------------------------------------------------
 
 
-def _from_hub(name: str, hub: "TokenizerHub") -> Path:
-    files = hub.list_files(name)
-    for file in KNOWN_FILES:
-        if file in files:
-            for other in ("merges.txt", *_SETTINGS):
-                if other in files:
-                    hub.download(name, other)
-            return hub.download(name, file)
-    raise TokenizerError("the hub repository {name} holds none of {known}", name=name, known=[*KNOWN_FILES])
-
-
-class TokenizerHub:
-    """The Hugging Face hub, for models: what a repository holds, and a file of it on this disk."""
-
-    def list_files(self, name: str) -> list[str]:
-        """The files of a repository."""
-        hub = library("huggingface_hub", "a hub name needs huggingface_hub: pip install 'kotha[hub]'", TokenizerError)
-        try:
-            return [sibling.rfilename for sibling in hub.HfApi().model_info(name, timeout=10).siblings or []]
-        except (hub.errors.RepositoryNotFoundError, hub.errors.HFValidationError) as error:
-            raise TokenizerError("no file or folder {name}, and no hub repository of that name", name=name) from error
-        except Exception as error:  # no network, a proxy's refusal: each its own class in other libraries
-            raise TokenizerError(
-                "no file or folder {name}, and the hub cannot be reached ({error})", name=name, error=str(error)
-            ) from error
-
-    def download(self, name: str, file: str) -> Path:
-        """A file of a repository, in the hub's own cache."""
-        from huggingface_hub import hf_hub_download
-
-        try:
-            return Path(hf_hub_download(name, file))
-        except Exception as error:
-            raise TokenizerError(
-                "{file} of the hub repository {name} could not be fetched ({error})",
-                file=file,
-                name=name,
-                error=str(error),
-            ) from error
+def _from_hub(name: str) -> Path:
+    files = [file for file, _ in hub_files(name, "model")]
+    found = next((file for file in KNOWN_FILES if file in files), None)
+    if found is None:
+        raise TokenizerError("{folder} holds none of {known}", folder=name, known=[*KNOWN_FILES])
+    for other in ("merges.txt", *_SETTINGS):
+        if other in files:
+            hub_download(name, other, "model")
+    return hub_download(name, found, "model")

@@ -13,8 +13,7 @@ import regex
 from kotha.text.akshara import is_whole, units
 from kotha.text.clean.leakage import batches
 from kotha.text.normalize import Normalizer
-from kotha.text.parallel.local import LocalPool
-from kotha.text.parallel.task import WorkerPool, WorkerTask
+from kotha.text.parallel.local import LocalPool, WorkerPool, WorkerTask
 from kotha.text.tokenizer.common_letters import common_letters
 
 # Private code points of plane 15, one for each letter.

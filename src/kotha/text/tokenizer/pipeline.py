@@ -137,7 +137,7 @@ def refuse_fatal(text: str) -> None:
     try:
         state = json.loads(text)
     except RecursionError as error:
-        raise TokenizerError("not a tokenizer.json that can be read: nested too deeply") from error
+        raise TokenizerError("nested too deeply") from error
     except ValueError:
         return  # the library says so in its own words
     if isinstance(state, dict):

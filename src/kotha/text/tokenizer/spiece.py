@@ -8,6 +8,8 @@ import math
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from operator import index
+from typing import Any
 
 from kotha.errors import TokenizerError
 
@@ -31,29 +33,43 @@ class SentencePieceModel:
 def read_model(data: bytes) -> SentencePieceModel:
     """Read a model from the bytes of its file."""
     model = SentencePieceModel()
-    for number, value in _fields(data):
-        if number not in (1, 2, 3):
-            continue
-        part = dict(_fields(_bytes(value)))  # of a field that comes twice the last one counts, as the format has it
-        if number == 1:
-            text = _bytes(part.get(1, b"")).decode("utf-8", "replace")
-            score = _float(_bytes(part[2])) if 2 in part else 0.0
-            model.pieces.append((text, score, _int(part.get(3, NORMAL))))
-        elif number == 2:
-            model_type = _int(part.get(3, 1))
-            model.model_type = _TYPES.get(model_type, f"type {model_type!r}")
-            model.space_before = not _int(part.get(24, 0))
-            model.byte_fallback = bool(_int(part.get(35, 0)))
-        else:
-            model.charsmap = _bytes(part.get(2, b""))
-            model.add_dummy_prefix = bool(_int(part.get(3, 1)))
-            model.remove_extra_whitespaces = bool(_int(part.get(4, 1)))
+    try:
+        for number, value in _fields(data):
+            if number in (1, 2, 3):
+                # Of a field that comes twice the last one counts, as the format has it.
+                _READERS[number](model, dict(_fields(memoryview(value))))
+    except (ValueError, TypeError, AttributeError, IndexError, struct.error) as error:
+        raise TokenizerError("not a SentencePiece model, or a truncated one ({why})", why=str(error)) from error
     if not model.pieces:
         raise TokenizerError("not a SentencePiece model: it holds no pieces")
     return model
 
 
-def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
+def _read_piece(model: SentencePieceModel, part: dict[int, Any]) -> None:
+    [score] = struct.unpack("<f", part.get(2, bytes(4)))
+    if not math.isfinite(score):
+        raise ValueError(f"a piece with the score {score}")
+    text = str(part.get(1, b""), "utf-8", "replace")
+    model.pieces.append((text, score, index(part.get(3, NORMAL))))
+
+
+def _read_trainer(model: SentencePieceModel, part: dict[int, Any]) -> None:
+    model_type = index(part.get(3, 1))
+    model.model_type = _TYPES.get(model_type, f"type {model_type!r}")
+    model.space_before = not index(part.get(24, 0))
+    model.byte_fallback = bool(index(part.get(35, 0)))
+
+
+def _read_normalizer(model: SentencePieceModel, part: dict[int, Any]) -> None:
+    model.charsmap = memoryview(part.get(2, b"")).tobytes()
+    model.add_dummy_prefix = bool(index(part.get(3, 1)))
+    model.remove_extra_whitespaces = bool(index(part.get(4, 1)))
+
+
+_READERS = {1: _read_piece, 2: _read_trainer, 3: _read_normalizer}
+
+
+def _fields(data: bytes | memoryview) -> Iterator[tuple[int, Any]]:
     """The fields of one message: (number, value), where fixed-size and length-prefixed values are bytes."""
     position = 0
     while position < len(data):
@@ -63,54 +79,21 @@ def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
             value, position = _varint(data, position)
             yield number, value
             continue
-        if wire == 2:
-            length, position = _varint(data, position)
-        elif wire in (1, 5):
-            length = 8 if wire == 1 else 4
-        else:
-            raise TokenizerError(
-                "not a SentencePiece model: unknown field type {wire} at byte {position}", wire=wire, position=position
-            )
+        if wire not in (1, 2, 5):
+            raise ValueError(f"field type {wire} at byte {position}")
+        length, position = _varint(data, position) if wire == 2 else (8 if wire == 1 else 4, position)
         if length > len(data) - position:
-            raise TokenizerError(
-                "not a SentencePiece model, or a truncated one: {length:,} bytes announced at {position}",
-                length=length,
-                position=position,
-            )
+            raise ValueError(f"{length} bytes announced at {position}")
         yield number, data[position : position + length]
         position += length
 
 
-def _varint(data: bytes, position: int) -> tuple[int, int]:
-    value = shift = 0
-    while position < len(data) and shift < 64:
+def _varint(data: bytes | memoryview, position: int) -> tuple[int, int]:
+    value = 0
+    for shift in range(0, 64, 7):
         byte = data[position]
         value |= (byte & 0x7F) << shift
         position += 1
         if byte < 0x80:
             return value, position
-        shift += 7
-    raise TokenizerError(
-        "not a SentencePiece model, or a truncated one: it breaks off at byte {position}", position=position
-    )
-
-
-def _bytes(value: int | bytes) -> bytes:
-    if isinstance(value, int):
-        raise TokenizerError("not a SentencePiece model: a number where text was expected")
-    return value
-
-
-def _float(value: bytes) -> float:
-    if len(value) != 4:
-        raise TokenizerError("not a SentencePiece model: a score of {n} bytes where 4 were expected", n=len(value))
-    score = float(struct.unpack("<f", value)[0])
-    if not math.isfinite(score):
-        raise TokenizerError("not a SentencePiece model: a piece with the score {score}", score=score)
-    return score
-
-
-def _int(value: int | bytes) -> int:
-    if isinstance(value, bytes):
-        raise TokenizerError("not a SentencePiece model: text where a number was expected")
-    return value
+    raise ValueError(f"a number without an end at byte {position}")

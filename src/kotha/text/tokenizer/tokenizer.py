@@ -19,7 +19,7 @@ from typing import Any
 import tokenizers
 
 from kotha.arguments import checked
-from kotha.errors import TokenizerError, UsageError
+from kotha.errors import TokenizerError, UsageError, reason
 from kotha.i18n.message import Message, Option
 from kotha.storage.atomic import write_whole
 from kotha.storage.destinations import check_file_place
@@ -32,12 +32,10 @@ from kotha.text.tokenizer.special import find_roles
 FILE_NAME = "tokenizer.json"
 # A tokenizer file is a few megabytes; what is far larger is not one.
 MAX_FILE_BYTES = 256 * 1024 * 1024
-# A str that has no UTF-8 is no str to the library.
-_NO_UNICODE = "the text is not valid Unicode: it holds half of a surrogate pair"
 # Nor does any number its tokens this high; tables are made with a row for each id.
 _MAX_VOCABULARY = 1 << 24
 
-Stream = decoding.StreamDecoder | decoding.BufferedDecoder
+Stream = decoding.CharacterDecoder | decoding.BufferedDecoder
 
 
 class Tokenizer:
@@ -105,10 +103,7 @@ class Tokenizer:
         if self.normalizer and not normalized:
             texts = [self.normalizer(text) for text in texts]
         with library_errors(Message("this tokenizer cannot encode the texts")):
-            try:
-                encodings = self._encoder.encode_batch_fast(texts, add_special_tokens=False)
-            except TypeError as error:
-                raise TokenizerError(_NO_UNICODE) from error
+            encodings = self._encoder.encode_batch_fast(texts, add_special_tokens=False)
         return [self._as_text(encoding.ids) for encoding in encodings]
 
     def spans(self, text: str) -> list[tuple[int, int, int]]:
@@ -123,10 +118,7 @@ class Tokenizer:
     def _encoding(self, text: str) -> tokenizers.Encoding:
         prepared = self.normalizer(text) if self.normalizer else text
         with library_errors(Message("this tokenizer cannot encode the text")):
-            try:
-                return self._encoder.encode(prepared, add_special_tokens=False)
-            except TypeError as error:
-                raise TokenizerError(_NO_UNICODE) from error
+            return self._encoder.encode(prepared, add_special_tokens=False)
 
     def _as_text(self, ids: list[int]) -> list[int]:
         # A foreign vocabulary can hold a control piece where a text that spells it out finds it: unknown, then.
@@ -154,17 +146,18 @@ class Tokenizer:
             ) from error
         return text.removeprefix(" ") if self._strip_space else text
 
-    def stream(self, skip_special: bool = True) -> Stream:
+    def stream(self) -> Stream:
         """A decoder that takes one token at a time and gives out whole letters."""
-        if self._piece_bytes is None:
-            return decoding.BufferedDecoder(lambda tokens: self.decode(tokens, skip_special))
-        return decoding.StreamDecoder(lambda token: self.token_bytes(token, skip_special), self._strip_space)
+        return self._stream(decoding.StreamDecoder)
 
-    def characters(self, skip_special: bool = True) -> decoding.CharacterDecoder | decoding.BufferedDecoder:
+    def characters(self) -> Stream:
         """A decoder that takes one token at a time and gives out the characters that it completes."""
+        return self._stream(decoding.CharacterDecoder)
+
+    def _stream(self, kind: type[decoding.CharacterDecoder]) -> Stream:
         if self._piece_bytes is None:
-            return decoding.BufferedDecoder(lambda tokens: self.decode(tokens, skip_special))
-        return decoding.CharacterDecoder(lambda token: self.token_bytes(token, skip_special), self._strip_space)
+            return decoding.BufferedDecoder(self.decode)
+        return kind(lambda token: self.token_bytes(token, skip_special=True), self._strip_space)
 
     def token_bytes(self, token: int, skip_special: bool = False) -> bytes:
         """The bytes that a token stands for."""
@@ -254,23 +247,20 @@ class Tokenizer:
             raise TokenizerError(
                 "no tokenizer at {source}; `kotha tokenizer train` makes one, `import` converts one", source=source
             )
-        if source.stat().st_size > MAX_FILE_BYTES:
-            raise TokenizerError(
-                "{path} has {n:,} bytes, far more than any tokenizer", path=source, n=source.stat().st_size
-            )
-        try:
-            with reading(source):
-                text = source.read_text(encoding="utf-8")
-        except UnicodeDecodeError as error:
-            raise TokenizerError(
-                "{source} is not text: bad UTF-8 at byte {at}", source=source, at=error.start
-            ) from error
-        try:
+        check_size(source)
+        with (
+            library_errors(Message("{source} is not a tokenizer.json that can be read", source=source)),
+            reading(source),
+        ):
+            text = source.read_text(encoding="utf-8")
             refuse_fatal(text)
-            with library_errors(Message("not a tokenizer.json that can be read")):
-                return cls(tokenizers.Tokenizer.from_str(text))
-        except TokenizerError as error:
-            raise TokenizerError("{source}: {error}", source=source, error=error) from error
+            return cls(tokenizers.Tokenizer.from_str(text))
+
+
+def check_size(path: Path) -> None:
+    """Refuse a file that is far larger than any tokenizer's."""
+    if path.stat().st_size > MAX_FILE_BYTES:
+        raise TokenizerError("{path} has {n:,} bytes, far more than any tokenizer", path=path, n=path.stat().st_size)
 
 
 @contextmanager
@@ -281,9 +271,12 @@ def library_errors(problem: Message) -> Iterator[None]:
     """
     try:
         yield
+    except TypeError as error:  # a str that has no UTF-8 is no str to the library
+        raise TokenizerError("the text is not valid Unicode: it holds half of a surrogate pair") from error
     except BaseException as error:
-        if type(error) is Exception or type(error).__name__ == "PanicException":
-            raise TokenizerError("{problem}: {error}", problem=problem, error=str(error)) from error
+        ours = isinstance(error, TokenizerError | UnicodeDecodeError)
+        if ours or type(error) is Exception or type(error).__name__ == "PanicException":
+            raise TokenizerError("{problem}: {error}", problem=problem, error=reason(error)) from error
         raise
 
 

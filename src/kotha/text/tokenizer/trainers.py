@@ -16,10 +16,11 @@ from typing import Literal, get_args
 import tokenizers
 from tokenizers import AddedToken, Regex, decoders, models, pre_tokenizers, processors
 
-from kotha.errors import TokenizerError, nearest
+from kotha.errors import TokenizerError
 from kotha.i18n.message import Message, OnProgress, Option
+from kotha.text.choices import check_choice
 from kotha.text.normalize import DEFAULT_RULES, Normalizer
-from kotha.text.parallel.task import WorkerPool
+from kotha.text.parallel.local import WorkerPool
 from kotha.text.tokenizer import pieces, special
 from kotha.text.tokenizer.common_letters import common_letters
 from kotha.text.tokenizer.decoding import byte_alphabet, byte_level
@@ -68,14 +69,9 @@ def train(
     learned here, and are the same whoever counted.
     """
     tell = on_progress or (lambda stage, done, total: None)
-    if kind not in get_args(Kind):
-        raise TokenizerError(
-            "tokenizer kind {kind!r} does not exist{nearest}", kind=kind, nearest=nearest(kind, get_args(Kind))
-        )
-    if level not in get_args(Level):
-        raise TokenizerError(
-            "character level {level!r} does not exist{nearest}", level=level, nearest=nearest(level, get_args(Level))
-        )
+    check_choice("kind", kind, get_args(Kind), TokenizerError)
+    check_choice("level", level, get_args(Level), TokenizerError)
+    check_choice("split", split or "words", SPLITS, TokenizerError)
     if not isinstance(vocab_size, Integral) or vocab_size > LARGEST_VOCABULARY:
         raise TokenizerError(
             "{vocab_size} must be a whole number up to {most:,}",
@@ -84,8 +80,6 @@ def train(
         )
     if split is not None and kind != "bpe":
         raise TokenizerError("{split} is for bpe; {kind} has its own", split=Option("split", split), kind=kind)
-    if split is not None and split not in SPLITS:
-        raise TokenizerError("split {split!r} does not exist{nearest}", split=split, nearest=nearest(split, SPLITS))
     cut = SPLITS[split] if split else (QWEN35 if kind == "bpe" else WORDS)
     tell(Message("reading"), 0, 0)
     chunks = count_chunks(texts, cut, Normalizer(rules), pool)
@@ -111,7 +105,7 @@ def _bpe(letters: Letters, vocab_size: int, split: str) -> tokenizers.Tokenizer:
     """Byte-level BPE in three layers of merges: bytes to characters, characters to letters, letters to words."""
     base = [*special.GENERATIVE.values(), *byte_alphabet().values()]
     whole = _YA_PHALA if split == QWEN35 else ()
-    room = _room(vocab_size, len(base) + len(whole), "bpe", Message("the 256 bytes and the special tokens"))
+    room = _room(vocab_size, len(base) + len(whole))
     letters.keep(_COVERAGE, room // _LETTER_SHARE, room // _COMMON_SHARE)
     # Wanted as a common letter, or by a corpus that shows it, cut by a split that knows no joiner.
     if _YA_PHALA[0] not in letters.code and not any(chunk.startswith(_YA_PHALA[0][1:]) for chunk in letters.chunks):
@@ -136,7 +130,7 @@ def _unigram(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:
     """Pieces of whole letters with their log-probabilities; code points and bytes far below them."""
     specials = list(special.GENERATIVE.values())
     taken = len(specials) + len(_BYTE_PIECES) + len(string.printable)
-    room = _room(vocab_size, taken, "unigram", Message("the 256 bytes, ASCII and the special tokens"))
+    room = _room(vocab_size, taken)
     letters.keep(_COVERAGE, room // _LETTER_SHARE, room // _COMMON_SHARE)
     points = most_frequent(letters.code_points(), _COVERAGE, room // _LETTER_SHARE)
     points = list(dict.fromkeys([*points, *"".join(letters.code)]))[: room // _LETTER_SHARE]
@@ -160,9 +154,7 @@ def _unigram(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:
 def _wordpiece(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:
     """BERT's: the longest piece first, ``##`` before a piece that continues a word. Spaces are not kept."""
     specials = list(special.BERT.values())
-    room = _room(
-        vocab_size, 2 * len(string.printable) + len(specials), "wordpiece", Message("ASCII and the special tokens")
-    )
+    room = _room(vocab_size, 2 * len(string.printable) + len(specials))
     points = most_frequent(letters.code_points(), _COVERAGE, room // 4)
     words: Counter[str] = Counter()
     for chunk, count in letters.chunks.items():
@@ -196,7 +188,7 @@ def _wordpiece(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:
 def _code_points(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:
     """One token a code point; what the corpus does not have is unknown."""
     specials = list(special.GENERATIVE.values())
-    most = _room(vocab_size, len(specials), "char", Message("the special tokens"))
+    most = _room(vocab_size, len(specials))
     points = sorted(most_frequent(letters.code_points(), 1.0, most))
     ids = {piece: index for index, piece in enumerate([*specials, *points])}
     model = models.WordLevel(ids, unk_token=special.GENERATIVE["unk"])
@@ -206,7 +198,7 @@ def _code_points(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:
 def _aksharas(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:
     """One token an akshara; a rare one is spelled in as few parts as there are. A unigram whose pieces are letters."""
     specials = list(special.GENERATIVE.values())
-    room = _room(vocab_size, len(specials) + len(string.printable), "char", Message("ASCII and the special tokens"))
+    room = _room(vocab_size, len(specials) + len(string.printable))
     points = dict.fromkeys([*string.printable, *most_frequent(letters.code_points(), 1.0, room // 2)])
     letters.keep(1.0, vocab_size - len(specials) - len(points), room // _COMMON_SHARE)
     kept = [letter for letter in letters.code if letter not in points]
@@ -216,14 +208,13 @@ def _aksharas(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:
     return assembled(models.Unigram(vocabulary, unk_id=unknown, byte_fallback=False), specials, decoders.Fuse())
 
 
-def _room(vocab_size: int, taken: int, kind: str, by: Message) -> int:
+def _room(vocab_size: int, taken: int) -> int:
+    """How many pieces are left to be learned."""
     if vocab_size < taken + 16:
         raise TokenizerError(
-            "{vocab_size} is too small for {kind}: {taken} are taken by {by}; try {size}",
+            "{vocab_size} is too small: {taken} are taken by special tokens, bytes and ASCII; try {size}",
             vocab_size=Option("vocab_size", vocab_size),
-            kind=kind,
             taken=taken,
-            by=by,
             size=max(512, 2 * taken),
         )
     return vocab_size - taken

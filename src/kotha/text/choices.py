@@ -1,0 +1,17 @@
+"""Words to choose from: one way to refuse another."""
+
+from collections.abc import Collection
+
+from kotha.errors import KothaError, UsageError, nearest
+from kotha.i18n.message import Option
+
+
+def check_choice(name: str, value: str, known: Collection[str], error: type[KothaError] = UsageError) -> None:
+    """Refuse an argument that is none of the words known.
+
+    >>> check_choice("split", "trian", ("train", "test"))
+    Traceback (most recent call last):
+    kotha.errors.UsageError: split='trian' is not a choice; did you mean 'train'?
+    """
+    if value not in known:
+        raise error("{option} is not a choice{nearest}", option=Option(name, value), nearest=nearest(str(value), known))
