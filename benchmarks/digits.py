@@ -39,8 +39,8 @@ from kotha.model.family import build
 from kotha.model.presets import preset
 from kotha.storage.images import LabelledImages, read_labelled_images
 from kotha.training.config import TrainConfig
-from kotha.training.device.precision import choose_arithmetic
-from kotha.training.optim.schedule import learning_rate_share
+from kotha.training.device import choose_arithmetic
+from kotha.training.optim import learning_rate_share
 from kotha.training.settings import TrainRequest
 from kotha.training.tasks.classification import ImageClasses
 

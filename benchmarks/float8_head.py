@@ -99,7 +99,7 @@ def main() -> None:
     from train_speed import clean, ours
 
     from kotha.model.presets import preset
-    from kotha.training.recipes import recipe
+    from kotha.training.config import recipe
 
     parser = argparse.ArgumentParser()
     parser.add_argument("--out", type=Path, default=record.RESULTS)

@@ -30,8 +30,8 @@ from kotha.text.prepare import PrepareOptions, prepare
 from kotha.text.shards import Dataset
 from kotha.text.stories.corpus import stories
 from kotha.text.tokenizer.trainers import train as train_tokenizer
+from kotha.training.config import recipe
 from kotha.training.origin import Origin
-from kotha.training.recipes import recipe
 from kotha.training.start import start_run
 
 SHARES = (1.0, 0.3, 0.1, 0.03)

@@ -33,7 +33,7 @@ from kotha.text.corpus.documents import read_documents
 from kotha.text.held_out import from_dataset
 from kotha.text.shards import Dataset
 from kotha.text.stories.corpus import stories
-from kotha.training.recipes import RECIPES, recipe
+from kotha.training.config import RECIPES, recipe
 from kotha.training.start import start_run
 
 BYTES = 1_500_000

@@ -24,9 +24,9 @@ from kotha.artifacts.run_folder import RunFolder
 from kotha.model.family import build
 from kotha.model.presets import preset
 from kotha.text.shards import Dataset
+from kotha.training.config import recipe
 from kotha.training.loop import Training
 from kotha.training.plan.flops import count_work
-from kotha.training.recipes import recipe
 from kotha.training.start import start_run
 
 WIDE = {"n_layers": 12, "d_model": 768, "n_heads": 12, "d_ff": 2048}

@@ -46,8 +46,8 @@ from kotha.model.seq2seq import Seq2Seq
 from kotha.text.corpus.pairs import TextPairs
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.training.config import TrainConfig
-from kotha.training.device.precision import choose_arithmetic
-from kotha.training.optim.schedule import learning_rate_share
+from kotha.training.device import choose_arithmetic
+from kotha.training.optim import learning_rate_share
 from kotha.training.settings import TrainRequest
 from kotha.training.tasks.translation import Translation
 

@@ -18,12 +18,11 @@ from kotha.model.config import GPTConfig
 from kotha.text.prepare import PrepareOptions, prepare
 from kotha.text.shards import Dataset
 from kotha.text.tokenizer.trainers import train as train_tokenizer
+from kotha.training import device as precision
 from kotha.training.checkpoint import checkpoint_path, list_checkpoints, load_checkpoint
-from kotha.training.config import TrainConfig
-from kotha.training.device import precision
-from kotha.training.device.hardware import peak_flops_per_second
+from kotha.training.config import TrainConfig, recipe
+from kotha.training.device import peak_flops_per_second
 from kotha.training.loop import Training
-from kotha.training.recipes import recipe
 from kotha.training.start import resume_run, start_run, train_run
 
 torch.set_num_threads(1)

@@ -12,7 +12,7 @@ from kotha.errors import ConfigError, UsageError
 from kotha.model.config import GPTConfig
 from kotha.model.presets import preset
 from kotha.training import settings as module
-from kotha.training.recipes import recipe
+from kotha.training.config import recipe
 from kotha.training.settings import USUAL_MINUTES, TrainRequest, choose_settings, take_sizes
 
 

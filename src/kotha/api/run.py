@@ -20,9 +20,8 @@ from kotha.storage import bundled
 from kotha.text.corpus.problems import Errors
 from kotha.text.shards import Dataset
 from kotha.text.tokenizer.tokenizer import Tokenizer
-from kotha.training.checkpoint_exchange import find_disks
-from kotha.training.device.fitting import OnRemark
-from kotha.training.distributed import joined, ranks_here
+from kotha.training.distributed import find_disks, joined, ranks_here
+from kotha.training.fitting import OnRemark
 from kotha.training.origin import Origin
 from kotha.training.plan.design import RECIPE
 from kotha.training.settings import TrainRequest

@@ -31,7 +31,7 @@ from kotha.storage.atomic import write_whole
 from kotha.storage.json_files import as_json
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.training.config import TrainConfig
-from kotha.training.device.hardware import describe_machine
+from kotha.training.device import describe_machine
 from kotha.training.loop import OnEvent, Sampler, Training
 from kotha.training.origin import Origin
 from kotha.training.settings import USUAL_MINUTES, TrainRequest, take_sizes

@@ -7,9 +7,8 @@ from kotha.errors import UsageError
 from kotha.finetune.examples import ExamplesRequest, OnRemark
 from kotha.i18n.message import Message, Option
 from kotha.model.config import ModelConfig
-from kotha.training.config import TrainConfig
+from kotha.training.config import TrainConfig, recipe
 from kotha.training.plan.rules import pace_of, warmed_in_time
-from kotha.training.recipes import recipe
 from kotha.training.settings import check_settings, fit_to_minutes, take_sizes
 
 # Evaluations without gain that end a run (early stopping), and evaluations in each pass over the examples.

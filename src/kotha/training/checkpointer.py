@@ -23,11 +23,9 @@ from kotha.text.tokenizer.chat import ChatTemplate
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.training import adapter, checkpoint
 from kotha.training.adapter import base_fingerprint, merged, save_adapter
-from kotha.training.checkpoint import Checkpoint, checkpoint_path, list_checkpoints
-from kotha.training.checkpoint_exchange import bring_last
+from kotha.training.checkpoint import Checkpoint, bring_last, checkpoint_path, list_checkpoints
 from kotha.training.distributed import Ranks, whole
-from kotha.training.optim.averaging import Average, copy_into, swapped_weights
-from kotha.training.optim.optimizer import Optimizers
+from kotha.training.optim import Average, Optimizers, copy_into, swapped_weights
 from kotha.training.tasks.task import Score
 
 

@@ -1,4 +1,4 @@
-"""How a model is trained: every setting of a run, from gradient clipping to early stopping, checked and saved whole.
+"""How a model is trained: every setting of a run, checked and saved whole, and recipes: settings that go together.
 
 The names are the keys of a recipe, of a TOML file and, with dashes, of the command's flags. ``None`` means off, or
 "look at the machine" where that is said.
@@ -155,3 +155,49 @@ def _check_type(name: str, value: Any, hint: Any) -> None:
             return
     wanted = reduce(lambda one, other: Message("{one} or {other}", one=one, other=other), map(_KINDS.get, options))
     raise ConfigError("{name}={value!r} should be {wanted}", name=name, value=value, wanted=wanted)
+
+
+# -- recipes -----------------------------------------------------------------------------------------------------------
+
+
+RECIPES: dict[str, dict[str, Any]] = {
+    "course": {
+        "steps": 20_000,
+        "batch_size": 64,
+        "sampling": "offsets",
+        "optimizer": "adamw",
+        "learning_rate": 3e-4,
+        "beta2": 0.999,
+        "weight_decay": 0.01,
+        "gradient_clip": None,
+        "schedule": "cosine",
+        "warmup_steps": 1000,
+        "floor": 0.1,
+        "evaluate_every": 500,
+    },
+    "classic": {"optimizer": "adamw", "learning_rate": 6e-4, "weight_decay": 0.1, "warmup_steps": 200},
+    "modern": {
+        "optimizer": "muon",
+        "learning_rate": 1e-3,
+        "muon_learning_rate": 3e-3,
+        "weight_decay": 0.5,
+        "schedule": "stable",
+        "warmup_steps": 50,
+        "floor": 0.02,
+        "decay_steps": None,
+        "ema_decay": 0.99,
+        "ema_every": 4,
+        "batch_size": 32,
+    },
+}
+
+
+def recipe(name: str, **changes: Any) -> TrainConfig:
+    """The settings of a recipe, with some changed.
+
+    >>> recipe("course").warmup_steps
+    1000
+    """
+    if name not in RECIPES:
+        raise ConfigError("recipe {name!r} does not exist{nearest}", name=name, nearest=nearest(name, RECIPES))
+    return TrainConfig().change(**{**RECIPES[name], **changes})

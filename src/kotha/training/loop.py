@@ -24,18 +24,13 @@ from kotha.model.lora import add_low_rank, learned_whole
 from kotha.storage.atomic import NotWrittenError
 from kotha.training.checkpointer import Checkpointer, Progress
 from kotha.training.config import TrainConfig
-from kotha.training.device.fitting import Fitting, OutOfMemory
-from kotha.training.device.hardware import largest_memory, peak_flops_per_second, peak_memory, share_of_peak
-from kotha.training.device.precision import choose_arithmetic
-from kotha.training.device.recording import Recording
-from kotha.training.distributed import ALONE, Ranks, distribute, gathering, whole
-from kotha.training.optim.averaging import Average, swapped_weights
-from kotha.training.optim.optimizer import Optimizers
-from kotha.training.optim.schedule import learning_rate_share
+from kotha.training.device import choose_arithmetic, largest_memory, peak_flops_per_second, peak_memory, share_of_peak
+from kotha.training.distributed import ALONE, Ranks, Stragglers, distribute, gathering, whole
+from kotha.training.fitting import Fitting, OutOfMemory, Recording
+from kotha.training.optim import Average, Optimizers, learning_rate_share, swapped_weights
 from kotha.training.plan.flops import count_work
 from kotha.training.plan.memory import check_room, how_planned
 from kotha.training.plan.rules import fit_to_time
-from kotha.training.stragglers import Stragglers
 from kotha.training.tasks.task import Batch, Learner, Task, Tensors
 from kotha.training.validation import validate
 from kotha.training.watch import Clock, Interrupts, Watch, steps_changed

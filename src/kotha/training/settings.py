@@ -16,7 +16,7 @@ from kotha.model.config import ClassifierConfig, GPTConfig, ModelConfig, TextCon
 from kotha.model.fields import is_number
 from kotha.model.presets import preset
 from kotha.text.tokenizer.tokenizer import Tokenizer
-from kotha.training.config import TrainConfig
+from kotha.training.config import TrainConfig, recipe
 from kotha.training.origin import Origin
 from kotha.training.plan.budget import Budget, budget_here, budget_on
 from kotha.training.plan.design import RECIPE, Design, as_learned, check_enough, propose
@@ -24,7 +24,6 @@ from kotha.training.plan.gpus import GPU
 from kotha.training.plan.memory import planned_context
 from kotha.training.plan.rules import EVALUATIONS, pace_of, times, warmed_in_time
 from kotha.training.plan.text_size import TextSize
-from kotha.training.recipes import recipe
 
 # How long a training takes of which nothing was said.
 USUAL_MINUTES = 10.0

@@ -13,11 +13,11 @@ from kotha.i18n.message import Message, ProgressMessage
 from kotha.model.config import BERTConfig, ClassifierConfig, GPTConfig, ModelConfig
 from kotha.storage.status import matching
 from kotha.text.shards import Dataset
-from kotha.training.checkpoint_exchange import bring_together
+from kotha.training.checkpoint import bring_together
 from kotha.training.config import TrainConfig
-from kotha.training.device.fitting import OnRemark
-from kotha.training.device.hardware import describe_machine
+from kotha.training.device import describe_machine
 from kotha.training.distributed import ALONE, Ranks
+from kotha.training.fitting import OnRemark
 from kotha.training.loop import OnEvent, Sampler, Training
 from kotha.training.origin import Origin
 from kotha.training.plan.step_time import predict_seconds_per_step, use_fastest_threads

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from kotha.model.evaluating import evaluating
-from kotha.training.device.precision import Arithmetic
+from kotha.training.device import Arithmetic
 from kotha.training.distributed import Ranks, let_go
 from kotha.training.tasks.task import Batch
 

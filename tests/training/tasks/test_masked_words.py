@@ -17,8 +17,7 @@ from kotha.model.presets import preset
 from kotha.text.shards import Dataset, SplitWriter, write_description
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.training.config import TrainConfig
-from kotha.training.tasks.masked_words import MaskedWords, Passages
-from kotha.training.tasks.masking import Masking, n_chosen
+from kotha.training.tasks.masked_words import MaskedWords, Masking, Passages, n_chosen
 
 CONTEXT = 24
 LENGTHS = [9, 40, 1, 21, 63, 0, 22, 5, 2, 1]

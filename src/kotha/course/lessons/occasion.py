@@ -13,7 +13,7 @@ from kotha.course.lessons.classroom import Classroom, Sizes, classroom
 from kotha.course.lessons.result import LessonResult
 from kotha.errors import UsageError
 from kotha.i18n.message import Option
-from kotha.training.device.hardware import describe_machine
+from kotha.training.device import describe_machine
 
 _MOST_SEEDS = 100
 

@@ -34,7 +34,7 @@ from kotha.text.held_out import HeldOut, Line, from_texts, read_held_out
 from kotha.text.tokenizer.prompt import start_of_document
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.training.objectives import masked_words, teacher_forcing
-from kotha.training.tasks.masking import Masking
+from kotha.training.tasks.masked_words import Masking
 
 # Longer ones cost a square in time and show nothing more of a head.
 _LONGEST, _FEWEST = 256, 9

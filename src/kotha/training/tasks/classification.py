@@ -27,8 +27,18 @@ from kotha.text.tokenizer.prompt import MarkedTexts
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.training.config import TrainConfig
 from kotha.training.objectives import classes, judge
-from kotha.training.tasks.order import Order, Ragged, measuring_slices
-from kotha.training.tasks.task import TRAINING, VALIDATION, Batch, Score, Task, Tensors, check_vocabulary
+from kotha.training.tasks.task import (
+    TRAINING,
+    VALIDATION,
+    Batch,
+    Order,
+    Ragged,
+    Score,
+    Task,
+    Tensors,
+    check_vocabulary,
+    measuring_slices,
+)
 
 _PART = "examples"
 

@@ -7,13 +7,18 @@ into another.
 
 An example is ``[CLS] A [SEP] B [SEP]``. A passage of a document is cut at a random place in its middle half; one time
 in two B is what follows A there, else as long a stretch of another document, so that length gives nothing away. Then
-words are hidden (``masking.py``). Everything that is drawn is drawn anew each epoch, as a function of seed and turn.
+words are hidden. Everything that is drawn is drawn anew each epoch, as a function of seed and turn.
 
 It is measured on every passage of the validation split, drawn once and for all whatever the seed of the run.
+
+Of the ordinary tokens 15 % are chosen, exactly and at least one. A chosen one becomes the mask token with 80 %, a
+random ordinary token with 10 %, and stays with 10 %, each drawn by itself: so a model must have something to say about
+every token, not about masks alone (https://arxiv.org/abs/1810.04805, appendix A.1).
 """
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -26,12 +31,69 @@ from kotha.model.config import BERTConfig, ModelConfig
 from kotha.model.loss import IGNORED
 from kotha.text.held_out import frequency_nats
 from kotha.text.shards import Dataset, Split
+from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.training.config import TrainConfig
 from kotha.training.objectives import guessed_rows, judge, judge_words, masked_words, sentence_pairs
-from kotha.training.tasks.masking import Hidden, Ids, Masking, n_chosen
 from kotha.training.tasks.next_token import count_tokens
-from kotha.training.tasks.order import Order, measuring_slices
-from kotha.training.tasks.task import Batch, Score, Task, Tensors, check_vocabulary
+from kotha.training.tasks.task import Batch, Order, Score, Task, Tensors, check_vocabulary, measuring_slices
+
+CHOSEN = 0.15
+MASKED, REPLACED = 0.8, 0.1
+_ROLES = ("cls", "sep", "mask", "pad")
+
+Ids = NDArray[np.int64]
+
+
+class Hidden(NamedTuple):
+    """A text with some of its words hidden."""
+
+    tokens: Ids  # (T,), what the model reads
+    places: Ids  # (K,), where it has to guess, in order
+    words: Ids  # (K,), what stood there
+
+
+class Masking:
+    """Hides words of texts of one tokenizer."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        missing = [role for role in _ROLES if role not in tokenizer.special]
+        if missing:
+            raise DataError(
+                "the tokenizer has no {missing} token, and masked words need it; train one of kind 'wordpiece' and "
+                "prepare the text with that",
+                missing=missing,
+            )
+        self.cls, self.sep, self.mask, self.pad = (tokenizer.special[role] for role in _ROLES)
+        self.is_ordinary = np.ones(tokenizer.vocab_size, dtype=bool)
+        self.is_ordinary[list(tokenizer.special.values())] = False
+        self.ordinary = np.flatnonzero(self.is_ordinary)
+
+    def hide(self, tokens: Ids, chance: np.random.Generator) -> Hidden:
+        """Choose words of a text and hide them: (T,) -> (T,), (K,), (K,)."""
+        candidates = np.flatnonzero(self.is_ordinary[tokens])
+        if not len(candidates):  # a text of nothing but unknown words: these, then, so that there is something to guess
+            candidates = np.flatnonzero((tokens != self.cls) & (tokens != self.sep))
+        places = np.sort(chance.choice(candidates, n_chosen(len(candidates)), replace=False))
+        words = tokens[places]
+        lot = chance.random(len(places))
+        others = chance.choice(self.ordinary, len(places))
+        shown = np.where(lot < MASKED, self.mask, np.where(lot < MASKED + REPLACED, others, words))
+        hidden = tokens.copy()
+        hidden[places] = shown
+        return Hidden(hidden, places, words)
+
+
+def n_chosen(n_words: int) -> int:
+    """How many of so many words are chosen.
+
+    >>> n_chosen(2), n_chosen(100)
+    (1, 15)
+    """
+    return max(1, round(CHOSEN * n_words))
+
+
+# -- the task ----------------------------------------------------------------------------------------------------------
+
 
 _WORDS, _PAIRS = "words", "pairs"
 _MARKS = 3  # [CLS], and [SEP] twice

@@ -32,8 +32,7 @@ from kotha.text.shards import Dataset, Split
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.training.config import Sampling, TrainConfig
 from kotha.training.objectives import next_token, next_token_sum, taught_token
-from kotha.training.tasks.order import measuring_slices
-from kotha.training.tasks.task import Batch, Score, Task, Tensors, check_vocabulary
+from kotha.training.tasks.task import Batch, Score, Task, Tensors, check_vocabulary, measuring_slices
 
 _PART = "tokens"
 

@@ -2,7 +2,7 @@
 
 import torch
 
-from kotha.training.optim.muon import Muon, orthogonalize
+from kotha.training.optim import Muon, orthogonalize
 
 
 def test_singular_values_come_near_one() -> None:

@@ -7,11 +7,8 @@ import torch
 
 from kotha.model.config import GPTConfig
 from kotha.model.gpt import GPT
-from kotha.training.config import TrainConfig
-from kotha.training.optim.averaging import Average, swapped_weights
-from kotha.training.optim.optimizer import Optimizers, split_parameters
-from kotha.training.optim.schedule import learning_rate_share
-from kotha.training.recipes import recipe
+from kotha.training.config import TrainConfig, recipe
+from kotha.training.optim import Average, Optimizers, learning_rate_share, split_parameters, swapped_weights
 
 
 def test_the_workshops_question_7c() -> None:
