@@ -298,7 +298,7 @@ def _open(
             instead=instead,
         )
     check_settings(model, config)
-    task = (NextToken if isinstance(model, GPTConfig) else MaskedWords)(model, config, data)
+    task = NextToken(model, config, data) if isinstance(model, GPTConfig) else MaskedWords(model, config, data)
     training = Training(model, config, task, folder, ranks=ranks, **how)
     if ranks.writes:  # only now: settings that cannot be trained leave no folder behind
         record(training)

@@ -27,7 +27,7 @@ from torch import Tensor
 
 from kotha.errors import ConfigError, DataError
 from kotha.model.bert import BERT
-from kotha.model.config import BERTConfig, ModelConfig
+from kotha.model.config import BERTConfig
 from kotha.model.loss import IGNORED
 from kotha.text.held_out import frequency_nats
 from kotha.text.shards import Dataset, Split
@@ -118,23 +118,13 @@ class MaskedWords(Task):
 
     name = "masked-words"
 
-    def __init__(self, model: ModelConfig, config: TrainConfig, data: Dataset) -> None:
-        if not isinstance(model, BERTConfig):
-            raise ConfigError(
-                "a {family} model cannot be trained on masked words; use a bert preset", family=model.family
-            )
+    def __init__(self, model: BERTConfig, config: TrainConfig, data: Dataset) -> None:
         self.context_length = config.context_length or model.context_length
-        if not _SHORTEST_CONTEXT <= self.context_length <= model.context_length:
-            raise ConfigError(
-                "context_length={context_length} is not between {least} and the model's {longest}; change it, or "
-                "use a preset with a longer one",
-                context_length=self.context_length,
-                least=_SHORTEST_CONTEXT,
-                longest=model.context_length,
-            )
+        if self.context_length < _SHORTEST_CONTEXT:
+            raise ConfigError("masked words need a context_length of {least} or more", least=_SHORTEST_CONTEXT)
         self.tokenizer = data.tokenizer
         self._masking = Masking(data.tokenizer)
-        check_vocabulary(model, data.tokenizer, DataError)
+        check_vocabulary(model, data.tokenizer)
         self.data = data
         self._vocab_size, self._label_smoothing = model.vocab_size, config.label_smoothing
         self._evaluate_tokens = config.evaluate_tokens

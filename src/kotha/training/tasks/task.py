@@ -9,26 +9,29 @@ about the data needs to be saved with a run. Examples of different lengths share
 length (length-sorted batches), so that little of it is filling.
 """
 
+import math
+from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from kotha.errors import ConfigError, KothaError
+from kotha.errors import ConfigError
 from kotha.i18n.message import Message
 from kotha.model.config import TextConfig
+from kotha.text.held_out import Counts, frequency_nats
 from kotha.text.tokenizer.chat import ChatTemplate
 from kotha.text.tokenizer.tokenizer import Tokenizer
+from kotha.training.config import TrainConfig
 
 Tensors = dict[str, Tensor]
 Score = dict[str, float]
-# The examples that a message speaks of.
-TRAINING, VALIDATION = Message("training"), Message("validation")
+TRAINING, VALIDATION = Message("training"), Message("validation")  # the examples that a message speaks of
 
 
 @dataclass(frozen=True)
@@ -49,12 +52,11 @@ class Batch:
 class Task(Protocol):
     """Something to learn, and the examples to learn it from."""
 
+    name: str  # what it is called in a run's config
     tokenizer: Tokenizer | None = None  # of the texts that it reads, which goes with the model
     chat_template: ChatTemplate | None = None  # how a model that learned this takes turns, if it does
 
-    @property
-    def name(self) -> str:
-        """What it is called in a run's config."""
+    auxiliary_models: Sequence[nn.Module] = ()  # that the losses read beside the one that learns
 
     def batch(self, step: int, first: int, count: int) -> Batch:
         """``count`` examples of a step's batch, from ``first`` on."""
@@ -68,11 +70,6 @@ class Task(Protocol):
 
     def losses(self, model: Any, tensors: Tensors) -> Tensors:
         """The loss to go down on, in nats: for each part the mean over its targets."""
-
-    @property
-    def auxiliary_models(self) -> Sequence[nn.Module]:
-        """Models that the losses read beside the one that learns."""
-        return ()
 
     def measure(self, model: Any, tensors: Tensors) -> Tensors:
         """Sums over a batch that a score is made from: nats for each part, and what else counts."""
@@ -104,10 +101,10 @@ class Learner(nn.Module):
         return (self._task.losses if self.training else self._task.measure)(self.model, tensors)
 
 
-def check_vocabulary(model: TextConfig, tokenizer: Tokenizer, error: type[KothaError] = ConfigError) -> None:
+def check_vocabulary(model: TextConfig, tokenizer: Tokenizer) -> None:
     """Refuse a tokenizer with more tokens than a model knows."""
     if model.vocab_size < tokenizer.vocab_size:
-        raise error(
+        raise ConfigError(
             "the model knows {n:,} tokens and the tokenizer has {vocab_size:,}; use vocab_size={vocab_size}",
             n=model.vocab_size,
             vocab_size=tokenizer.vocab_size,
@@ -118,6 +115,7 @@ def check_vocabulary(model: TextConfig, tokenizer: Tokenizer, error: type[KothaE
 
 
 # Positions that go through a model at once when it is measured.
+Columns = tuple["Ragged | Tensor", ...]
 POSITIONS_AT_ONCE = {"cuda": 1 << 15, "cpu": 1 << 12}
 # Keeps what is drawn for a turn apart from what is drawn for an epoch of the same number.
 _TURN = 1
@@ -192,7 +190,7 @@ class Ragged:
     (tensor([[8, 0, 0]]), tensor([[ True, False, False]]))
     """
 
-    def __init__(self, rows: Iterable[Sequence[int]]) -> None:
+    def __init__(self, rows: Iterable[Sequence[int] | NDArray[np.int64]]) -> None:
         arrays = [np.asarray(row, dtype=np.int32) for row in rows]
         self.lengths: NDArray[np.int64] = np.array([len(array) for array in arrays], dtype=np.int64)
         self.line: NDArray[np.int32] = np.concatenate(arrays) if arrays else np.empty(0, np.int32)
@@ -209,3 +207,55 @@ class Ragged:
         ends = self._ends[list(rows)]
         padded[real] = np.concatenate([self.line[end - n : end] for end, n in zip(ends, lengths, strict=True)])
         return torch.from_numpy(padded), torch.from_numpy(real)
+
+
+class ExamplesTask(Task):
+    """A task over examples in memory, to learn from and held out; how some of them become a batch is each task's own.
+
+    Columns are what is known of each example: rows of ids, images, labels.
+    """
+
+    part: ClassVar[str] = "tokens"  # what the loss is a mean over
+    reference_names: ClassVar[tuple[str, str]] = ("ln V", "unigram")
+
+    def __init__(self, config: TrainConfig, n_answers: int, learned: Columns, held_out: Columns) -> None:
+        self._learned, self._held_out, self._n_answers = learned, held_out, n_answers
+        self._label_smoothing, self._evaluate_tokens = config.label_smoothing, config.evaluate_tokens
+        lengths = [each.lengths for each in learned if isinstance(each, Ragged)]
+        together = sum(lengths[1:], lengths[0]) if lengths else None
+        self._order = Order(len(learned[0]), config.batch_size, config.seed, together)
+        self._numbers: Sequence[int] = range(len(learned[0]))  # which of the given examples each is
+
+    @abstractmethod
+    def _as_batch(self, some: Columns, rows: Sequence[int], among: Sequence[int]) -> Batch:
+        """Some examples, as wide as the longest ``among`` others."""
+
+    @abstractmethod
+    def _counts(self, some: Columns) -> Counts:
+        """How often each answer is the right one."""
+
+    def _width(self, some: Columns) -> int:
+        """Positions of one example, at most."""
+        return sum(int(each.lengths.max()) for each in some if isinstance(each, Ragged))
+
+    def batch(self, step: int, first: int, count: int) -> Batch:
+        """See Task; a part of a batch is as wide as the whole."""
+        among = self._order.examples(step)
+        return self._as_batch(self._learned, among[first : first + count], among)
+
+    def document_ids(self, step: int) -> list[int]:
+        return sorted({self._numbers[example] for example in self._order.examples(step)})
+
+    def validation(self) -> list[Batch]:
+        some = self._held_out
+        slices = measuring_slices(len(some[0]), self._width(some), self._evaluate_tokens)
+        return [self._as_batch(some, rows, rows) for rows in slices]
+
+    def score(self, sums: dict[str, float], targets: dict[str, int]) -> Score:
+        """See Task; both figures are without label smoothing, of tokens given the true ones before them."""
+        count = targets[self.part]
+        return {"loss_nats": sums[self.part] / count, "accuracy": sums["right"] / count, self.part: count}
+
+    def references(self) -> dict[str, float]:
+        frequencies = frequency_nats(self._counts(self._learned), self._counts(self._held_out))
+        return dict(zip(self.reference_names, (math.log(self._n_answers), frequencies), strict=True))
