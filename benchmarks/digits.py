@@ -30,6 +30,7 @@ import torch
 from torch import Tensor, nn
 from wishes import from_words
 
+from kotha.api.examples import measure_images
 from kotha.artifacts.run_folder import RunFolder
 from kotha.finetune.examples import ExamplesRequest, start
 from kotha.finetune.images import ClassifyImages
@@ -164,7 +165,7 @@ def compare(given: argparse.Namespace, seed: int) -> dict[str, Any]:
         folder = RunFolder(Path(place) / "run")
         wish = TrainRequest(preset=given.preset, minutes=given.minutes, changes=settings)
         tell = lambda said: print(f"  {said}", flush=True)
-        summary = start(ClassifyImages(), ExamplesRequest(digits, wish=wish), folder, on_remark=tell)
+        summary = start(ClassifyImages(measure_images), ExamplesRequest(digits, wish=wish), folder, on_remark=tell)
         about = folder.about()
         config, training = config_from_dict(about["model"]), TrainConfig().change(**about["training"])
         parts = ClassifyImages().read_parts(folder.path)

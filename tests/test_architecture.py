@@ -19,8 +19,8 @@ LAYERS: list[set[str]] = [
     {"text", "model"},
     {"artifacts", "report"},
     {"training", "generation"},
-    {"inside", "evaluation", "export", "retrieval"},
-    {"course", "finetune"},
+    {"inside", "evaluation", "export", "retrieval", "finetune"},
+    {"course"},
     {"api"},
     {"server", "cli"},
 ]

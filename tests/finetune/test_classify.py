@@ -188,7 +188,7 @@ def test_a_run_killed_at_its_start_goes_on_from_the_weights_that_it_was_given(
     ("rows", "message"),
     [
         ([("নদী", "ক"), ("গ্রাম", "ক")], "all 2 examples have the label 'ক', so there is nothing to tell apart"),
-        ([("নদী", "ক"), ("গ্রাম", "ক"), ("শহর", "ক"), ("মাঠ", "খ")], "class 'খ' has 1 example, and needs 3"),
+        ([("নদী", "ক"), ("গ্রাম", "ক"), ("শহর", "ক"), ("মাঠ", "খ")], "class 'খ' with 1 example cannot be divided"),
         ([("নদী", "ক"), ("গ্রাম", "")], "the field 'mood' is empty; fill it, or leave such rows out"),
         ([], "holds no examples"),
     ],

@@ -190,7 +190,7 @@ def test_bad_images_are_refused_and_leave_nothing(run: kotha.Run, archive: Path,
             kotha.train(tmp_path / name, out=out, **QUICK)
     with pytest.raises(KothaError, match=r"the train images of .* are 1 x 14 x 14"):
         kotha.train(archive, out=out, preset="vit-digits", steps=2)
-    with pytest.raises(ConfigError, match="preset 'pocket' is a gpt model, and images are for a vit"):
+    with pytest.raises(ConfigError, match="pocket is a gpt model, and images are for a vit"):
         kotha.train(archive, out=out, preset="pocket", steps=2)
     gpt = bundle.save(tmp_path / "gpt", build(preset("mini")))
     with pytest.raises(ConfigError, match="gpt is a gpt model, and images are for a vit"):

@@ -3,10 +3,11 @@
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from kotha.errors import UsageError
+from kotha.errors import ConfigError, UsageError
 from kotha.finetune.examples import ExamplesRequest, OnRemark
 from kotha.i18n.message import Message, Option
-from kotha.model.config import ModelConfig
+from kotha.model.config import ModelConfig, TextConfig
+from kotha.model.presets import preset
 from kotha.training.config import TrainConfig, recipe
 from kotha.training.plan.rules import pace_of, warmed_in_time
 from kotha.training.settings import check_settings, fit_to_minutes, take_sizes
@@ -27,6 +28,26 @@ USUAL_TEXTS: dict[str, Any] = {**USUAL, "optimizer": "adamw", "weight_decay": 0.
 _RATE, _RATE_WIDTH, _RATE_POWER, _LARGEST_RATE, _LORA_TIMES = 3e-3, 96, 2.2, 1e-2, 3
 
 AnyConfig = TypeVar("AnyConfig", bound=ModelConfig)
+
+
+def wished_model(request: ExamplesRequest, kind: type[AnyConfig], usual_preset: str, data: Message) -> AnyConfig:
+    """The model that was asked for, with the sizes that were given; of the kind that learns from the data."""
+    wish, origin = request.wish, request.origin
+    base = preset(wish.preset or usual_preset) if origin is None else origin.bundle.config
+    if not isinstance(base, kind):
+        raise ConfigError(
+            "{name} is a {family} model, and {data} are for a {wanted}: {usual}",
+            name=wish.preset if origin is None else origin.name,
+            family=base.family,
+            data=data,
+            wanted=preset(usual_preset).family,
+            usual=Option("preset", usual_preset),
+        )
+    model, rest = take_sizes(base, wish.changes)
+    if isinstance(model, TextConfig) and rest.get("context_length") is not None:
+        model = model.replace(context_length=rest["context_length"])
+    assert isinstance(model, kind)
+    return model
 
 
 def learning_rate(d_model: int, lora: bool = False) -> float:
@@ -99,7 +120,5 @@ def _changed(
     """Settings with what was not given chosen, and the model with their dropout."""
     config = config.change(**{name: value for name, value in pace.items() if name not in given})
     if config.dropout is not None:
-        changed = model.replace(dropout=config.dropout)
-        assert isinstance(changed, type(model))
-        model = changed
+        model = model.replace(dropout=config.dropout)
     return model, config

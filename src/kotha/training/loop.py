@@ -192,8 +192,7 @@ class Training:
         return due and 0 < step != self.progress.evaluated_step
 
     def _tell_that_it_stops(self, name: str) -> None:
-        if self.ranks.is_first and self._on_event is not None:
-            self._on_event({"step": self.progress.step, "stopping": name})
+        self._hear({"step": self.progress.step, "stopping": name})
 
     def update(self, step: int) -> tuple[Tensor, Tensor]:
         """One step: gradients of the whole batch, then move."""
@@ -325,8 +324,12 @@ class Training:
     def _emit(self, **event: Any) -> None:
         if self.ranks.writes:
             self.folder.log(**event)
+        self._hear(event)
+
+    def _hear(self, event: dict[str, Any]) -> None:
+        """Hand an event to who listens, with the steps that there will be."""
         if self.ranks.is_first and self._on_event is not None:
-            self._on_event(event)
+            self._on_event({**event, "steps": self.config.steps})
 
     # -- keeping ----------------------------------------------------------------------------------------------------
 

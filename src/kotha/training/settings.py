@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from kotha.errors import ConfigError, UsageError, nearest
+from kotha.artifacts.run_folder import CONFIG, RunFolder
+from kotha.errors import CheckpointError, ConfigError, KothaError, UsageError, nearest
 from kotha.i18n.message import Message, Option, Plural, Text
 from kotha.i18n.numbers import Count, Duration, Size
 from kotha.model.config import ClassifierConfig, GPTConfig, ModelConfig, TextConfig, ViTConfig
@@ -123,6 +124,19 @@ def take_sizes(model: ModelConfig, given: Mapping[str, Any]) -> tuple[ModelConfi
     changes = {name: value for name, value in given.items() if name in sizes}
     rest = {name: value for name, value in given.items() if name not in sizes}
     return (model.replace(**changes) if changes else model), rest
+
+
+def resumed_settings(folder: RunFolder, changes: Mapping[str, Any]) -> tuple[ModelConfig, TrainConfig]:
+    """The model and the settings of a run that goes on, with some settings changed."""
+    model, settings = folder.read()
+    try:
+        config = TrainConfig().change(**settings)
+    except (KothaError, TypeError) as error:
+        raise CheckpointError("{path} is broken: {error}", path=folder.path / CONFIG, error=error) from error
+    same, changes = take_sizes(model, changes)  # torchrun starts again with all that was said the first time
+    if same != model:
+        raise ConfigError("a run that goes on keeps its model; for other sizes start another run")
+    return model, config.change(**changes)
 
 
 def _budget(request: TrainRequest, settings: TrainConfig) -> Budget:

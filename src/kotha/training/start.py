@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
-from kotha.artifacts.run_folder import CONFIG, LAUNCH, RunFolder, data_of, describe_data
-from kotha.errors import CheckpointError, ConfigError, DataError, KothaError, UsageError
+from kotha.artifacts.run_folder import LAUNCH, RunFolder, data_of, describe_data
+from kotha.errors import CheckpointError, ConfigError, DataError, UsageError
 from kotha.i18n.message import Message, ProgressMessage
 from kotha.model.config import BERTConfig, ClassifierConfig, GPTConfig, ModelConfig
 from kotha.storage.status import matching
@@ -29,7 +29,7 @@ from kotha.training.settings import (
     check_lora,
     check_settings,
     choose_settings,
-    take_sizes,
+    resumed_settings,
 )
 from kotha.training.show.report import write_report
 from kotha.training.tasks.masked_words import MaskedWords
@@ -80,11 +80,7 @@ def train_run(
     check_held_out(data)
     threads, began = torch.get_num_threads(), time.perf_counter()
 
-    def hear(event: dict[str, Any]) -> None:
-        if on_event is not None:
-            on_event({**event, "steps": training.config.steps})
-
-    how: dict[str, Any] = {"sampler": sampler, "on_event": hear, "ranks": ranks}
+    how: dict[str, Any] = {"sampler": sampler, "on_event": on_event, "ranks": ranks}
     try:
         if resume:
             training = resume_run(data, folder, dict(request.changes), **how)
@@ -247,7 +243,7 @@ def resume_run(
     bring_together(folder.path, ranks)
     if ranks.writes:
         folder.claim()
-    model, settings = folder.read()
+    model, config = resumed_settings(folder, changes)
     folder.check_data(data)
     origin = folder.about().get("origin")
     if origin is not None and not matching(folder.checkpoints):  # it would begin with weights drawn by chance
@@ -256,14 +252,6 @@ def resume_run(
             path=folder.path,
             origin=origin,
         )
-    try:
-        config = TrainConfig().change(**settings)
-    except (KothaError, TypeError) as error:
-        raise CheckpointError("{path} is broken: {error}", path=folder.path / CONFIG, error=error) from error
-    same, changes = take_sizes(model, changes)  # torchrun starts again with all that was said the first time
-    if same != model:
-        raise ConfigError("a run that goes on keeps its model; for other sizes start another run")
-    config = config.change(**changes)
 
     def record(_: Training) -> None:
         folder.remember_data(data)
