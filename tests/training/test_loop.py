@@ -13,7 +13,7 @@ import torch
 from tests.prepared import prepared, some_stories
 
 from kotha.artifacts.run_folder import RunFolder
-from kotha.errors import CheckpointError, ConfigError, DataError, KothaError, TrainingError
+from kotha.errors import CheckpointError, ConfigError, KothaError, TrainingError
 from kotha.model.config import GPTConfig
 from kotha.text.prepare import PrepareOptions, prepare
 from kotha.text.shards import Dataset
@@ -466,7 +466,7 @@ def test_a_run_that_goes_on_keeps_its_model(data, tmp_path: Path) -> None:
 
 
 def test_a_vocabulary_that_does_not_fit_is_refused(data, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="use vocab_size="):
+    with pytest.raises(ConfigError, match="use vocab_size="):
         start(data, tmp_path / "run", model=model_config(vocab_size=100))
     assert not (tmp_path / "run").exists()
 

@@ -4,7 +4,7 @@ Each ``measure_`` function says what a new model reaches on the part that was he
 """
 
 import os
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from kotha.finetune.splits import Parts
 from kotha.i18n.message import Message, Option, Plural
 from kotha.storage.atomic import write_whole
 from kotha.text.corpus.documents import field_names
-from kotha.text.corpus.pairs import TextPairs, read_text_pairs
+from kotha.text.corpus.pairs import read_text_pairs
 from kotha.text.corpus.problems import Errors
 from kotha.text.tokenizer.importers import import_tokenizer
 from kotha.text.tokenizer.tokenizer import Tokenizer
@@ -38,41 +38,11 @@ from kotha.training.settings import TrainRequest
 _MOST_ASKED = 300
 
 
-@dataclass(frozen=True)
-class PairsAsked:
-    """How a table of pairs is read, and what is held out of it."""
-
-    pair: tuple[str, str] | None = None  # fields of source and target; None: guessed
-    reverse: bool = False  # whether it learns the other direction
-    tokenizer: Tokenizer | Place | None = None  # for both languages; None: trained on the pairs
-    validation: Place | None = None  # pairs to choose by; None: a share of the data
-    test: Place | None = None  # pairs to be measured on; None: a share of the data
-    errors: Errors = "stop"
-
-    def read(self, place: Place, like: TextPairs | None = None) -> TextPairs:
-        """The pairs of a table, in the direction that was asked for; ``like`` has the fields to take."""
-        if like is not None:
-            return read_text_pairs(Path(place), like.source_field, like.target_field, errors=self.errors)
-        found = read_text_pairs(Path(place), *(self.pair or (None, None)), errors=self.errors)
-        return found.reversed if self.reverse else found
-
-    def check_unused(self, data: Place) -> None:
-        """Refuse what is only for a table where the data is none."""
-        usual = PairsAsked()
-        given = [each.name for each in fields(self) if getattr(self, each.name) != getattr(usual, each.name)]
-        if given:
-            raise UsageError(
-                "{given}: for a table of pairs, which is a file, and {data} is none",
-                given=[Option(name) for name in given],
-                data=data,
-            )
-
-
 def train_on_examples(
     data: Place,
     folder: RunFolder,
     wish: TrainRequest,
-    pairs_asked: PairsAsked | None,
+    of_pairs: dict[str, Any] | None,
     *,
     recipe: str | None = None,
     origin: Origin | None = None,
@@ -81,9 +51,9 @@ def train_on_examples(
 ) -> None:
     """Train a translator from a table of pairs, or from images a classifier, or go on with one.
 
-    ``pairs_asked`` is None for images; ``heard`` is on_event and on_remark.
+    ``of_pairs`` is what was asked of a table, None for images; ``heard`` is on_event and on_remark.
     """
-    use = ClassifyImages(measure_images) if pairs_asked is None else TranslatePairs(measure_pairs)
+    use = ClassifyImages(measure_images) if of_pairs is None else TranslatePairs(measure_pairs)
     if resume:
         if wish.minutes is not None or origin is not None:
             raise UsageError("a run that is resumed goes on from its own weights and has its steps, or other steps")
@@ -92,12 +62,23 @@ def train_on_examples(
     if origin is not None:
         wish = replace(wish, model=origin.bundle.config)
     request = ExamplesRequest(Path(data), origin, recipe=recipe, wish=wish)
-    if pairs_asked is not None:
-        request = _with_pairs(request, pairs_asked, folder)
+    if of_pairs is not None:
+        request = _with_pairs(request, folder, **of_pairs)
     finetune.start(use, request, folder, **heard)
 
 
-def _with_pairs(request: ExamplesRequest, asked: PairsAsked, folder: RunFolder) -> ExamplesRequest:
+def _with_pairs(
+    request: ExamplesRequest,
+    folder: RunFolder,
+    *,
+    pair: tuple[str, str] | None,  # fields of source and target; None: guessed
+    reverse: bool,
+    tokenizer: Tokenizer | Place | None,
+    validation: Place | None,
+    test: Place | None,
+    errors: Errors,
+) -> ExamplesRequest:
+    """The request with the pairs of its table, in the direction that was asked for, and those that are held out."""
     data = request.data
     if request.origin is None and request.wish.preset is None:
         raise UsageError(
@@ -106,19 +87,23 @@ def _with_pairs(request: ExamplesRequest, asked: PairsAsked, folder: RunFolder) 
             data=data,
             preset=Option("preset", pairs.USUAL_PRESET),
         )
-    if asked.pair is None and data.suffix != ".parquet" and len(field_names(os.fspath(data))) < 2:
+    if pair is None and data.suffix != ".parquet" and len(field_names(os.fspath(data))) < 2:
         raise UsageError(
             "{data} has one column or none, and a pair has two: give tsv, csv or jsonl with a source "
             "and its target in each row",
             data=data,
         )
     folder.check_new()
-    read = asked.read(data)
-    validation, test = (None if place is None else asked.read(place, read) for place in (asked.validation, asked.test))
-    tokenizer = asked.tokenizer
+    learned = read_text_pairs(data, *(pair or (None, None)), errors=errors)
+    if reverse:
+        learned = learned.reversed
+    alike = learned.source_field, learned.target_field
+    held_out = [
+        None if place is None else read_text_pairs(Path(place), *alike, errors=errors) for place in (validation, test)
+    ]
     if tokenizer is not None and not isinstance(tokenizer, Tokenizer):
         tokenizer = import_tokenizer(os.fspath(tokenizer))
-    return replace(request, data=read, validation=validation, test=test, tokenizer=tokenizer)
+    return replace(request, data=learned, validation=held_out[0], test=held_out[1], tokenizer=tokenizer)
 
 
 # -- how good they are ------------------------------------------------------------------------------------------------

@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from kotha.api import Place
-from kotha.api.examples import PairsAsked, train_on_examples
+from kotha.api.examples import train_on_examples
 from kotha.api.model import LanguageModel, load
 from kotha.arguments import checked
 from kotha.artifacts.run_folder import RunFolder
 from kotha.errors import CheckpointError, UsageError
 from kotha.generation.plain import write
+from kotha.i18n.message import Option
 from kotha.model.gpt import GPT
 from kotha.report.page import framed
 from kotha.storage import bundled
@@ -139,7 +140,7 @@ def train(
 
     A table of pairs (tsv, csv, jsonl, parquet) makes a translator. ``pair`` names its fields, else guessed; ``reverse``
     learns the other direction; a ``tokenizer`` for both is trained if none is given. Pairs to choose by and to be
-    measured on are ``validation`` and ``test``, or held out; ``errors`` (stop, skip, replace): what cannot be read.
+    measured on are ``validation`` and ``test``, or held out; ``errors`` is stop, skip or replace.
 
     >>> run = kotha.train("pairs.tsv", preset="pocket-seq2seq", steps=2, out="translator", d_model=24, vocab_size=600)
     >>> sorted(run.summary)[:3]
@@ -151,21 +152,22 @@ def train(
     >>> run.model.config.labels
     ('flat', 'tall')
     """
-    given = {**settings, **({} if steps is None else {"steps": steps})}
+    changes = settings if steps is None else {**settings, "steps": steps}
     if teachers:  # who goes on may stand elsewhere
-        given["teachers"] = [str(bundled.place(each).absolute()) for each in teachers]
-    request = TrainRequest(preset=preset, recipe=recipe or RECIPE, minutes=minutes, changes=given)
-    asked = PairsAsked(pair, reverse, tokenizer, validation, test, errors)
-    heard = {"on_event": on_event, "on_remark": on_remark, "tensorboard": tensorboard}
-    how: Any = {"recipe": recipe, "start": start, "resume": resume, "prompt": prompt, **heard}
-    return _train(Path(data), RunFolder(Path(out)), request, asked, ranks_here(shard), **how)
+        changes["teachers"] = [str(bundled.place(each).absolute()) for each in teachers]
+    request = TrainRequest(preset=preset, recipe=recipe or RECIPE, minutes=minutes, changes=changes)
+    of_pairs: Any = {"pair": pair, "reverse": reverse, "tokenizer": tokenizer, "errors": errors}
+    of_pairs |= {"validation": validation, "test": test}
+    how: Any = {"recipe": recipe, "start": start, "resume": resume, "prompt": prompt, "tensorboard": tensorboard}
+    how |= {"on_event": on_event, "on_remark": on_remark}
+    return _train(Path(data), RunFolder(Path(out)), request, of_pairs, ranks_here(shard), **how)
 
 
 def _train(
     data: Path,
     folder: RunFolder,
     request: TrainRequest,
-    asked: PairsAsked,
+    of_pairs: dict[str, Any],
     ranks: Ranks,
     *,
     recipe: str | None,
@@ -187,12 +189,15 @@ def _train(
         how: Any = {"resume": resume or again, "origin": origin, "on_event": on_event, "on_remark": on_remark}
         images = not is_there(data / DATASET_FILE) and holds_images(data)
         table = is_file(data) and not images
-        if not table:
-            asked.check_unused(data)
+        given = [Option(name) for name, value in of_pairs.items() if value not in (None, False, "stop")]
+        if given and not table:
+            raise UsageError(
+                "{given}: for a table of pairs, which is a file, and {data} is none", given=given, data=data
+            )
         if images or table:
             if not ranks.alone:
                 raise UsageError("pairs and images are learned by one process; start it without torchrun")
-            train_on_examples(data, folder, request, asked if table else None, recipe=recipe, **how)
+            train_on_examples(data, folder, request, of_pairs if table else None, recipe=recipe, **how)
         else:
             dataset = Dataset(data)
             train_run(dataset, folder, request, sampler=sampler(dataset, prompt), ranks=ranks, **how)

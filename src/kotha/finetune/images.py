@@ -24,7 +24,6 @@ from kotha.i18n.message import Message, some_of
 from kotha.model.config import ModelConfig, ViTConfig
 from kotha.storage.atomic import whole_path
 from kotha.storage.images import LabelledImages, read_labelled_images
-from kotha.training.config import TrainConfig
 from kotha.training.plan.activations import positions
 from kotha.training.tasks.classification import ImageClasses
 
@@ -59,20 +58,15 @@ class ClassifyImages(ExampleTask):
         say(Message("classes: {classes}", classes=some_of(labels)))
         self.say_parts(parts, say)
         model = wished.replace(labels=labels, n_classes=len(labels))
-
-        def check(model: ModelConfig, config: TrainConfig) -> None:
-            if config.lora is not None or config.best_by != "loss":
-                raise ConfigError("lora and best_by are for texts; leave them out")
-            if request.origin is not None:
-                request.origin.check(model, None)
-
+        changes = request.wish.changes
+        if changes.get("lora") is not None or changes.get("best_by", "loss") != "loss":
+            raise ConfigError("lora and best_by are for texts; leave them out")
         settings = training_settings(
             model,
             request,
             {**_USUAL, **learning_rates(model.d_model)},
             say,
-            check=check,
-            steps_for=lambda config: round(_PASSES * len(parts.train) / config.batch_size),
+            examples_read=_PASSES * len(parts.train),
             usual_length=positions(model, 0),
             warmup=lambda steps: steps // 10,
         )

@@ -135,19 +135,17 @@ def _settings(
     # The longer side of each pair that a context holds, with its mark.
     longer = (1 + max(len(source), len(target)) for source, target in (*encoded[0], *encoded[1]))
     lengths = [length for length in longer if length <= wished.context_length] or [wished.context_length]
-    model_and_config = training_settings(
+    check_lora(request.wish.changes.get("lora"), tokenizer, "the table of pairs", origin)
+    return training_settings(
         model,
         request,
         {**_USUAL, "learning_rate": learning_rate(model.d_model)},
         say,
-        check=lambda _, config: check_lora(config, tokenizer, "the table of pairs", origin),
-        steps_for=lambda config: round(_PASSES * len(encoded[0]) / config.batch_size),
+        tokenizer=tokenizer,
+        examples_read=_PASSES * len(encoded[0]),
         usual_length=max(1, round(sum(lengths) / len(lengths))),
         context=max(lengths),
     )
-    if origin is not None:
-        origin.check(model_and_config[0], tokenizer)
-    return model_and_config
 
 
 def _encode(pairs: TextPairs, tokenizer: Tokenizer) -> list[TextPair]:

@@ -8,6 +8,7 @@ from kotha.finetune.examples import ExamplesRequest, OnRemark
 from kotha.i18n.message import Message, Option
 from kotha.model.config import ModelConfig, TextConfig
 from kotha.model.presets import preset
+from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.training.config import TrainConfig, recipe
 from kotha.training.plan.rules import pace_of, warmed_in_time
 from kotha.training.settings import check_settings, fit_to_minutes, take_sizes
@@ -81,13 +82,13 @@ def training_settings(
     usual: Mapping[str, Any],
     say: OnRemark,
     *,
-    check: Callable[[ModelConfig, TrainConfig], None],
-    steps_for: Callable[[TrainConfig], int],
+    examples_read: int,
     usual_length: int,
+    tokenizer: Tokenizer | None = None,
     context: int | None = None,
     warmup: Callable[[int], int] | None = None,
 ) -> tuple[ModelConfig, TrainConfig]:
-    """Settings by a recipe, for the minutes that were given, or for the steps that are usual with these examples.
+    """Settings by a recipe, for the minutes that were given, or for the steps in which so many examples are read.
 
     ``warmup`` gives the steps of warm-up where they go by the number of all; ``context`` holds the longest example.
     """
@@ -99,7 +100,8 @@ def training_settings(
     )
     model, config = _changed(model, config, {}, given)
     check_settings(model, config)
-    check(model, config)
+    if request.origin is not None:
+        request.origin.check(model, tokenizer)
     if context is not None:
         config = config.change(context_length=context)
     if wish.timed:
@@ -109,7 +111,7 @@ def training_settings(
         return model, choice.settings
     if request.recipe is not None:
         return model, warmed_in_time(config, given)
-    steps = config.steps if "steps" in given else max(1, steps_for(config))
+    steps = config.steps if "steps" in given else max(1, round(examples_read / config.batch_size))
     pace = pace_of(steps, config.warmup_steps) if warmup is None else {**pace_of(steps), "warmup_steps": warmup(steps)}
     return _changed(model, config, pace, given)
 

@@ -283,13 +283,13 @@ def _holder(every: list[OnDisk], step: int, name: str, expected: str) -> int | N
 
 
 def _held(path: Path) -> OnDisk:
-    files = {file.relative_to(path).as_posix(): _sum(file) for file in _files_of(path)}
+    files = {file.relative_to(path).as_posix(): _sha256(file) for file in _files_of(path)}
     held, folder = OnDisk(files), path / runs.CHECKPOINTS
     for step in list_checkpoints(folder):
         place = checkpoint_path(folder, step)
         with suppress(KothaError, OSError):
-            held.named[step] = {**read_table(place / MANIFEST), MANIFEST: _sum(place / MANIFEST)}
-            held.there[step] = {file.name: _sum(file) for file in sorted(place.iterdir()) if is_file(file)}
+            held.named[step] = {**read_table(place / MANIFEST), MANIFEST: _sha256(place / MANIFEST)}
+            held.there[step] = {file.name: _sha256(file) for file in sorted(place.iterdir()) if is_file(file)}
     return held
 
 
@@ -329,8 +329,3 @@ def _send(file: Path, source: int, ranks: Ranks, target: Path | None) -> None:
             if write is not None:
                 write.write(portion.numpy().tobytes())
             left -= count
-
-
-def _sum(file: Path) -> str:
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -4,9 +4,9 @@ The names are the keys of a recipe, of a TOML file and, with dashes, of the comm
 "look at the machine" where that is said.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import asdict, dataclass, fields, replace
-from functools import reduce
+from types import UnionType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from kotha.errors import ConfigError, nearest
@@ -114,10 +114,7 @@ class TrainConfig:
 
     def change(self, **changes: Any) -> "TrainConfig":
         """A config with some settings changed; a setting that does not exist is answered with the nearest."""
-        known = [each.name for each in fields(self)]
-        for name in changes:
-            if name not in known:
-                raise ConfigError("setting {name!r} does not exist{nearest}", name=name, nearest=nearest(name, known))
+        check_names(changes, [each.name for each in fields(self)])
         return replace(self, **changes)
 
     def to_dict(self) -> dict[str, Any]:
@@ -125,36 +122,39 @@ class TrainConfig:
         return asdict(self)
 
 
-_KINDS = {int: Message("int"), float: Message("float"), str: Message("str"), type(None): "none"}
+def check_names(given: Iterable[str], known: Collection[str]) -> None:
+    """Refuse a setting that does not exist."""
+    for name in given:
+        if name not in known:
+            raise ConfigError("setting {name!r} does not exist{nearest}", name=name, nearest=nearest(name, known))
+
+
+_KINDS: dict[Any, Message] = {
+    int: Message("int"),
+    float: Message("a finite number"),
+    tuple[str, ...]: Message('a list of texts, such as ["run-1", "run-2"]'),
+}
 
 
 def _check_type(name: str, value: Any, hint: Any) -> None:
     """Refuse a value of the wrong type; a whole number will do for a fraction."""
-    if get_origin(hint) is tuple:
-        if isinstance(value, tuple) and all(isinstance(each, str) for each in value):
-            return
-        raise ConfigError(
-            '{name}={value!r} should be a list of texts, such as ["run-1", "run-2"]', name=name, value=value
-        )
-    options = get_args(hint) if get_origin(hint) is not Literal and get_args(hint) else (hint,)
-    for option in options:
-        if get_origin(option) is Literal:
-            if value in get_args(option):
-                return
-            raise ConfigError(
-                "{name}={value!r} is not a choice{nearest}",
-                name=name,
-                value=value,
-                nearest=nearest(str(value), get_args(option)),
-            )
-        if option is float and isinstance(value, int | float) and not isinstance(value, bool):
-            if is_number(value):
-                return
-            raise ConfigError("{name}={value} must be a finite number", name=name, value=value)
-        if isinstance(value, option) and not (option is int and isinstance(value, bool)):
-            return
-    wanted = reduce(lambda one, other: Message("{one} or {other}", one=one, other=other), map(_KINDS.get, options))
-    raise ConfigError("{name}={value!r} should be {wanted}", name=name, value=value, wanted=wanted)
+    kind, *more = get_args(hint) if isinstance(hint, UnionType) else (hint,)
+    if value is None and more:
+        return
+    if get_origin(kind) is Literal:
+        if value not in get_args(kind):
+            choices = nearest(str(value), get_args(kind))
+            raise ConfigError("{name}={value!r} is not a choice{nearest}", name=name, value=value, nearest=choices)
+        return
+    if kind is float:
+        right = is_number(value)
+    elif kind is int:
+        right = isinstance(value, int) and not isinstance(value, bool)
+    else:
+        right = isinstance(value, tuple) and all(isinstance(each, str) for each in value)
+    if not right:
+        wanted = Message("{one} or {other}", one=_KINDS[kind], other="none") if more else _KINDS[kind]
+        raise ConfigError("{name}={value!r} should be {wanted}", name=name, value=value, wanted=wanted)
 
 
 # -- recipes -----------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ learning rate and the seed of dropout change, and those are numbers in memory th
 another shape takes the ordinary way; where shapes change from step to step, there is nothing to record.
 """
 
-import itertools
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -21,10 +21,11 @@ from torch import Tensor, nn
 from kotha.errors import KothaError, TrainingError
 from kotha.i18n.message import Message, Text
 from kotha.model.block import Block
+from kotha.model.evaluating import evaluating
 from kotha.model.family import Model
 from kotha.training.config import TrainConfig
 from kotha.training.device import Arithmetic, available_memory, peak_memory, resident_memory
-from kotha.training.distributed import Ranks
+from kotha.training.distributed import Ranks, let_go
 from kotha.training.plan.memory import MemoryPlan, how_planned, largest_micro_batch, plan_memory
 from kotha.training.tasks.task import Batch, Tensors
 
@@ -59,7 +60,8 @@ class Fitting:
             torch.set_float32_matmul_precision("high")
             torch.compiler.set_stance("force_eager" if self._config.compile == "off" else "default")
         compiled = self._how["compiled"]
-        for block in self._all_blocks() if compiled else []:  # all alike: one is compiled, and the others use it
+        layers = blocks(self._model, *self._auxiliary_models) if compiled else []
+        for block in layers:  # all alike: one is compiled, and the others use it
             block.compile()
         if not compiled and self._arithmetic.device.type == "cpu":
             return  # there is nothing to warm, and memory that lacks here is swapped, not refused
@@ -70,7 +72,7 @@ class Fitting:
         except Exception as error:  # whatever the compiler lacks on this machine
             if not compiled:
                 raise
-            for block in self._all_blocks():
+            for block in layers:
                 block._compiled_call_impl = None
             self.on_remark(
                 Message("not compiled ({kind}: {why})", kind=type(error).__name__, why=str(error).splitlines()[0])
@@ -89,12 +91,8 @@ class Fitting:
             self.micro_batch_size = (self.micro_batch_size + 1) // 2
             self._model.zero_grad(set_to_none=True)
             torch.cuda.empty_cache()
-            self.on_remark(
-                Message(
-                    "out of memory; going on with micro_batch_size={micro_batch_size}",
-                    micro_batch_size=self.micro_batch_size,
-                )
-            )
+            said = "out of memory; going on with micro_batch_size={micro_batch_size}"
+            self.on_remark(Message(said, micro_batch_size=self.micro_batch_size))
 
     def failure(self, step: int, last_good: Text) -> TrainingError:
         """What to say when nothing smaller is left to try."""
@@ -127,13 +125,10 @@ class Fitting:
         """Are blocks compiled?"""
         return bool(self._how["compiled"])
 
-    def blocks(self) -> list[Block]:
-        """The layers of the model."""
-        return [module for module in self._model.modules() if isinstance(module, Block)]
 
-    def _all_blocks(self) -> list[Block]:
-        every = itertools.chain.from_iterable(model.modules() for model in (self._model, *self._auxiliary_models))
-        return [module for module in every if isinstance(module, Block)]
+def blocks(*models: nn.Module) -> list[Block]:
+    """The layers of some models."""
+    return [module for model in models for module in model.modules() if isinstance(module, Block)]
 
 
 # -- CUDA graphs -------------------------------------------------------------------------------------------------------
@@ -195,3 +190,36 @@ class Recording:
             chance.graphsafe_set_state(before)  # it believes that it is still being recorded, and would refuse dropout
             return
         self._graph = graph
+
+
+# -- measuring ---------------------------------------------------------------------------------------------------------
+
+
+@torch.no_grad()
+def validate(
+    learner: nn.Module,
+    batches: Sequence[Batch],
+    arithmetic: Arithmetic,
+    ranks: Ranks,
+    until: Callable[[], bool] | None = None,
+) -> tuple[dict[str, float], dict[str, int]] | None:
+    """What a score is made from: the sums of ``measure`` and of targets; each process takes its turn with the batches.
+
+    None if ``until`` says, before it is done, that there is no more time.
+    """
+    sums: defaultdict[str, float] = defaultdict(float)
+    targets: Counter[str] = Counter()
+    with evaluating(learner):
+        for mine in range(ranks.rank, len(batches) + ranks.rank, ranks.world):
+            if until is not None and until():
+                let_go(learner)
+                return None
+            counts = mine < len(batches)
+            batch = batches[mine if counts else 0]  # all compute, or who gathers weights would wait
+            with arithmetic.autocast():
+                found = learner(batch.to(arithmetic.device))
+            for name, each in found.items():
+                sums[name] += float(each) * counts
+            targets.update({name: count * counts for name, count in batch.targets.items()})
+    let_go(learner)
+    return ranks.totals(sums), {name: round(count) for name, count in ranks.totals(targets).items()}

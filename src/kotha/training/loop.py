@@ -22,18 +22,16 @@ from kotha.model.config import ModelConfig
 from kotha.model.family import Model, build
 from kotha.model.lora import add_low_rank, learned_whole
 from kotha.storage.atomic import NotWrittenError
-from kotha.training.checkpointer import Checkpointer, Progress
+from kotha.training.checkpointer import Checkpointer, Clock, Interrupts, Progress, Watch, steps_changed
 from kotha.training.config import TrainConfig
 from kotha.training.device import choose_arithmetic, largest_memory, peak_flops_per_second, peak_memory, share_of_peak
 from kotha.training.distributed import ALONE, Ranks, Stragglers, distribute, gathering, whole
-from kotha.training.fitting import Fitting, OutOfMemory, Recording
+from kotha.training.fitting import Fitting, OutOfMemory, Recording, blocks, validate
 from kotha.training.optim import Average, Optimizers, learning_rate_share, swapped_weights
 from kotha.training.plan.flops import count_work
 from kotha.training.plan.memory import check_room, how_planned
 from kotha.training.plan.rules import fit_to_time
 from kotha.training.tasks.task import Batch, Learner, Task, Tensors
-from kotha.training.validation import validate
-from kotha.training.watch import Clock, Interrupts, Watch, steps_changed
 
 # Reading a number from a GPU waits for it, so only every so many steps are logged there.
 _GPU_LOG_EVERY = 10
@@ -94,7 +92,7 @@ class Training:
         self._planned = config
         self._clock = Clock()
         fitting = self.fitting  # not this run: one that holds itself would not let go of its folder
-        timed = [learner] if fitting.compiled else fitting.blocks()  # no compiler likes a clock inside
+        timed = [learner] if fitting.compiled else blocks(self.model)  # no compiler likes a clock inside
         self._pace = Stragglers(ranks, timed, self.arithmetic.device, lambda remark: fitting.on_remark(remark))
 
     # -- the run ----------------------------------------------------------------------------------------------------
@@ -106,7 +104,7 @@ class Training:
         """
         self.learner.train()
         try:
-            with Interrupts(self._tell_that_it_stops) as self.interrupts:
+            with Interrupts(lambda name: self._hear({"step": self.progress.step, "stopping": name})) as self.interrupts:
                 self.fitting.settle(self.gradients)
                 stopped = self._learn()
                 if stopped:
@@ -190,9 +188,6 @@ class Training:
         step = self.progress.step
         due = step % self.config.evaluate_every == 0 or step == self.config.steps
         return due and 0 < step != self.progress.evaluated_step
-
-    def _tell_that_it_stops(self, name: str) -> None:
-        self._hear({"step": self.progress.step, "stopping": name})
 
     def update(self, step: int) -> tuple[Tensor, Tensor]:
         """One step: gradients of the whole batch, then move."""

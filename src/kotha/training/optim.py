@@ -72,20 +72,15 @@ class Optimizers:
         ]
         rate, betas = _rate(config.learning_rate, device), (config.beta1, config.beta2)
         adamw = torch.optim.AdamW(groups, lr=rate, betas=betas, fused=fused, capturable=fused)
-        self._members: list[tuple[torch.optim.Optimizer, float]] = [(adamw, config.learning_rate)]
+        self.members: dict[torch.optim.Optimizer, float] = {adamw: config.learning_rate}  # each with its largest rate
         if hidden:
             muon = Muon([each for _, each in hidden], _rate(config.muon_learning_rate, device), config.weight_decay)
-            self._members.append((muon, config.muon_learning_rate))
+            self.members[muon] = config.muon_learning_rate
         self._names = {id(each): name for name, each in [*hidden, *decayed, *plain]}
-
-    @property
-    def members(self) -> Iterable[torch.optim.Optimizer]:
-        """Each optimizer."""
-        return [member for member, _ in self._members]
 
     def set_share(self, share: float) -> None:
         """Set every learning rate to a share of its largest."""
-        for member, largest in self._members:
+        for member, largest in self.members.items():
             for group in member.param_groups:
                 if isinstance(group["lr"], Tensor):
                     group["lr"].fill_(largest * share)

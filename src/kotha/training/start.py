@@ -78,36 +78,18 @@ def train_run(
     if not resume and ranks.writes:
         folder.check_new()  # before anything takes its time; another process may already have begun it
     check_held_out(data)
-    threads, began = torch.get_num_threads(), time.perf_counter()
-
+    threads = torch.get_num_threads()
     how: dict[str, Any] = {"sampler": sampler, "on_event": on_event, "ranks": ranks}
     try:
         if resume:
             training = resume_run(data, folder, dict(request.changes), **how)
-            together = "" if ranks.alone else Message(", in {n} processes", n=ranks.world)
-            say(
-                Message(
-                    "going on from step {step:,} of {steps:,}{together}",
-                    step=training.progress.step,
-                    steps=training.config.steps,
-                    together=together,
-                )
-            )
-            if len(data_of(folder.about())) > 1:
-                say(Message("with other data than the run began with; `evaluate` looks in all of it for what was seen"))
+            _say_resumed(training, say)
         else:
             training = _start(data, folder, request, say, origin, **how, **about)
-            if request.timed and ranks.alone:
-                training.deadline = began + 60 * (request.minutes or USUAL_MINUTES)
         training.fitting.on_remark = say
-        say(
-            Message(
-                "{precision} on {device} ({reason})",
-                precision=training.arithmetic.precision,
-                device=training.arithmetic.device,
-                reason=training.arithmetic.reason,
-            )
-        )
+        chosen = training.arithmetic
+        said = "{precision} on {device} ({reason})"
+        say(Message(said, precision=chosen.precision, device=chosen.device, reason=chosen.reason))
         if on_ready is not None:
             on_ready(training)
         summary = training.run()
@@ -116,6 +98,14 @@ def train_run(
     if ranks.writes:
         write_report(folder.path)
     return summary
+
+
+def _say_resumed(training: Training, say: OnRemark) -> None:
+    step, steps, world = training.progress.step, training.config.steps, training.ranks.world
+    together = "" if training.ranks.alone else Message(", in {n} processes", n=world)
+    say(Message("going on from step {step:,} of {steps:,}{together}", step=step, steps=steps, together=together))
+    if len(data_of(training.folder.about())) > 1:
+        say(Message("with other data than the run began with; `evaluate` looks in all of it for what was seen"))
 
 
 def goes_on(folder: RunFolder, ranks: Ranks) -> bool:
@@ -138,7 +128,8 @@ def _start(
     ranks: Ranks,
     **about: Any,
 ) -> Training:
-    """Choose the settings and start."""
+    """Choose the settings and start; what the time allows is counted from here."""
+    began = time.perf_counter()
     if origin is not None:
         request = replace(request, model=origin.config(data.tokenizer))
     if not ranks.alone:  # each process would time its own steps
@@ -153,22 +144,22 @@ def _start(
     choice = choose_settings(request, measure_text(str(data.path)), get_ready)
     if choice.sentence:
         say(choice.sentence)
-    about = {"seconds_per_step": choice.seconds_per_step, **about}
     counts: dict[str, int] = {}
     if origin is not None:
         origin.check(choice.model, data.tokenizer)
         about |= {"initialize": lambda model: counts.update(origin.fill(model, data.tokenizer)), "origin": origin.name}
-    check_lora(choice.settings, data.tokenizer, str(data.path), origin)
-    training = start_run(choice.model, choice.settings, data, folder, timed=True, ranks=ranks, **about)
+    check_lora(choice.settings.lora, data.tokenizer, str(data.path), origin)
+    seconds = choice.seconds_per_step
+    training = start_run(
+        choice.model, choice.settings, data, folder, timed=True, seconds_per_step=seconds, ranks=ranks, **about
+    )
     training.most_steps = None if choice.design is None else choice.design.most_steps
+    if request.timed and ranks.alone:
+        training.deadline = began + 60 * (request.minutes or USUAL_MINUTES)
     if origin is not None:
         training.save()  # whoever is killed before the next checkpoint has the weights that it started from
-        pieces = (
-            Message(", {kept:,} pieces kept, {joined:,} pieces put together, {drawn:,} pieces left to chance", **counts)
-            if counts
-            else ""
-        )
-        say(Message("from {origin}{pieces}", origin=origin.name, pieces=pieces))
+        said = ", {kept:,} pieces kept, {joined:,} pieces put together, {drawn:,} pieces left to chance"
+        say(Message("from {origin}{pieces}", origin=origin.name, pieces=Message(said, **counts) if counts else ""))
     return training
 
 
@@ -204,36 +195,29 @@ def start_run(
     """
     if ranks.writes:
         folder.claim()
-
-    def record(training: Training) -> None:
-        nonlocal seconds_per_step
-        arithmetic, fitting = training.arithmetic, training.fitting
-        if timed and seconds_per_step is None and ranks.alone:
-            shape = (fitting.micro_batch_size, fitting.context_length)
-            seconds_per_step = predict_seconds_per_step(model, config, *shape, arithmetic)
+    how: Any = {"sampler": sampler, "on_event": on_event, "initialize": initialize}
+    training = _open(model, config, data, folder, ranks, **how)
+    arithmetic, fitting = training.arithmetic, training.fitting
+    if timed and seconds_per_step is None and ranks.alone:
+        shape = (fitting.micro_batch_size, fitting.context_length)
+        seconds_per_step = predict_seconds_per_step(model, config, *shape, arithmetic)
+    if ranks.writes:  # only now: settings that cannot be trained leave no folder behind
+        machine = {"precision": arithmetic.precision, "reason": str(arithmetic.reason), "processes": ranks.world}
+        seconds = seconds_per_step * config.steps if seconds_per_step else None
         folder.start(
             model,
             config.to_dict(),
             data.tokenizer,
             task=training.task.name,
             data=describe_data(data),
-            machine={
-                **describe_machine(arithmetic.device),
-                "precision": arithmetic.precision,
-                "reason": str(arithmetic.reason),
-                "processes": ranks.world,
-            },
+            machine={**describe_machine(arithmetic.device), **machine},
             references=training.task.references(),
-            predicted={
-                "memory_bytes": asdict(fitting.plan()),
-                "seconds": seconds_per_step * config.steps if seconds_per_step else None,
-            },
+            predicted={"memory_bytes": asdict(fitting.plan()), "seconds": seconds},
             **({LAUNCH: ranks.launch} if ranks.launch is not None else {}),
             **about,
         )
-
-    how = {"sampler": sampler, "on_event": on_event, "initialize": initialize}
-    return _open(model, config, data, folder, record, ranks, **how)
+    ranks.wait()
+    return training
 
 
 def resume_run(
@@ -252,30 +236,20 @@ def resume_run(
             path=folder.path,
             origin=origin,
         )
-
-    def record(_: Training) -> None:
+    training = _open(model, config, data, folder, ranks, **how)
+    if ranks.writes:
         folder.remember_data(data)
         if changes:
             folder.change(config.to_dict())
-
-    training = _open(model, config, data, folder, record, ranks, **how)
+    ranks.wait()
     training.resume()
     return training
 
 
 def _open(
-    model: ModelConfig,
-    config: TrainConfig,
-    data: Dataset,
-    folder: RunFolder,
-    record: Callable[[Training], None],
-    ranks: Ranks,
-    **how: Any,
+    model: ModelConfig, config: TrainConfig, data: Dataset, folder: RunFolder, ranks: Ranks, **how: Any
 ) -> Training:
-    """The training of a run, new or resumed, written down by ``record``.
-
-    A data folder of plain text offers next tokens to a GPT, masked words to a BERT.
-    """
+    """The training of a run, new or resumed: a data folder offers next tokens to a GPT, masked words to a BERT."""
     if not isinstance(model, GPTConfig | BERTConfig) or isinstance(model, ClassifierConfig):
         needs, instead = _OTHERS.get(model.family, _CLASSES)
         raise ConfigError(
@@ -287,8 +261,4 @@ def _open(
         )
     check_settings(model, config)
     task = NextToken(model, config, data) if isinstance(model, GPTConfig) else MaskedWords(model, config, data)
-    training = Training(model, config, task, folder, ranks=ranks, **how)
-    if ranks.writes:  # only now: settings that cannot be trained leave no folder behind
-        record(training)
-    ranks.wait()
-    return training
+    return Training(model, config, task, folder, ranks=ranks, **how)

@@ -160,21 +160,20 @@ class MaskedWords(Task):
 
     def _as_batch(self, examples: list[Example]) -> Batch:
         """Examples filled up to the context, so that a part of a batch has the shape of the whole."""
-        shape = len(examples), self.context_length
-        tokens, segments = np.full(shape, self._masking.pad), np.zeros(shape, np.int64)
-        real = np.zeros(shape, bool)
-        places = np.zeros((len(examples), n_chosen(self.context_length - _MARKS)), np.int64)
-        words = np.full_like(places, IGNORED)
-        for row, example in enumerate(examples):
-            n_tokens, n_places = len(example.hidden.tokens), len(example.hidden.places)
-            tokens[row, :n_tokens], real[row, :n_tokens] = example.hidden.tokens, True
-            segments[row, example.n_first : n_tokens] = 1
-            places[row, :n_places], words[row, :n_places] = example.hidden.places, example.hidden.words
-        unrelated = np.array([example.unrelated for example in examples], np.int64)
-        arrays = {"tokens": tokens, "segments": segments, "real": real, "places": places}
-        arrays |= {"words": words, "unrelated": unrelated}
-        targets = {_WORDS: int((words != IGNORED).sum()), _PAIRS: len(examples)}
-        return Batch({name: torch.from_numpy(each) for name, each in arrays.items()}, targets, tokens.size)
+        n_places = n_chosen(self.context_length - _MARKS)
+        lengths = np.array([[len(each.hidden.tokens)] for each in examples])
+        firsts = np.array([[each.n_first] for each in examples])
+        places = np.arange(self.context_length)
+        arrays = {
+            "tokens": _filled([each.hidden.tokens for each in examples], self.context_length, self._masking.pad),
+            "segments": ((places >= firsts) & (places < lengths)).astype(np.int64),
+            "real": places < lengths,
+            "places": _filled([each.hidden.places for each in examples], n_places, 0),
+            "words": _filled([each.hidden.words for each in examples], n_places, IGNORED),
+            "unrelated": np.array([each.unrelated for each in examples], np.int64),
+        }
+        targets = {_WORDS: int((arrays["words"] != IGNORED).sum()), _PAIRS: len(examples)}
+        return Batch({name: torch.from_numpy(each) for name, each in arrays.items()}, targets, arrays["tokens"].size)
 
     def validation(self) -> list[Batch]:
         passages = self._held_out
@@ -217,6 +216,10 @@ class MaskedWords(Task):
         learned[: len(self._masking.is_ordinary)] *= self._masking.is_ordinary  # the rest is never asked for
         unigram = frequency_nats(learned, held_out)
         return {"ln V": math.log(self._vocab_size), "unigram": unigram, "ln 2": math.log(2)}
+
+
+def _filled(rows: list[Ids], width: int, filling: int) -> Ids:
+    return np.stack([np.pad(row, (0, width - len(row)), constant_values=filling) for row in rows])
 
 
 def _read(model: BERT, tensors: Tensors) -> Tensor:
