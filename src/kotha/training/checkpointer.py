@@ -29,14 +29,12 @@ from kotha.errors import CheckpointError
 from kotha.i18n.message import Message, Option, Text
 from kotha.model.family import Model, build
 from kotha.storage.atomic import clear_leftovers
-from kotha.text.tokenizer.chat import ChatTemplate
-from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.training import adapter, checkpoint
 from kotha.training.adapter import base_fingerprint, merged, save_adapter
 from kotha.training.checkpoint import Checkpoint, bring_last, checkpoint_path, list_checkpoints
 from kotha.training.distributed import Ranks, whole
 from kotha.training.optim import Average, Optimizers, copy_into, swapped_weights
-from kotha.training.tasks.task import Score
+from kotha.training.tasks.task import Score, Task
 
 
 @dataclass
@@ -170,12 +168,11 @@ class Checkpointer:
 
     folder: RunFolder
     model: Model
-    tokenizer: Tokenizer | None
+    task: Task
     optimizers: Optimizers
     average: Average | None
     ranks: Ranks
-    lora: tuple[int, float] | None = None  # rank and alpha of what is learned beside the weights
-    chat: ChatTemplate | None = None  # how the model takes turns
+    lora: tuple[int, float] | None  # rank and alpha of what is learned beside the weights
 
     # -- to go on from ------------------------------------------------------------------------------------------------
 
@@ -287,7 +284,7 @@ class Checkpointer:
         if plain is None:
             return
         if self.lora is not None:
-            save_adapter(self.folder.path / adapter.FOLDER, self.model, *self.lora, self._base, self.chat)
-        how: Any = {"overwrite": True, "whatever_it_holds": True, "chat": self.chat}
-        bundle.save(self.folder.best_model, plain, self.tokenizer, **how)
+            save_adapter(self.folder.path / adapter.FOLDER, self.model, *self.lora, self._base, self.task.chat_template)
+        how: Any = {"overwrite": True, "whatever_it_holds": True, "chat": self.task.chat_template}
+        bundle.save(self.folder.best_model, plain, self.task.tokenizer, **how)
         self.folder.write(runs.BEST, {"step": step, **score})

@@ -126,11 +126,7 @@ class Ranks:
 
     def least(self, value: int) -> int:
         """The smallest of all processes' values."""
-        if self.alone:
-            return value
-        found = torch.tensor(value)
-        dist.all_reduce(found, op=dist.ReduceOp.MIN)
-        return int(found)
+        return int(min(self.each(value)))
 
     def wait(self) -> None:
         """Go on when all have come here."""

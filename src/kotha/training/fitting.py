@@ -43,11 +43,12 @@ class Fitting:
         config: TrainConfig,
         arithmetic: Arithmetic,
         ranks: Ranks,
+        on_remark: OnRemark = lambda _: None,
         auxiliary_models: Sequence[nn.Module] = (),
     ) -> None:
         self._model, self._config, self._arithmetic, self._ranks = model, config, arithmetic, ranks
         self._auxiliary_models = auxiliary_models  # what is only read beside the model is compiled as well
-        self.on_remark: OnRemark = lambda remark: None
+        self.on_remark = on_remark
         self._how = how_planned(model.config, config, arithmetic, ranks.world, ranks.sharded)
         self.context_length = self._how["context_length"]
         available = available_memory(arithmetic.device)

@@ -26,7 +26,7 @@ from kotha.training.checkpointer import Checkpointer, Clock, Interrupts, Progres
 from kotha.training.config import TrainConfig
 from kotha.training.device import choose_arithmetic, largest_memory, peak_flops_per_second, peak_memory, share_of_peak
 from kotha.training.distributed import ALONE, Ranks, Stragglers, distribute, gathering, whole
-from kotha.training.fitting import Fitting, OutOfMemory, Recording, blocks, validate
+from kotha.training.fitting import Fitting, OnRemark, OutOfMemory, Recording, blocks, validate
 from kotha.training.optim import Average, Optimizers, learning_rate_share, swapped_weights
 from kotha.training.plan.flops import count_work
 from kotha.training.plan.memory import check_room, how_planned
@@ -53,6 +53,7 @@ class Training:
         *,
         sampler: Sampler | None = None,
         on_event: OnEvent | None = None,
+        on_remark: OnRemark = lambda _: None,
         ranks: Ranks = ALONE,
         initialize: Callable[[Model], Any] | None = None,
     ) -> None:
@@ -77,10 +78,9 @@ class Training:
         self.learner = distribute(learner, ranks, self.arithmetic.device)
         self.optimizers = Optimizers(self.model, config)
         self.average = Average(self.model, config.ema_decay) if config.ema_decay is not None else None
-        lasting = (self.optimizers, self.average, ranks, lora, task.chat_template)
-        self.checkpointer = Checkpointer(folder, self.model, task.tokenizer, *lasting)
+        self.checkpointer = Checkpointer(folder, self.model, task, self.optimizers, self.average, ranks, lora)
         self.scaler = torch.amp.GradScaler(enabled=self.arithmetic.precision == "float16")
-        self.fitting = Fitting(self.model, config, self.arithmetic, ranks, task.auxiliary_models)
+        self.fitting = Fitting(self.model, config, self.arithmetic, ranks, on_remark, task.auxiliary_models)
         records = ranks.alone and self.arithmetic.precision != "float16" and config.compile != "off"
         self._recording = Recording(self.arithmetic.device, wanted=records)
         self._tokens_read = 0
@@ -91,9 +91,8 @@ class Training:
         self.most_steps: int | None = None  # that the text bears; None: no more than were planned
         self._planned = config
         self._clock = Clock()
-        fitting = self.fitting  # not this run: one that holds itself would not let go of its folder
-        timed = [learner] if fitting.compiled else blocks(self.model)  # no compiler likes a clock inside
-        self._pace = Stragglers(ranks, timed, self.arithmetic.device, lambda remark: fitting.on_remark(remark))
+        timed = [learner] if self.fitting.compiled else blocks(self.model)  # no compiler likes a clock inside
+        self._pace = Stragglers(ranks, timed, self.arithmetic.device, on_remark)
 
     # -- the run ----------------------------------------------------------------------------------------------------
 

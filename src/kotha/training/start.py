@@ -13,6 +13,7 @@ from kotha.i18n.message import Message, ProgressMessage
 from kotha.model.config import BERTConfig, ClassifierConfig, GPTConfig, ModelConfig
 from kotha.storage.status import matching
 from kotha.text.shards import Dataset
+from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.training.checkpoint import bring_together
 from kotha.training.config import TrainConfig
 from kotha.training.device import describe_machine
@@ -79,14 +80,13 @@ def train_run(
         folder.check_new()  # before anything takes its time; another process may already have begun it
     check_held_out(data)
     threads = torch.get_num_threads()
-    how: dict[str, Any] = {"sampler": sampler, "on_event": on_event, "ranks": ranks}
+    how: dict[str, Any] = {"sampler": sampler, "on_event": on_event, "on_remark": say, "ranks": ranks}
     try:
         if resume:
             training = resume_run(data, folder, dict(request.changes), **how)
             _say_resumed(training, say)
         else:
             training = _start(data, folder, request, say, origin, **how, **about)
-        training.fitting.on_remark = say
         chosen = training.arithmetic
         said = "{precision} on {device} ({reason})"
         say(Message(said, precision=chosen.precision, device=chosen.device, reason=chosen.reason))
@@ -181,11 +181,12 @@ def start_run(
     folder: RunFolder,
     *,
     sampler: Sampler | None = None,
-    on_event: OnEvent | None = None,
     ranks: Ranks = ALONE,
     timed: bool = False,
     seconds_per_step: float | None = None,
     initialize: Callable[[Any], Any] | None = None,
+    on_event: OnEvent | None = None,
+    on_remark: OnRemark = lambda _: None,
     **about: Any,
 ) -> Training:
     """A run in a new folder, ready to ``run()``; ``about`` is what else its config.json should tell.
@@ -195,29 +196,36 @@ def start_run(
     """
     if ranks.writes:
         folder.claim()
-    how: Any = {"sampler": sampler, "on_event": on_event, "initialize": initialize}
+    how: Any = {"sampler": sampler, "on_event": on_event, "on_remark": on_remark, "initialize": initialize}
     training = _open(model, config, data, folder, ranks, **how)
-    arithmetic, fitting = training.arithmetic, training.fitting
     if timed and seconds_per_step is None and ranks.alone:
-        shape = (fitting.micro_batch_size, fitting.context_length)
-        seconds_per_step = predict_seconds_per_step(model, config, *shape, arithmetic)
+        shape = (training.fitting.micro_batch_size, training.fitting.context_length)
+        seconds_per_step = predict_seconds_per_step(model, config, *shape, training.arithmetic)
     if ranks.writes:  # only now: settings that cannot be trained leave no folder behind
-        machine = {"precision": arithmetic.precision, "reason": str(arithmetic.reason), "processes": ranks.world}
-        seconds = seconds_per_step * config.steps if seconds_per_step else None
-        folder.start(
-            model,
-            config.to_dict(),
-            data.tokenizer,
-            task=training.task.name,
-            data=describe_data(data),
-            machine={**describe_machine(arithmetic.device), **machine},
-            references=training.task.references(),
-            predicted={"memory_bytes": asdict(fitting.plan()), "seconds": seconds},
-            **({LAUNCH: ranks.launch} if ranks.launch is not None else {}),
-            **about,
-        )
+        if ranks.launch is not None:
+            about[LAUNCH] = ranks.launch
+        make_folder(training, data.tokenizer, seconds_per_step, data=describe_data(data), **about)
     ranks.wait()
     return training
+
+
+def make_folder(
+    training: Training, tokenizer: Tokenizer | None, seconds_per_step: float | None = None, **about: Any
+) -> None:
+    """Begin the run folder of a training; ``about`` is what else its config.json should tell."""
+    arithmetic, config = training.arithmetic, training.config
+    machine = {"precision": arithmetic.precision, "reason": str(arithmetic.reason), "processes": training.ranks.world}
+    seconds = seconds_per_step * config.steps if seconds_per_step else None
+    training.folder.start(
+        training.model.config,
+        config.to_dict(),
+        tokenizer,
+        task=training.task.name,
+        machine={**describe_machine(arithmetic.device), **machine},
+        references=training.task.references(),
+        predicted={"memory_bytes": asdict(training.fitting.plan()), "seconds": seconds},
+        **about,
+    )
 
 
 def resume_run(
