@@ -32,7 +32,6 @@ class ClassifyTexts(ExampleTask):
 
     names = ("text", "label")
     called = ("{n} example", "{n:,} examples")
-    other_run = "{path} holds a run of a {family}, and no classifier's; go on with train"
 
     def plan(self, request: ExamplesRequest, folder: RunFolder, say: OnRemark) -> RunPlan:
         origin, data = request.origin, request.data

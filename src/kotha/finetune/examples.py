@@ -91,7 +91,6 @@ class ExampleTask(ABC):
     names: ClassVar[tuple[str, ...]] = ()  # of the values of a row in the files of the run
     called: ClassVar[tuple[str, str]]  # one and several examples, as templates
     by_minutes: ClassVar[bool] = False  # whether a time can be given
-    other_run: ClassVar[str]  # said of a run that learned something else
 
     @abstractmethod
     def plan(self, request: ExamplesRequest, folder: RunFolder, say: OnRemark) -> RunPlan:
@@ -177,7 +176,11 @@ def resume(
         stack.callback(folder.release)
         model, config = resumed_settings(folder, changes)
         if not use.resumes(model, folder.about()):
-            raise CheckpointError(use.other_run, path=folder.path, family=model.family)
+            raise CheckpointError(
+                "{path} holds a run of a {family} that learned something else; go on with what began it",
+                path=folder.path,
+                family=model.family,
+            )
         tokenizer = Tokenizer.load(folder.path) if use.names else None
         plan = RunPlan(model, config, use.read_parts(folder.path), tokenizer)
         training, remark = _training(use, plan, folder, on_event, say)

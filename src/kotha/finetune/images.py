@@ -43,7 +43,6 @@ class ClassifyImages(ExampleTask):
 
     called = ("{n} image", "{n:,} images")
     by_minutes = True
-    other_run = "{path} holds a run of a {family}, which saw no images; go on with its own data"
 
     def plan(self, request: ExamplesRequest, folder: RunFolder, say: OnRemark) -> RunPlan:
         wished = wished_model(request, ViTConfig, USUAL_PRESET, Message("images")).replace(labels=())

@@ -33,7 +33,6 @@ class AnswerQuestions(ExampleTask):
 
     names = (MESSAGES, "group")
     called = ("{n} conversation", "{n:,} conversations")
-    other_run = "{path} holds no run that learns to answer; go on with what began it"
 
     def plan(self, request: ExamplesRequest, folder: RunFolder, say: OnRemark) -> RunPlan:
         origin, data, changes = request.origin, request.data, request.wish.changes

@@ -48,7 +48,6 @@ class TranslatePairs(ExampleTask):
     names = ("source", "target")
     called = ("{n} pair", "{n:,} pairs")
     by_minutes = True
-    other_run = "{path} holds a run of a {family}, which learned from no pairs; go on with its own data"
 
     def plan(self, request: ExamplesRequest, folder: RunFolder, say: OnRemark) -> RunPlan:
         wished = wished_model(request, Seq2SeqConfig, USUAL_PRESET, Message("pairs of texts"))

@@ -286,7 +286,7 @@ class Stragglers:
         self._pairs: list[tuple[Any, Any]] = []
         self._steps, self._last = 0, 0.0
         self._usual: deque[float] = deque(maxlen=_RECENT)
-        self._slow: dict[int, str] = {}
+        self._slow: set[int] = set()
         if ranks.alone:
             return
         self._names = ranks.each(socket.gethostname())
@@ -332,37 +332,24 @@ class Stragglers:
 
     def _notice_standing(self, step: int) -> None:
         now = time.perf_counter()
-        taken, self._last = now - self._last if self._last else None, now
-        if taken is None:
+        last, self._last = self._last, now
+        if not last:
             return
-        usual = median(self._usual) if self._usual else taken
+        taken = now - last
+        usual = median(self._usual or [taken])
         if taken > max(_STOOD_SECONDS, _STOOD_TIMES * usual):
-            self._say(
-                Message(
-                    "step {step:,} took {taken:.1f} s instead of {usual:.2g} s: a machine, or the network, stood still",
-                    step=step,
-                    taken=taken,
-                    usual=usual,
-                )
-            )
+            said = "step {step:,} took {taken:.1f} s instead of {usual:.2g} s: a machine, or the network, stood still"
+            self._say(Message(said, step=step, taken=taken, usual=usual))
         self._usual.append(taken)
 
     def _tell(self, slow: dict[int, float]) -> None:
-        for rank, times in slow.items():
-            if rank not in self._slow:
-                self._slow[rank] = self._names[rank]
-                self._say(
-                    Message(
-                        "{name} (process {rank}) is {times:.1f} times slower than the median of all",
-                        name=self._names[rank],
-                        rank=rank,
-                        times=times,
-                    )
-                )
-        for rank in [rank for rank in self._slow if rank not in slow]:
-            self._say(
-                Message("{name} (process {rank}) is as fast as the others again", name=self._slow.pop(rank), rank=rank)
-            )
+        said = "{name} (process {rank}) is {times:.1f} times slower than the median of all"
+        for rank in sorted(slow.keys() - self._slow):
+            self._say(Message(said, name=self._names[rank], rank=rank, times=slow[rank]))
+        over = "{name} (process {rank}) is as fast as the others again"
+        for rank in sorted(self._slow - slow.keys()):
+            self._say(Message(over, name=self._names[rank], rank=rank))
+        self._slow = set(slow)
 
 
 def slow_ones(busy: Sequence[float]) -> dict[int, float]:

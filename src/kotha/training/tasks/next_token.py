@@ -103,7 +103,8 @@ class NextToken(Task):
         kind = tokens.device.type  # the teachers go where the student is, in the type that its products have
         narrow = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else torch.float32
         for model in self._teachers:
-            model.to(tokens.device, narrow)
+            if (model.head.weight.device, model.head.weight.dtype) != (tokens.device, narrow):
+                model.to(tokens.device, narrow)
         return [(model.hidden(tokens), model.head.weight) for model in self._teachers]
 
     def measure(self, model: GPT, tensors: Tensors) -> Tensors:
