@@ -22,7 +22,16 @@ from kotha.text.tokenizer.chat import ChatTemplate
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.training.config import TrainConfig
 from kotha.training.objectives import asked_tokens, judge_words
-from kotha.training.tasks.task import TRAINING, VALIDATION, Batch, ExamplesTask, Ragged, Tensors, check_vocabulary
+from kotha.training.tasks.task import (
+    TRAINING,
+    VALIDATION,
+    Batch,
+    ExamplesTask,
+    Numbered,
+    Ragged,
+    Tensors,
+    check_vocabulary,
+)
 
 
 class AnswerTokens(ExamplesTask):
@@ -43,12 +52,10 @@ class AnswerTokens(ExamplesTask):
         self.context_length = config.context_length or model.context_length
         self.tokenizer, self._pad = tokenizer, tokenizer.special.get("pad", 0)
         self.left_out = 0
-        numbers, *learned = self._prepare(TRAINING, dialogues)
-        _, *held_out = self._prepare(VALIDATION, validation_dialogues)
-        super().__init__(config, model.vocab_size, tuple(learned), tuple(held_out))
-        self._numbers = numbers
+        learned, held_out = self._prepare(TRAINING, dialogues), self._prepare(VALIDATION, validation_dialogues)
+        super().__init__(config, model.vocab_size, learned, held_out)
 
-    def _prepare(self, what: Message, dialogues: Sequence[Dialogue]) -> tuple[list[int], Ragged, Ragged]:
+    def _prepare(self, what: Message, dialogues: Sequence[Dialogue]) -> Numbered:
         """Which conversations fit, each token but the last, and the token after each: IGNORED in what was not asked."""
         assert self.chat_template is not None and self.tokenizer is not None, "a tokenizer with marks for turns"
         written = [self.chat_template.encode(self.tokenizer, turns) for turns in dialogues]
@@ -63,7 +70,7 @@ class AnswerTokens(ExamplesTask):
             )
         self.left_out += len(dialogues) - len(fits)
         targets = [np.where(asked, tokens, IGNORED)[1:] for tokens, asked in written]
-        return fits, Ragged(written[each][0][:-1] for each in fits), Ragged(targets[each] for each in fits)
+        return fits, (Ragged(written[each][0][:-1] for each in fits), Ragged(targets[each] for each in fits))
 
     def _as_batch(self, some: Any, rows: Sequence[int], among: Sequence[int]) -> Batch:
         inputs, _ = some[0].padded(rows, among, self._pad)  # padding comes last, and nothing before sees it

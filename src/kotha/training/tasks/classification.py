@@ -27,7 +27,7 @@ from kotha.text.tokenizer.prompt import MarkedTexts
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.training.config import TrainConfig
 from kotha.training.objectives import classes, judge
-from kotha.training.tasks.task import Batch, Columns, ExamplesTask, Ragged, Score, Tensors, check_vocabulary
+from kotha.training.tasks.task import Batch, Columns, ExamplesTask, Numbered, Ragged, Score, Tensors, check_vocabulary
 
 
 class _Classes(ExamplesTask):
@@ -36,11 +36,11 @@ class _Classes(ExamplesTask):
     part, reference_names = "examples", ("ln K", "class frequencies")
     reads: tuple[str, ...]  # the tensors of a batch that a model is called with
 
-    def __init__(self, config: TrainConfig, n_classes: int, learned: Columns, held_out: Columns) -> None:
-        super().__init__(config, n_classes, learned, held_out)
+    def __init__(self, config: TrainConfig, n_classes: int, given: Numbered, validation: Numbered) -> None:
+        super().__init__(config, n_classes, given, validation)
         self._weights: Tensor | None = None
         if config.class_weights == "balanced":
-            counts = torch.from_numpy(self._counts(learned)).float()
+            counts = torch.from_numpy(self._counts(self._learned)).float()
             if bool((counts == 0).any()):
                 empty = int((counts == 0).nonzero()[0])
                 raise DataError(
@@ -105,8 +105,8 @@ class ImageClasses(_Classes):
                 shape=str(images.shape),
                 wanted=wanted,
             )
-        learned = torch.from_numpy(images), torch.as_tensor(labels)
-        held_out = torch.from_numpy(validation_images), torch.as_tensor(validation_labels)
+        learned = range(len(images)), (torch.from_numpy(images), torch.as_tensor(labels))
+        held_out = range(0), (torch.from_numpy(validation_images), torch.as_tensor(validation_labels))
         super().__init__(config, model.n_classes, learned, held_out)
         self._augment = config.augment
 
@@ -145,21 +145,20 @@ class TextClasses(_Classes):
         self.context_length = config.context_length or model.context_length
         self.tokenizer = tokenizer
         self._reader = MarkedTexts(tokenizer, model.marks, self.context_length)
-        numbers, *learned = self._encode(texts, labels)
-        _, *held_out = self._encode(validation_texts, validation_labels)
-        super().__init__(config, len(model.labels), tuple(learned), tuple(held_out))
-        self._numbers, self._best_by = numbers, config.best_by
+        learned, held_out = self._encode(texts, labels), self._encode(validation_texts, validation_labels)
+        super().__init__(config, len(model.labels), learned, held_out)
+        self._best_by = config.best_by
 
     @property
     def truncated(self) -> int:
         """Texts of both sets that are too long to be read whole, even in stretches."""
         return self._reader.truncated
 
-    def _encode(self, texts: Sequence[str], labels: Sequence[int]) -> tuple[list[int], Any, Any]:
+    def _encode(self, texts: Sequence[str], labels: Sequence[int]) -> Numbered:
         """Of which text each stretch is, the stretches, and their labels."""
         stretches = self._reader.encode(texts)
         text_of = [number for number, some in enumerate(stretches) for _ in some]
-        return text_of, Ragged(each for some in stretches for each in some), torch.as_tensor(labels)[text_of]
+        return text_of, (Ragged(each for some in stretches for each in some), torch.as_tensor(labels)[text_of])
 
     def _read(self, examples: Ragged, rows: list[int], among: Sequence[int]) -> tuple[Tensors, int]:
         tokens, real = examples.padded(rows, among, self._reader.pad)

@@ -15,6 +15,7 @@ window gives.
 """
 
 import math
+from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -43,6 +44,7 @@ class NextToken(Task):
     """Guess each token from those before it."""
 
     name = "next-token"
+    _teachers: Sequence[GPT] = ()
 
     def __init__(self, model: GPTConfig, config: TrainConfig, data: Dataset) -> None:
         check_vocabulary(model, data.tokenizer)

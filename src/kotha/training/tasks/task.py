@@ -116,6 +116,7 @@ def check_vocabulary(model: TextConfig, tokenizer: Tokenizer) -> None:
 
 # Positions that go through a model at once when it is measured.
 Columns = tuple["Ragged | Tensor", ...]
+Numbered = tuple[Sequence[int], Columns]  # which of the given examples each is, and what is known of it
 POSITIONS_AT_ONCE = {"cuda": 1 << 15, "cpu": 1 << 12}
 # Keeps what is drawn for a turn apart from what is drawn for an epoch of the same number.
 _TURN = 1
@@ -218,13 +219,13 @@ class ExamplesTask(Task):
     part: ClassVar[str] = "tokens"  # what the loss is a mean over
     reference_names: ClassVar[tuple[str, str]] = ("ln V", "unigram")
 
-    def __init__(self, config: TrainConfig, n_answers: int, learned: Columns, held_out: Columns) -> None:
-        self._learned, self._held_out, self._n_answers = learned, held_out, n_answers
+    def __init__(self, config: TrainConfig, n_answers: int, given: Numbered, validation: Numbered) -> None:
+        self._numbers, learned = given
+        self._learned, self._held_out, self._n_answers = learned, validation[1], n_answers
         self._label_smoothing, self._evaluate_tokens = config.label_smoothing, config.evaluate_tokens
         lengths = [each.lengths for each in learned if isinstance(each, Ragged)]
         together = sum(lengths[1:], lengths[0]) if lengths else None
         self._order = Order(len(learned[0]), config.batch_size, config.seed, together)
-        self._numbers: Sequence[int] = range(len(learned[0]))  # which of the given examples each is
 
     @abstractmethod
     def _as_batch(self, some: Columns, rows: Sequence[int], among: Sequence[int]) -> Batch:

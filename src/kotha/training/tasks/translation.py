@@ -19,7 +19,16 @@ from kotha.text.held_out import Counts
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.training.config import TrainConfig
 from kotha.training.objectives import forced, judge_words, teacher_forcing
-from kotha.training.tasks.task import TRAINING, VALIDATION, Batch, ExamplesTask, Ragged, Tensors, check_vocabulary
+from kotha.training.tasks.task import (
+    TRAINING,
+    VALIDATION,
+    Batch,
+    ExamplesTask,
+    Numbered,
+    Ragged,
+    Tensors,
+    check_vocabulary,
+)
 
 TextPair = tuple[Sequence[int], Sequence[int]]
 """A source and its target, as ids without marks."""
@@ -45,12 +54,10 @@ class Translation(ExamplesTask):
         self._start, self._end = tokenizer.special["bos"], tokenizer.special["eos"]
         self._pad = tokenizer.special.get("pad", self._end)
         self.left_out = 0
-        numbers, *learned = self._prepare(TRAINING, pairs)
-        _, *held_out = self._prepare(VALIDATION, validation_pairs)
-        super().__init__(config, model.vocab_size, tuple(learned), tuple(held_out))
-        self._numbers = numbers
+        learned, held_out = self._prepare(TRAINING, pairs), self._prepare(VALIDATION, validation_pairs)
+        super().__init__(config, model.vocab_size, learned, held_out)
 
-    def _prepare(self, what: Message, pairs: Sequence[TextPair]) -> tuple[list[int], Ragged, Ragged]:
+    def _prepare(self, what: Message, pairs: Sequence[TextPair]) -> Numbered:
         """Which pairs can be used, their sources and their targets with marks."""
         most = self.context_length - 1  # a source has its end; what is read of a target has its start
         numbers = [number for number, pair in enumerate(pairs) if all(0 < len(side) <= most for side in pair)]
@@ -64,7 +71,8 @@ class Translation(ExamplesTask):
             )
         self.left_out += len(pairs) - len(numbers)
         sources = Ragged([*pairs[number][0], self._end] for number in numbers)
-        return numbers, sources, Ragged([self._start, *pairs[number][1], self._end] for number in numbers)
+        targets = Ragged([self._start, *pairs[number][1], self._end] for number in numbers)
+        return numbers, (sources, targets)
 
     def _as_batch(self, some: Any, rows: Sequence[int], among: Sequence[int]) -> Batch:
         source, real = some[0].padded(rows, among, self._pad)
