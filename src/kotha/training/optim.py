@@ -1,5 +1,11 @@
 """How weights move: AdamW and Muon, the learning rate at each step, and the average of the weights (EMA).
 
+The learning rate is a share of the largest: warm-up, then constant, cosine or WSD (stable, decay). ``inverse-sqrt`` is
+the schedule of the first transformer (https://arxiv.org/abs/1706.03762, section 5.3): after the warm-up the rate falls
+with the square root of the steps, whatever their number, and has no floor. A step's share is a function of the step
+alone, so a resumed run goes on where it was. An average moves a little towards the weights at each update (EMA), early
+on faster, so that the first random weights do not linger.
+
 Weight decay pulls matrices and embeddings towards zero, never norms or biases. Muon takes momentum to the nearest
 orthogonal matrix, so that every direction moves equally far; it suits the matrices between hidden vectors. Embeddings,
 the head, norms and biases stay with AdamW. The nearest orthogonal matrix is approached by five steps of a Newton-Schulz
