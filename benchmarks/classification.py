@@ -30,6 +30,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import record
 import torch
 
+from kotha.api.examples import measure_texts
 from kotha.api.run import origin_at
 from kotha.artifacts.model_folder import Bundle
 from kotha.artifacts.run_folder import RunFolder
@@ -91,7 +92,7 @@ def compare(folder: Path, base: Origin, task: str, seed: int, given: argparse.Na
         wish = TrainRequest(changes=changes)
         request = ExamplesRequest(parts[0], origin, **held_out, epochs=given.epochs, wish=wish)
         with tempfile.TemporaryDirectory() as place:
-            summary = start(ClassifyTexts(), request, RunFolder(Path(place) / "run"))
+            summary = start(ClassifyTexts(measure_texts), request, RunFolder(Path(place) / "run"))
         found[way] = figures(summary)
         found |= {
             name: {key: round(value, 4) for key, value in each.items()} for name, each in summary["baselines"].items()

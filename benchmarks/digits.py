@@ -29,6 +29,7 @@ import record
 import torch
 from torch import Tensor, nn
 
+from kotha.api.examples import measure_images
 from kotha.artifacts.run_folder import RunFolder
 from kotha.finetune.examples import ExamplesRequest, start
 from kotha.finetune.images import ClassifyImages
@@ -38,8 +39,8 @@ from kotha.model.family import build
 from kotha.model.presets import preset
 from kotha.storage.images import LabelledImages, read_labelled_images
 from kotha.training.config import TrainConfig
-from kotha.training.device.precision import choose_arithmetic
-from kotha.training.optim.schedule import learning_rate_share
+from kotha.training.device import choose_arithmetic
+from kotha.training.optim import learning_rate_share
 from kotha.training.settings import TrainRequest
 from kotha.training.tasks.classification import ImageClasses
 
@@ -163,7 +164,7 @@ def compare(given: argparse.Namespace, seed: int) -> dict[str, Any]:
         folder = RunFolder(Path(place) / "run")
         wish = TrainRequest(preset=given.preset, minutes=given.minutes, changes=settings)
         tell = lambda said: print(f"  {said}", flush=True)
-        summary = start(ClassifyImages(), ExamplesRequest(digits, wish=wish), folder, on_remark=tell)
+        summary = start(ClassifyImages(measure_images), ExamplesRequest(digits, wish=wish), folder, on_remark=tell)
         about = folder.about()
         config, training = config_from_dict(about["model"]), TrainConfig().change(**about["training"])
         parts = ClassifyImages().read_parts(folder.path)

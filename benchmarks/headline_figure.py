@@ -93,6 +93,6 @@ def _tokens(run: Run) -> list[int]:
 
 
 def _usual_batch(run: Run) -> int:
-    from kotha.training.recipes import RECIPES
+    from kotha.training.config import RECIPES
 
     return int(RECIPES[run.get("recipe", "modern")].get("batch_size", TrainConfig().batch_size))

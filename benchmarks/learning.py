@@ -36,7 +36,7 @@ def run_trial(asked: dict[str, Any], work: Path) -> None:
     from kotha.model.presets import preset
     from kotha.text.held_out import from_dataset
     from kotha.text.shards import Dataset
-    from kotha.training.recipes import recipe
+    from kotha.training.config import recipe
     from kotha.training.start import start_run
 
     data = Dataset(asked["data"])

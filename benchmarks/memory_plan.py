@@ -47,12 +47,11 @@ def measure(case: tuple[str, str, int, int], device: str, compiled: bool) -> dic
 
     from kotha.model.family import build
     from kotha.model.presets import preset
-    from kotha.training.device.precision import choose_arithmetic
-    from kotha.training.optim.averaging import Average
-    from kotha.training.optim.optimizer import Optimizers
+    from kotha.training.config import recipe
+    from kotha.training.device import choose_arithmetic
+    from kotha.training.optim import Average, Optimizers
     from kotha.training.plan.memory import largest_micro_batch, plan_memory
-    from kotha.training.recipes import recipe
-    from kotha.training.tasks.order import POSITIONS_AT_ONCE
+    from kotha.training.tasks.task import POSITIONS_AT_ONCE
 
     name, recipe_name, size, context = case
     arithmetic = choose_arithmetic("bfloat16" if device == "cuda" else "float32", device)
@@ -108,7 +107,7 @@ def look(model: Any, average: Any, arithmetic: Any, shape: tuple[int, int], stag
     import torch
 
     from kotha.model.loss import token_losses
-    from kotha.training.optim.averaging import swapped_weights
+    from kotha.training.optim import swapped_weights
 
     model.eval()
     averaged = swapped_weights(model, average.tensors) if average is not None else nullcontext()
@@ -124,7 +123,7 @@ def read(model: Any, arithmetic: Any, shape: tuple[int, int]) -> tuple[Any, Any]
     import torch
 
     from kotha.model.bert import BERT
-    from kotha.training.tasks.masking import CHOSEN
+    from kotha.training.tasks.masked_words import CHOSEN
 
     size, context = shape
     tokens = torch.randint(0, model.config.vocab_size, (size, context + 1)).to(arithmetic.device)

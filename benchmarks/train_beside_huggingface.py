@@ -24,7 +24,7 @@ import record
 
 from kotha.api.bench.sides import bench_training
 from kotha.model.presets import preset
-from kotha.training.device.precision import choose_arithmetic
+from kotha.training.device import choose_arithmetic
 
 # With GPT-2's own activation, so that the other side is GPT-2 as its users have it.
 MODEL = preset("bangla-58m").replace(dropout=0.0, attention_dropout=0.0, activation="gelu-tanh")

@@ -25,7 +25,7 @@ from kotha.artifacts import model_folder as bundle
 from kotha.artifacts.run_folder import RunFolder
 from kotha.model.presets import preset
 from kotha.text.shards import Dataset
-from kotha.training.recipes import recipe
+from kotha.training.config import recipe
 from kotha.training.start import start_run
 
 PART_BYTES = 16_000_000

@@ -29,11 +29,10 @@ import record
 from kotha.artifacts.run_folder import RunFolder
 from kotha.model.config import GPTConfig
 from kotha.model.presets import preset
-from kotha.training.config import TrainConfig
-from kotha.training.device.hardware import peak_memory
+from kotha.training.config import TrainConfig, recipe
+from kotha.training.device import peak_memory
 from kotha.training.loop import Training
 from kotha.training.objectives import next_token, next_token_sum
-from kotha.training.recipes import recipe
 from kotha.training.tasks.task import Batch, Task
 
 # Logged stretches that do not count.

@@ -33,6 +33,7 @@ import record
 import torch
 from torch import Tensor, nn
 
+from kotha.api.examples import measure_pairs
 from kotha.artifacts import model_folder as bundle
 from kotha.artifacts.model_folder import Bundle
 from kotha.artifacts.run_folder import RunFolder
@@ -45,8 +46,8 @@ from kotha.model.seq2seq import Seq2Seq
 from kotha.text.corpus.pairs import TextPairs
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.training.config import TrainConfig
-from kotha.training.device.precision import choose_arithmetic
-from kotha.training.optim.schedule import learning_rate_share
+from kotha.training.device import choose_arithmetic
+from kotha.training.optim import learning_rate_share
 from kotha.training.settings import TrainRequest
 from kotha.training.tasks.translation import Translation
 
@@ -230,7 +231,9 @@ def compare(given: argparse.Namespace, direction: str, seed: int) -> dict[str, A
         # Its own look at the held-out part is on a few: all of it is translated below, for both alike.
         test = parts.test.chosen(range(min(READ, len(parts.test))))
         request = ExamplesRequest(parts.train, validation=parts.validation, test=test, wish=wish)
-        summary = start(TranslatePairs(), request, folder, on_remark=lambda said: print(f"  {said}", flush=True))
+        summary = start(
+            TranslatePairs(measure_pairs), request, folder, on_remark=lambda said: print(f"  {said}", flush=True)
+        )
         about = folder.about()
         model, config = config_from_dict(about["model"]), TrainConfig().change(**about["training"])
         tokenizer = Tokenizer.load(folder.path)

@@ -1,12 +1,17 @@
 """Little models to start from, and a table of texts with moods that a few steps can tell apart."""
 
 import csv
+import json
+import signal
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
+import kotha
 from kotha.artifacts import model_folder as bundle
 from kotha.model.family import build
 from kotha.model.presets import preset
@@ -61,6 +66,24 @@ def write_table(file: Path, rows: list[tuple[str, str]], header: tuple[str, ...]
         writer.writerow(header)
         writer.writerows([str(number), *row] for number, row in enumerate(rows))
     return file
+
+
+def stopped_and_resumed(train: Callable[..., kotha.Run], resume: Callable[..., kotha.Run], out: Path) -> kotha.Run:
+    """A run that a scheduler stops in its fourth step and that goes on, after it was compared with one that was not."""
+
+    def stop(event: dict[str, Any]) -> None:
+        if event["step"] == 4 and "loss_nats" in event:
+            signal.raise_signal(signal.SIGTERM)
+
+    whole = train(out=out / "whole")
+    train(out=out / "stopped", on_event=stop)
+    assert json.loads((out / "stopped" / "summary.json").read_text())["stopped"]
+    again = resume(out=out / "stopped", resume=True)
+    ours, others = (bundle.load(each.path).model.state_dict() for each in (whole, again))
+    assert all(torch.equal(ours[name], others[name]) for name in ours)
+    assert whole.summary["validation"] == again.summary["validation"]
+    assert whole.summary.get("confusion") == again.summary.get("confusion")
+    return again
 
 
 @pytest.fixture(scope="session")

@@ -1,14 +1,14 @@
 """A classifier out of a trained model, from a table to a folder that answers."""
 
 import json
-import signal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from tests.finetune.conftest import QUICK, WORDS, moods, write_table
+from tests.finetune.conftest import QUICK, WORDS, moods, stopped_and_resumed, write_table
 
 import kotha
 from kotha.artifacts import model_folder as bundle
@@ -154,22 +154,13 @@ def test_a_classifier_can_be_started_from_again(runs: dict[str, kotha.Run], tmp_
     assert again.summary["labels"] == ["ভালো", "মন্দ"]
 
 
-def test_a_run_that_was_stopped_ends_as_one_that_was_not(bases: dict[str, Path], table: Path, tmp_path: Path) -> None:
-    for lora in (None, 2):
-        given: dict[str, Any] = {**QUICK, "lora": lora, "optimizer": "muon", "ema_decay": 0.5}
-        whole = kotha.adapt_classify(table, start=bases["gpt"], out=tmp_path / f"whole-{lora}", **given)
-        stopped = tmp_path / f"stopped-{lora}"
-
-        def stop(event: dict[str, Any]) -> None:
-            if event["step"] == 4 and "loss_nats" in event:
-                signal.raise_signal(signal.SIGTERM)
-
-        kotha.adapt_classify(table, start=bases["gpt"], out=stopped, on_event=stop, **given)
-        assert json.loads((stopped / "summary.json").read_text())["stopped"]
-        again = kotha.adapt_classify(out=stopped, resume=True)
-        ours, others = (bundle.load(each).model.state_dict() for each in (whole.path, again.path))
-        assert all(torch.equal(ours[name], others[name]) for name in ours)
-        assert whole.summary["confusion"] == again.summary["confusion"]
+@pytest.mark.parametrize("lora", [None, 2])
+def test_a_run_that_was_stopped_ends_as_one_that_was_not(
+    bases: dict[str, Path], table: Path, tmp_path: Path, lora
+) -> None:
+    given: dict[str, Any] = {**QUICK, "lora": lora, "optimizer": "muon", "ema_decay": 0.5}
+    train = partial(kotha.adapt_classify, table, start=bases["gpt"], **given)
+    stopped_and_resumed(train, kotha.adapt_classify, tmp_path)
 
 
 def test_a_run_killed_at_its_start_goes_on_from_the_weights_that_it_was_given(
@@ -188,7 +179,7 @@ def test_a_run_killed_at_its_start_goes_on_from_the_weights_that_it_was_given(
     ("rows", "message"),
     [
         ([("নদী", "ক"), ("গ্রাম", "ক")], "all 2 examples have the label 'ক', so there is nothing to tell apart"),
-        ([("নদী", "ক"), ("গ্রাম", "ক"), ("শহর", "ক"), ("মাঠ", "খ")], "class 'খ' has 1 example, and needs 3"),
+        ([("নদী", "ক"), ("গ্রাম", "ক"), ("শহর", "ক"), ("মাঠ", "খ")], "class 'খ' with 1 example cannot be divided"),
         ([("নদী", "ক"), ("গ্রাম", "")], "the field 'mood' is empty; put it right"),
         ([], "holds no examples"),
     ],

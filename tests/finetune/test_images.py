@@ -1,14 +1,14 @@
 """A classifier of images, from folders and archives to a folder that answers."""
 
 import json
-import signal
 import zipfile
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import torch
+from tests.finetune.conftest import stopped_and_resumed
 
 import kotha
 from kotha.artifacts import model_folder as bundle
@@ -22,16 +22,8 @@ from kotha.model.presets import preset
 from kotha.storage.images import read_labelled_images, read_picture
 
 SIDE = 14
-QUICK: dict[str, Any] = {
-    "preset": "vit-digits",
-    "image_size": SIDE,
-    "d_model": 16,
-    "n_heads": 2,
-    "n_layers": 1,
-    "batch_size": 8,
-    "evaluate_every": 3,
-    "steps": 6,
-}
+QUICK: dict[str, Any] = {"preset": "vit-digits", "image_size": SIDE, "d_model": 16, "n_heads": 2, "n_layers": 1}
+QUICK |= {"batch_size": 8, "evaluate_every": 3, "steps": 6}
 
 
 def shapes(n_images: int, seed: int = 0) -> tuple[np.ndarray[Any, Any], list[str]]:
@@ -116,16 +108,7 @@ def test_an_archive_may_bring_its_own_parts(tmp_path: Path) -> None:
 
 
 def test_a_run_that_was_stopped_ends_as_one_that_was_not(archive: Path, tmp_path: Path) -> None:
-    whole = kotha.train(archive, out=tmp_path / "whole", **QUICK)
-
-    def stop(event: dict[str, Any]) -> None:
-        if event["step"] == 4 and "loss_nats" in event:
-            signal.raise_signal(signal.SIGTERM)
-
-    kotha.train(archive, out=tmp_path / "stopped", on_event=stop, **QUICK)
-    again = kotha.train(archive, out=tmp_path / "stopped", resume=True)
-    ours, others = (bundle.load(each).model.state_dict() for each in (whole.path, again.path))
-    assert all(torch.equal(ours[name], others[name]) for name in ours)
+    stopped_and_resumed(partial(kotha.train, archive, **QUICK), partial(kotha.train, archive), tmp_path)
 
 
 def test_it_goes_on_at_another_size_and_with_other_classes(run: kotha.Run, tmp_path: Path) -> None:
@@ -189,7 +172,7 @@ def test_bad_images_are_refused_and_leave_nothing(run: kotha.Run, archive: Path,
             kotha.train(tmp_path / name, out=out, **QUICK)
     with pytest.raises(KothaError, match=r"the train images of .* are 1 x 14 x 14"):
         kotha.train(archive, out=out, preset="vit-digits", steps=2)
-    with pytest.raises(ConfigError, match="preset 'pocket' is a gpt model, and images are for a vit"):
+    with pytest.raises(ConfigError, match="pocket is a gpt model, and images are for a vit"):
         kotha.train(archive, out=out, preset="pocket", steps=2)
     gpt = bundle.save(tmp_path / "gpt", build(preset("mini")))
     with pytest.raises(ConfigError, match="gpt is a gpt model, and images are for a vit"):

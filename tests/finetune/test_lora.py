@@ -18,7 +18,7 @@ from kotha.model.lora import LowRankLinear, add_low_rank, merged_weights
 from kotha.model.presets import preset
 from kotha.training.adapter import FOLDER, WEIGHTS, apply_adapter, merged
 from kotha.training.config import TrainConfig
-from kotha.training.optim.optimizer import split_parameters
+from kotha.training.optim import split_parameters
 from kotha.training.plan.memory import plan_memory
 
 

@@ -1,12 +1,13 @@
 """A translator out of a table of pairs, from the table to a folder that answers."""
 
 import json
-import signal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from tests.finetune.conftest import stopped_and_resumed
 from tests.prepared import made_up_pairs, write_pairs
 
 import kotha
@@ -97,19 +98,9 @@ def test_measuring_takes_the_direction_that_was_learned_and_counts_what_was_seen
 
 
 def test_a_run_that_was_stopped_ends_as_one_that_was_not(table: Path, tmp_path: Path) -> None:
-    whole = kotha.train(table, out=tmp_path / "whole", **QUICK)
-
-    def stop(event: dict[str, Any]) -> None:
-        if event["step"] == 4 and "loss_nats" in event:
-            signal.raise_signal(signal.SIGTERM)
-
-    stopped = tmp_path / "stopped"
-    kotha.train(table, out=stopped, on_event=stop, **QUICK)
-    assert json.loads((stopped / "summary.json").read_text())["stopped"]
-    again = kotha.train(table, out=stopped, resume=True)
-    ours, others = (bundle.load(each).model.state_dict() for each in (whole.path, again.path))
-    assert all(torch.equal(ours[name], others[name]) for name in ours)
-    for figure in ("chrf", "bleu", "fields", "validation"):
+    again = stopped_and_resumed(partial(kotha.train, table, **QUICK), partial(kotha.train, table), tmp_path)
+    whole = kotha.Run(tmp_path / "whole")
+    for figure in ("chrf", "bleu", "fields"):
         assert whole.summary[figure] == again.summary[figure]
 
 
@@ -146,7 +137,7 @@ def test_a_run_for_some_time(table: Path, tmp_path: Path) -> None:
         ("a.tsv", "en\tbn\n", "holds no examples"),
         ("a.tsv", "en\tbn\none\tএক\ntwo\n", "the row has 1 cells, the first row has 2"),
         ("a.tsv", "en\tbn\none\tএক\ntwo\t\n", "line 3: the field 'bn' is empty; put it right"),
-        ("a.tsv", "en\tbn\none\tএক\n", "1 pair cannot be divided"),
+        ("a.tsv", "en\tbn\none\tএক\n", "1 example cannot be divided"),
     ],
 )
 def test_bad_pairs_are_refused_and_leave_nothing(tmp_path: Path, name: str, text: str, message: str) -> None:
@@ -165,9 +156,9 @@ def test_pairs_longer_than_the_context_are_refused(table: Path, tmp_path: Path) 
 def test_other_families_and_other_settings_are_refused(run: kotha.Run, table: Path, tmp_path: Path) -> None:
     gpt = bundle.save(tmp_path / "gpt", build(preset("mini")))
     out = tmp_path / "run"
-    with pytest.raises(ConfigError, match="gpt is a gpt model, and pairs are for one that translates"):
+    with pytest.raises(ConfigError, match="gpt is a gpt model, and pairs of texts are for a seq2seq"):
         kotha.train(table, out=out, start=gpt, steps=2)
-    with pytest.raises(ConfigError, match=r"preset 'pocket' is a gpt model.*use a seq2seq preset"):
+    with pytest.raises(ConfigError, match="pocket is a gpt model, and pairs of texts are for a seq2seq: preset="):
         kotha.train(table, out=out, preset="pocket", steps=2)
     with pytest.raises(UsageError, match="a table of pairs needs a preset that translates"):
         kotha.train(table, out=out)

@@ -28,7 +28,7 @@ from kotha.training.tasks.classification import ImageClasses, TextClasses
 from kotha.training.tasks.masked_words import MaskedWords
 from kotha.training.tasks.next_token import NextToken
 from kotha.training.tasks.task import Batch, Task
-from kotha.training.tasks.translation import Translation
+from kotha.training.tasks.translation import TextPair, Translation
 
 Make = Callable[[ModelConfig, TrainConfig], Task]
 
@@ -115,11 +115,12 @@ DIGITS = "০১২৩৪৫৬৭৮৯"
 NAMES = ["শূন্য", "এক", "দুই", "তিন", "চার", "পাঁচ", "ছয়", "সাত", "আট", "নয়"]
 
 
-def numbers() -> tuple[list[tuple[str, str]], Tokenizer]:
+def numbers() -> tuple[list[TextPair], Tokenizer]:
     """Numbers in Bangla digits, and the names of their digits, each number once: ৪২০৭, "চার দুই শূন্য সাত"."""
     values = [str(value) for value in np.random.default_rng(0).permutation(np.arange(1000, 10_000))[:2200]]
     pairs = [("".join(DIGITS[int(d)] for d in value), " ".join(NAMES[int(d)] for d in value)) for value in values]
-    return pairs, train_tokenizer([" ".join(pair) for pair in pairs], "char", 100)
+    tokenizer = train_tokenizer([" ".join(pair) for pair in pairs], "char", 100)
+    return [(tokenizer.encode(a), tokenizer.encode(b)) for a, b in pairs], tokenizer
 
 
 # Seven segments: (top, bottom, left, right) of each, and which are lit in the digits 0 to 9.
@@ -136,14 +137,14 @@ LIT = ["abcdef", "bc", "abged", "abgcd", "fgbc", "afgcd", "afgedc", "abc", "abcd
 
 
 def drawn_digits(seed: int, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Digits somewhere about the middle of a noisy image: (n, 28, 28) and (n,)."""
+    """Digits somewhere about the middle of a noisy image: (n, 1, 28, 28) and (n,)."""
     chance = np.random.default_rng(seed)
     labels = chance.integers(10, size=n)
-    images = np.zeros((n, 28, 28))
+    images = np.zeros((n, 1, 28, 28))
     for image, label in zip(images, labels, strict=True):
         y, x = chance.integers(4, 6), chance.integers(8, 10)
         for top, bottom, left, right in (SEGMENTS[segment] for segment in LIT[label]):
-            image[y + top : y + bottom, x + left : x + right] = 200
+            image[0, y + top : y + bottom, x + left : x + right] = 200
     return np.clip(images + chance.normal(0, 20, images.shape), 0, 255).astype(np.uint8), labels
 
 

@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import signal
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -13,17 +14,17 @@ import torch
 from tests.prepared import prepared, some_stories
 
 from kotha.artifacts.run_folder import RunFolder
-from kotha.errors import CheckpointError, ConfigError, DataError, KothaError, TrainingError
+from kotha.errors import CheckpointError, ConfigError, KothaError, TrainingError
 from kotha.model.config import GPTConfig
 from kotha.text.prepare import PrepareOptions, prepare
 from kotha.text.shards import Dataset
 from kotha.text.tokenizer.trainers import train as train_tokenizer
+from kotha.training import checkpoint
+from kotha.training import device as precision
 from kotha.training.checkpoint import checkpoint_path, list_checkpoints, load_checkpoint
-from kotha.training.config import TrainConfig
-from kotha.training.device import precision
-from kotha.training.device.hardware import peak_flops_per_second
+from kotha.training.config import TrainConfig, recipe
+from kotha.training.device import peak_flops_per_second
 from kotha.training.loop import Training
-from kotha.training.recipes import recipe
 from kotha.training.start import resume_run, start_run, train_run
 
 torch.set_num_threads(1)
@@ -97,45 +98,42 @@ def test_killed_at_any_step_it_goes_on_bit_for_bit(data, tmp_path, optimizer, pr
         assert rows == [(row["step"], row.get("loss_nats")) for row in whole.folder.metrics()]
 
 
-@pytest.mark.parametrize(("slow", "steps"), [(range(1), 48), (range(8), 48), (range(48), 16)])
-def test_a_few_slow_steps_do_not_shorten_a_run(data, tmp_path: Path, monkeypatch, slow: range, steps: int) -> None:
-    """On a clock of its own: a step takes a second, and a slow one four; there is time for 72 or for 18."""
+@pytest.fixture
+def clocked(data: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Training]:
+    """Trainings on a clock of their own: a step takes a second, and a slow one four."""
     peak_flops_per_second(torch.device("cpu"), torch.float32)  # measured once, by the true clock
     clock = [0.0]
     monkeypatch.setattr("time.perf_counter", lambda: clock[0])
-    training = start(data, tmp_path / "run", SHORT.change(steps=48, evaluate_every=6, evaluate_tokens=32))
-    read = training.task.batch
 
-    def batch(step: int, first: int, count: int):
-        clock[0] += 4.0 if step in slow else 1.0
-        return read(step, first, count)
+    def make(config: TrainConfig, slow: range = range(0)) -> Training:
+        training = start(data, tmp_path / "run", config)
+        read = training.task.batch
 
-    monkeypatch.setattr(training.task, "batch", batch)
-    training.fitting.micro_batch_size = SHORT.batch_size
-    monkeypatch.setattr(training.fitting, "settle", lambda gradients: None)
+        def batch(step: int, first: int, count: int):
+            clock[0] += 4.0 if step in slow else 1.0
+            return read(step, first, count)
+
+        monkeypatch.setattr(training.task, "batch", batch)
+        training.fitting.micro_batch_size = SHORT.batch_size
+        monkeypatch.setattr(training.fitting, "settle", lambda gradients: None)
+        return training
+
+    return make
+
+
+@pytest.mark.parametrize(("slow", "steps"), [(range(1), 48), (range(8), 48), (range(48), 16)])
+def test_a_few_slow_steps_do_not_shorten_a_run(clocked, slow: range, steps: int) -> None:
+    """There is time for 72 quick steps or for 18 slow ones."""
+    training = clocked(SHORT.change(steps=48, evaluate_every=6, evaluate_tokens=32), slow)
     training.deadline = 72.0
     assert training.run()["steps"] == pytest.approx(steps, abs=2)
 
 
 @pytest.mark.parametrize(("most", "steps"), [(None, 20), (45, 45), (1000, 95)])
-def test_a_machine_that_was_busy_when_it_was_timed_uses_its_time(
-    data, tmp_path: Path, monkeypatch, most: int | None, steps: int
-) -> None:
-    """On a clock of its own: there is time for 100 steps of a second, and 20 were planned; the text bears so many."""
-    peak_flops_per_second(torch.device("cpu"), torch.float32)  # measured once, by the true clock
-    clock = [0.0]
-    monkeypatch.setattr("time.perf_counter", lambda: clock[0])
+def test_a_machine_that_was_busy_when_it_was_timed_uses_its_time(data, tmp_path: Path, clocked, most, steps) -> None:
+    """There is time for 100 steps, and 20 were planned; the text bears so many."""
     planned = SHORT.change(steps=20, evaluate_every=5, evaluate_tokens=32, schedule="stable", decay_steps=12)
-    training, said = start(data, tmp_path / "run", planned), []
-    read = training.task.batch
-
-    def batch(step: int, first: int, count: int):
-        clock[0] += 1.0
-        return read(step, first, count)
-
-    monkeypatch.setattr(training.task, "batch", batch)
-    training.fitting.micro_batch_size = SHORT.batch_size
-    monkeypatch.setattr(training.fitting, "settle", lambda gradients: None)
+    training, said = clocked(planned), []
     training.fitting.on_remark = said.append
     training.deadline, training.most_steps = 100.0, most
     assert training.run()["steps"] == pytest.approx(steps, abs=2)
@@ -183,20 +181,32 @@ def test_a_run_that_is_late_has_fewer_steps_and_is_resumed_with_them(data, tmp_p
     assert_same(late, again)
 
 
-def test_a_signal_saves_and_ends(data, tmp_path: Path) -> None:
-    def interrupt(event: dict) -> None:
-        if event["step"] == 6 and "loss_nats" in event:
-            signal.raise_signal(signal.SIGTERM)
+def asking(step: int, *signals: signal.Signals) -> Callable[[dict], None]:
+    """Raises signals once a step was logged."""
 
-    summary = start(data, tmp_path / "run", on_event=interrupt).run()
-    assert summary["stopped"] is True
-    assert summary["steps"] == 6 or summary["steps"] == 7
-    whole = start(data, tmp_path / "whole")
+    def interrupt(event: dict) -> None:
+        if event["step"] == step and "loss_nats" in event:
+            for each in signals:
+                signal.raise_signal(each)
+
+    return interrupt
+
+
+@pytest.mark.parametrize("times", [1, 2], ids=["once", "twice"])
+def test_a_signal_saves_and_ends_and_a_scheduler_that_asks_twice_does_no_harm(data, tmp_path: Path, times: int) -> None:
+    run = start(data, tmp_path / "run", on_event=asking(6, *[signal.SIGTERM] * times))
+    summary = run.run()
+    assert summary["stopped"] is True and summary["steps"] in (6, 7)
+    assert list_checkpoints(run.folder.checkpoints) == [4, summary["steps"]]
+    whole, again = start(data, tmp_path / "whole"), resumed(data, tmp_path / "run")
     whole.run()
-    again = resumed(data, tmp_path / "run")
     again.run()
-    for (name, one), other in zip(weights(whole).items(), weights(again).values(), strict=True):
-        assert torch.equal(one, other), name
+    assert_same(whole, again)
+
+
+def test_a_second_ctrl_c_ends_at_once(data, tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        start(data, tmp_path / "run", on_event=asking(2, signal.SIGINT, signal.SIGINT)).run()
 
 
 class Asking(list):
@@ -227,30 +237,18 @@ def test_asked_in_a_validation_it_saves_first_and_measures_when_it_goes_on(data,
 @pytest.mark.parametrize(("name", "measures"), [("SIGINT", True), ("SIGTERM", False)])
 def test_who_is_asked_before_a_model_was_kept(data, tmp_path: Path, name: str, measures: bool) -> None:
     """A person can wait for a measured model, and end it with another Ctrl-C; a scheduler cannot."""
-    told = []
+    told, interrupt = [], asking(2, signal.Signals[name])
 
-    def interrupt(event: dict) -> None:
+    def hear(event: dict) -> None:
         told.extend([event["stopping"]] if "stopping" in event else [])
-        if event["step"] == 2 and "loss_nats" in event:
-            signal.raise_signal(signal.Signals[name])
+        interrupt(event)
 
-    run = start(data, tmp_path / "run", on_event=interrupt)
+    run = start(data, tmp_path / "run", on_event=hear)
     summary = run.run()
     assert told == [name]
     assert list_checkpoints(run.folder.checkpoints) == [2]
     assert run.folder.best_model.is_dir() is measures
     assert (summary["best_step"] is not None, summary["loss_nats"] is not None) == (measures, measures)
-
-
-def test_a_scheduler_that_asks_twice_does_no_harm(data, tmp_path: Path) -> None:
-    def interrupt(event: dict) -> None:
-        if event["step"] == 2 and "loss_nats" in event:
-            signal.raise_signal(signal.SIGTERM)
-            signal.raise_signal(signal.SIGTERM)
-
-    run = start(data, tmp_path / "run", on_event=interrupt)
-    assert run.run()["stopped"] is True
-    assert list_checkpoints(run.folder.checkpoints) == [2]
 
 
 def test_a_folder_takes_one_training_at_a_time(data, tmp_path: Path) -> None:
@@ -269,20 +267,6 @@ def test_a_full_disk_is_said_in_one_line(data, tmp_path: Path) -> None:
         CheckpointError, match=r"metrics\.jsonl could not be written: No space left on device; make room"
     ):
         run.run()
-
-
-def test_a_disk_that_is_full_at_a_checkpoint_is_said_with_what_stays(data, tmp_path: Path, monkeypatch) -> None:
-    def full(*_: object, **__: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    run = start(data, tmp_path / "run")
-    monkeypatch.setattr("kotha.training.checkpoint.write_weights", full)
-    with pytest.raises(
-        CheckpointError, match=r"No space left on device; nothing had been saved yet; make room, and start a new run$"
-    ):
-        run.run()
-    monkeypatch.undo()
-    assert resumed(data, tmp_path / "run").run()["steps"] == SHORT.steps
 
 
 def test_a_run_that_cannot_be_begun_leaves_no_folder(data, tmp_path: Path, monkeypatch) -> None:
@@ -312,16 +296,6 @@ def test_a_run_that_was_killed_as_it_began_can_be_begun_again(data, tmp_path: Pa
     (tmp_path / "tokenizer.json").write_text("{}")
     (tmp_path / ".config.json.kotha-partial").write_text("{")
     assert start(data, tmp_path).run()["steps"] == SHORT.steps
-
-
-def test_a_second_ctrl_c_ends_at_once(data, tmp_path: Path) -> None:
-    def interrupt(event: dict) -> None:
-        if event["step"] == 2:
-            signal.raise_signal(signal.SIGINT)
-            signal.raise_signal(signal.SIGINT)
-
-    with pytest.raises(KeyboardInterrupt):
-        start(data, tmp_path / "run", on_event=interrupt).run()
 
 
 def test_micro_batches_give_the_gradients_of_the_whole(data, tmp_path: Path) -> None:
@@ -384,49 +358,50 @@ def test_patience_ends_a_run_that_gains_nothing(data, tmp_path: Path) -> None:
     assert summary["steps"] < 20
 
 
-def test_a_broken_loss_stops_the_run_and_says_where(data, tmp_path: Path) -> None:
-    run = start(data, tmp_path / "run", SHORT.change(steps=40))
-
-    def poison(event: dict) -> None:
-        if event["step"] == 9 and "loss_nats" in event:
-            with torch.no_grad():
-                run.model.tokens.weight.fill_(float("nan"))
-
-    run._on_event = poison
-    with pytest.raises(TrainingError, match=r"is nan at step 9\. Documents of that batch: [\d, ]+\. Last good"):
-        run.run()
-    assert list_checkpoints(run.folder.checkpoints) == [4, 8], "nothing broken was saved"
-
-
-def test_a_spike_stops_the_run(data, tmp_path: Path) -> None:
-    run = start(data, tmp_path / "run", SHORT.change(steps=80, evaluate_every=80))
+@pytest.mark.parametrize(
+    ("step", "factor", "message"),
+    [
+        (9, float("nan"), r"is nan at step 9\. Documents of that batch: [\d, ]+\. Last good"),
+        (60, 1000, "the loss rose to"),
+    ],
+)
+def test_a_broken_loss_and_a_spike_stop_the_run_and_say_where(data, tmp_path: Path, step, factor, message) -> None:
+    run = start(data, tmp_path / "run", SHORT.change(steps=80))
 
     def shake(event: dict) -> None:
-        if event["step"] == 60:
+        if event["step"] == step and "loss_nats" in event:
             with torch.no_grad():
-                run.model.head.weight.mul_(1000)
+                run.model.head.weight.mul_(factor)
 
     run._on_event = shake
-    with pytest.raises(TrainingError, match="the loss rose to"):
+    with pytest.raises(TrainingError, match=message):
         run.run()
+    assert list_checkpoints(run.folder.checkpoints)[-1] <= step, "nothing broken was saved"
 
 
-def test_a_full_disk_is_an_error_and_the_last_checkpoint_survives(data, tmp_path: Path, monkeypatch) -> None:
-    run = start(data, tmp_path / "run")
-    from kotha.training import checkpoint
-
-    save = checkpoint.write_weights
+@pytest.mark.parametrize(
+    ("step", "message", "saved"),
+    [
+        (4, "nothing had been saved yet; make room, and start a new run$", []),
+        (8, "the run stays in .*go on with resume=True$", [4]),
+    ],
+)
+def test_a_disk_that_is_full_at_a_checkpoint_is_said_with_what_stays(
+    data, tmp_path: Path, monkeypatch, step: int, message: str, saved: list[int]
+) -> None:
+    run, save = start(data, tmp_path / "run"), checkpoint.write_weights
 
     def full(path: Path, tensors: dict, **about: str) -> None:
-        if "step-00000008" in str(path):
+        if f"step-{step:08}" in str(path):
             raise OSError(28, "No space left on device")
         save(path, tensors, **about)
 
     monkeypatch.setattr(checkpoint, "write_weights", full)
-    with pytest.raises(CheckpointError, match=r"No space left on device; the run stays in .*go on with resume=True$"):
+    with pytest.raises(CheckpointError, match=f"No space left on device; {message}"):
         run.run()
-    assert list_checkpoints(run.folder.checkpoints) == [4]
-    assert load_checkpoint(checkpoint_path(run.folder.checkpoints, 4)).step == 4
+    assert list_checkpoints(run.folder.checkpoints) == saved
+    monkeypatch.undo()
+    assert resumed(data, tmp_path / "run").run()["steps"] == SHORT.steps
 
 
 def test_a_broken_checkpoint_is_passed_over(data, tmp_path: Path) -> None:
@@ -467,7 +442,7 @@ def test_a_run_that_goes_on_keeps_its_model(data, tmp_path: Path) -> None:
 
 
 def test_a_vocabulary_that_does_not_fit_is_refused(data, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="use vocab_size="):
+    with pytest.raises(ConfigError, match="use vocab_size="):
         start(data, tmp_path / "run", model=model_config(vocab_size=100))
     assert not (tmp_path / "run").exists()
 

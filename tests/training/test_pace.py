@@ -8,9 +8,8 @@ import torch
 from torch import nn
 
 from kotha.i18n.message import Message
-from kotha.training import stragglers as pace
-from kotha.training.distributed import ALONE, Ranks
-from kotha.training.stragglers import Stragglers, slow_ones
+from kotha.training import distributed as pace
+from kotha.training.distributed import ALONE, Ranks, Stragglers, slow_ones
 
 
 class Others(Ranks):

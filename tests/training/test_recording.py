@@ -2,7 +2,7 @@
 
 import torch
 
-from kotha.training.device.recording import Outputs, Recording, Shares
+from kotha.training.fitting import Outputs, Recording, Shares
 from kotha.training.tasks.task import Batch
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from kotha.api import Place
+from kotha.api.examples import measure_answers, measure_texts
 from kotha.api.run import OnEvent, Run, origin_at
 from kotha.arguments import checked
 from kotha.artifacts.run_folder import RunFolder
@@ -50,7 +51,7 @@ def adapt_classify(
     folder = RunFolder(Path(out))
     heard: Any = {"on_event": on_event, "on_remark": on_remark}
     if resume:
-        finetune.resume(ClassifyTexts(), folder, settings, **heard)
+        finetune.resume(ClassifyTexts(measure_texts), folder, settings, **heard)
         return Run(folder.path)
     if data is None or start is None:
         raise UsageError(
@@ -69,7 +70,7 @@ def adapt_classify(
     given: Any = {"validation": read(validation, examples), "test": read(test, examples)}
     wish = TrainRequest(changes=settings)
     request = finetune.ExamplesRequest(examples, origin_at(start), held_out=held_out, epochs=epochs, wish=wish, **given)
-    finetune.start(ClassifyTexts(), request, folder, **heard)
+    finetune.start(ClassifyTexts(measure_texts), request, folder, **heard)
     return Run(folder.path)
 
 
@@ -107,7 +108,7 @@ def adapt_instruct(
     folder = RunFolder(Path(out))
     heard: Any = {"on_event": on_event, "on_remark": on_remark}
     if resume:
-        finetune.resume(AnswerQuestions(), folder, settings, **heard)
+        finetune.resume(AnswerQuestions(measure_answers), folder, settings, **heard)
         return Run(folder.path)
     if data is None or start is None:
         raise UsageError(
@@ -121,5 +122,5 @@ def adapt_instruct(
     request = finetune.ExamplesRequest(
         dialogues, origin_at(start), test=asked, held_out=held_out, epochs=epochs, wish=wish
     )
-    finetune.start(AnswerQuestions(), request, folder, **heard)
+    finetune.start(AnswerQuestions(measure_answers), request, folder, **heard)
     return Run(folder.path)

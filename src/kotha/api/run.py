@@ -7,22 +7,23 @@ from pathlib import Path
 from typing import Any
 
 from kotha.api import Place
-from kotha.api.images import are_images, train_on_images
+from kotha.api.examples import train_on_examples
 from kotha.api.model import LanguageModel, load
-from kotha.api.pairs import PairsAsked, check_for_folder, is_table, train_on_pairs
 from kotha.arguments import checked
 from kotha.artifacts.run_folder import RunFolder
 from kotha.errors import CheckpointError, UsageError
 from kotha.generation.plain import write
+from kotha.i18n.message import Option
 from kotha.model.gpt import GPT
 from kotha.report.page import framed
 from kotha.storage import bundled
+from kotha.storage.images import holds_images
+from kotha.storage.status import is_file, is_there
 from kotha.text.corpus.problems import Errors
-from kotha.text.shards import Dataset
+from kotha.text.shards import DATASET_FILE, Dataset
 from kotha.text.tokenizer.tokenizer import Tokenizer
-from kotha.training.checkpoint_exchange import find_disks
-from kotha.training.device.fitting import OnRemark
-from kotha.training.distributed import joined, ranks_here
+from kotha.training.distributed import Ranks, find_disks, joined, ranks_here
+from kotha.training.fitting import OnRemark
 from kotha.training.origin import Origin
 from kotha.training.plan.design import RECIPE
 from kotha.training.settings import TrainRequest
@@ -129,19 +130,17 @@ def train(
     """Train a model on a data folder, a table of pairs or images, for so many minutes or steps, into a run folder.
 
     Without a preset, sizes, batch and rates follow from the text and the time. ``start`` is a run, a model folder, a
-    Hugging Face folder or ``"box"`` whose weights it begins with (fine-tuning); with teachers, runs or model folders,
-    it learns from what they would guess too (distillation). ``recipe`` is course, classic or modern; samples begin with
-    ``prompt``; ``on_event`` hears figures, ``on_remark`` sentences, ``tensorboard`` is told the figures too.
-    Processes that torchrun starts work together, and with ``shard`` each keeps a part (FSDP).
+    Hugging Face folder or ``"box"`` to fine-tune; from teachers, runs or model folders, it learns too (distillation).
+    ``recipe`` is course, classic or modern; samples begin with ``prompt``; ``on_event`` and ``tensorboard`` hear
+    figures, ``on_remark`` sentences. Processes of torchrun work together, with ``shard`` each keeps a part (FSDP).
 
     >>> run = kotha.train("data", preset="mini", steps=2, out="short", batch_size=2)
     >>> run.summary["steps"]
     2
 
-    A table of pairs (tsv, csv, jsonl, parquet) makes a translator. ``pair`` names the fields of source and target,
-    guessed if left out; ``reverse`` learns the other direction. One ``tokenizer`` serves both languages, a new one
-    where none is given. Pairs to choose by and to be measured on are ``validation`` and ``test``, or held out of the
-    data; what cannot be read stops it, unless ``errors`` is skip or replace.
+    A table of pairs (tsv, csv, jsonl, parquet) makes a translator. ``pair`` names its fields, else guessed; ``reverse``
+    learns the other direction; a ``tokenizer`` for both is trained if none is given. Pairs to choose by and to be
+    measured on are ``validation`` and ``test``, or held out; ``errors`` is stop, skip or replace.
 
     >>> run = kotha.train("pairs.tsv", preset="pocket-seq2seq", steps=2, out="translator", d_model=24, vocab_size=600)
     >>> sorted(run.summary)[:3]
@@ -153,12 +152,33 @@ def train(
     >>> run.model.config.labels
     ('flat', 'tall')
     """
-    folder, ranks = RunFolder(Path(out)), ranks_here(shard)
-    given = {**settings, **({} if steps is None else {"steps": steps})}
+    changes = settings if steps is None else {**settings, "steps": steps}
     if teachers:  # who goes on may stand elsewhere
-        given["teachers"] = [str(bundled.place(each).absolute()) for each in teachers]
-    request = TrainRequest(preset=preset, recipe=recipe or RECIPE, minutes=minutes, changes=given)
-    asked = PairsAsked(pair, reverse, tokenizer, validation, test, errors)
+        changes["teachers"] = [str(bundled.place(each).absolute()) for each in teachers]
+    request = TrainRequest(preset=preset, recipe=recipe or RECIPE, minutes=minutes, changes=changes)
+    of_pairs: Any = {"pair": pair, "reverse": reverse, "tokenizer": tokenizer, "errors": errors}
+    of_pairs |= {"validation": validation, "test": test}
+    how: Any = {"recipe": recipe, "start": start, "resume": resume, "prompt": prompt, "tensorboard": tensorboard}
+    how |= {"on_event": on_event, "on_remark": on_remark}
+    return _train(Path(data), RunFolder(Path(out)), request, of_pairs, ranks_here(shard), **how)
+
+
+def _train(
+    data: Path,
+    folder: RunFolder,
+    request: TrainRequest,
+    of_pairs: dict[str, Any],
+    ranks: Ranks,
+    *,
+    recipe: str | None,
+    start: Place | None,
+    resume: bool,
+    prompt: str,
+    on_event: OnEvent | None,
+    on_remark: OnRemark | None,
+    tensorboard: bool,
+) -> Run:
+    """The same, by what the data is: a data folder is learned from by all processes, examples by one."""
     with ExitStack() as stack:
         stack.enter_context(joined(ranks))
         ranks = find_disks(ranks, folder.path)
@@ -167,23 +187,23 @@ def train(
             on_event = _both(on_event, stack.enter_context(TensorBoard(folder.path / "tensorboard")))
         origin = None if start is None or again else origin_at(start)
         how: Any = {"resume": resume or again, "origin": origin, "on_event": on_event, "on_remark": on_remark}
-        if not ranks.alone and (is_table(data) or are_images(data)):
-            raise UsageError("pairs and images are learned by one process; start it without torchrun")
-        if is_table(data) and not are_images(data):
-            train_on_pairs(data, folder, request, asked, recipe=recipe, **how)
-            return Run(folder.path)
-        check_for_folder(data, asked)
-        if are_images(data):
-            train_on_images(data, folder, request, recipe=recipe, **how)
-            return Run(folder.path)
-        dataset = Dataset(Path(data))
-        train_run(dataset, folder, request, sampler=sampler(dataset, prompt), ranks=ranks, **how)
-    return Run(folder.path) if ranks.is_first else _run_elsewhere(folder)
-
-
-def _run_elsewhere(folder: RunFolder) -> Run:
-    """The run, for a process that wrote none of it: its files may be on another machine."""
-    run = Run.__new__(Run)
+        images = not is_there(data / DATASET_FILE) and holds_images(data)
+        table = is_file(data) and not images
+        given = [Option(name) for name, value in of_pairs.items() if value not in (None, False, "stop")]
+        if given and not table:
+            raise UsageError(
+                "{given}: for a table of pairs, which is a file, and {data} is none", given=given, data=data
+            )
+        if images or table:
+            if not ranks.alone:
+                raise UsageError("pairs and images are learned by one process; start it without torchrun")
+            train_on_examples(data, folder, request, of_pairs if table else None, recipe=recipe, **how)
+        else:
+            dataset = Dataset(data)
+            train_run(dataset, folder, request, sampler=sampler(dataset, prompt), ranks=ranks, **how)
+    if ranks.is_first:
+        return Run(folder.path)
+    run = Run.__new__(Run)  # for a process that wrote none of it: its files may be on another machine
     run.path, run.folder = folder.path, folder
     return run
 

@@ -73,7 +73,7 @@ def bench(
     from kotha.text.stories.corpus import stories
     from kotha.text.tokenizer.importers import import_tokenizer
     from kotha.text.tokenizer.trainers import train
-    from kotha.training.device.precision import choose_arithmetic
+    from kotha.training.device import choose_arithmetic
 
     how = choose_arithmetic(precision or "auto")
     with progress() as tell:

@@ -7,41 +7,43 @@
 
 The rest is a run as ``train`` makes it. The examples lie in the run, so to resume it takes no other file, and what was
 held out can be found again. The third part is looked at once, after the last step. What differs from use to use is
-an `ExampleTask`: ``classify.py``, ``instruct.py``, ``pairs.py`` and ``images.py`` have one each.
+an `ExampleTask`: ``classify.py``, ``instruct.py``, ``pairs.py`` and ``images.py`` have one each. The caller
+says how good a model is: a task is made with a function that measures it.
 """
 
 import json
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Generic
+from typing import Any, ClassVar
 
 from kotha.artifacts import model_folder as bundle
 from kotha.artifacts import run_folder as runs
 from kotha.artifacts.model_folder import Bundle
 from kotha.artifacts.run_folder import RunFolder
-from kotha.errors import CheckpointError, ConfigError, KothaError
-from kotha.finetune.splits import Examples, Parts
+from kotha.errors import CheckpointError
+from kotha.finetune.splits import Parts
 from kotha.i18n.message import Message, Plural, Text
 from kotha.model.config import ModelConfig
 from kotha.storage.atomic import write_whole
 from kotha.storage.json_files import as_json
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.training.config import TrainConfig
-from kotha.training.device.hardware import describe_machine
 from kotha.training.loop import OnEvent, Sampler, Training
 from kotha.training.origin import Origin
-from kotha.training.settings import USUAL_MINUTES, TrainRequest, take_sizes
+from kotha.training.settings import USUAL_MINUTES, TrainRequest, resumed_settings
 from kotha.training.show.report import write_report
+from kotha.training.start import make_folder
 from kotha.training.tasks.task import Task
 
 EXAMPLES, PARTS = "examples", ("train", "validation", "test")
 
 OnRemark = Callable[[Text], None]
-Row = tuple[Any, ...]
+Measure = Callable[[Bundle, Parts[Any], Path, OnRemark], dict[str, Any]]
+"""What a model reaches on the held-out part, for the summary; writes the pages of the run."""
 
 
 @dataclass(frozen=True)
@@ -65,64 +67,67 @@ class ExamplesRequest:
 
 
 @dataclass(frozen=True)
-class RunPlan(Generic[Examples]):
+class RunPlan:
     """A run that is about to begin."""
 
     model: ModelConfig
     config: TrainConfig
-    parts: Parts[Examples]
+    parts: Parts[Any]
     tokenizer: Tokenizer | None
     encoded: Any = None  # the parts to learn from and to choose by as ids, where they are known already
 
 
-class ExampleTask(ABC, Generic[Examples]):
-    """One use of examples: how they are divided and kept, which model learns from them, what is measured."""
+def no_scores(best: Bundle, parts: Parts[Any], run: Path, say: OnRemark) -> dict[str, Any]:
+    """For who only trains."""
+    return {}
+
+
+@dataclass(frozen=True)
+class ExampleTask(ABC):
+    """One use of examples: how they are divided and kept, which model learns from them."""
+
+    measure: Measure = no_scores
 
     names: ClassVar[tuple[str, ...]] = ()  # of the values of a row in the files of the run
     called: ClassVar[tuple[str, str]]  # one and several examples, as templates
     by_minutes: ClassVar[bool] = False  # whether a time can be given
-    other_run: ClassVar[str]  # said of a run that learned something else
 
     @abstractmethod
-    def plan(self, request: ExamplesRequest, folder: RunFolder, say: OnRemark) -> RunPlan[Examples]:
+    def plan(self, request: ExamplesRequest, folder: RunFolder, say: OnRemark) -> RunPlan:
         """Divide the examples and choose model, tokenizer and settings; refuses before anything is written."""
 
     @abstractmethod
-    def task(self, plan: RunPlan[Examples]) -> tuple[Task, Message | None]:
+    def task(self, plan: RunPlan) -> tuple[Task, Message | None]:
         """What is learned, and what must be said of examples that do not fit."""
-
-    @abstractmethod
-    def measure(self, best: Bundle, parts: Parts[Examples], run: Path, say: OnRemark) -> dict[str, Any]:
-        """What the best model reaches on the held-out part, for the summary; it writes the pages of the run."""
 
     @abstractmethod
     def resumes(self, model: ModelConfig, about: dict[str, Any]) -> bool:
         """Whether a run with this model and this config is one of this task."""
 
-    def about(self, request: ExamplesRequest, parts: Parts[Examples], say: OnRemark) -> dict[str, Any]:
+    @abstractmethod
+    def read_parts(self, run: Path) -> Parts[Any]:
+        """The examples that a run learned from, chose by and was measured on."""
+
+    def about(self, request: ExamplesRequest, parts: Parts[Any], run: Path, say: OnRemark) -> dict[str, Any]:
         """What the run's config holds beside its settings."""
         return {} if request.origin is None else {"origin": request.origin.name}
 
-    def sampler(self, plan: RunPlan[Examples]) -> Sampler | None:
+    def sampler(self, plan: RunPlan) -> Sampler | None:
         """What shows how the model does at each evaluation."""
         return None
 
-    def rows(self, part: Examples) -> Sequence[Row]:
+    def rows(self, part: Any) -> Sequence[tuple[Any, ...]]:
         """Examples as the run's files hold them."""
         return []
 
-    def write_parts(self, folder: Path, parts: Parts[Examples]) -> None:
+    def write_parts(self, folder: Path, parts: Parts[Any]) -> None:
         """Write the examples of each part into a folder."""
         for name in PARTS:
             rows = self.rows(getattr(parts, name))
             text = "".join(as_json(dict(zip(self.names, row, strict=True))) + "\n" for row in rows)
             write_whole(folder / f"{name}.jsonl", text)
 
-    @abstractmethod
-    def read_parts(self, run: Path) -> Parts[Examples]:
-        """The examples that a run learned from, chose by and was measured on."""
-
-    def say_parts(self, parts: Parts[Examples], say: OnRemark) -> None:
+    def say_parts(self, parts: Parts[Any], say: OnRemark) -> None:
         """Report what was left out, and how many examples each part has."""
         for remark in parts.remarks:
             say(remark)
@@ -131,7 +136,7 @@ class ExampleTask(ABC, Generic[Examples]):
 
 
 def start(
-    use: ExampleTask[Examples],
+    use: ExampleTask,
     request: ExamplesRequest,
     folder: RunFolder,
     *,
@@ -142,17 +147,22 @@ def start(
     say, began, origin = on_remark or (lambda _: None), time.perf_counter(), request.origin
     plan = use.plan(request, folder, say)
     fill = None if origin is None else lambda made: origin.fill(made, plan.tokenizer)
-    training, remark = _training(use, plan, folder, on_event, fill)
+    training, remark = _training(use, plan, folder, on_event, say, fill)
     if use.by_minutes and request.wish.timed:
         training.deadline = began + 60 * (request.wish.minutes or USUAL_MINUTES)
-    about = use.about(request, plan.parts, say)
-    with _held(folder):
-        _begin(use, training, plan, about)
+    about = use.about(request, plan.parts, folder.path, say)
+    with ExitStack() as stack:
+        stack.callback(folder.release)
+        make_folder(training, plan.tokenizer, **about)
+        place = folder.path / EXAMPLES
+        place.mkdir(exist_ok=True)
+        use.write_parts(place, plan.parts)
+        training.save()  # whoever is killed before the next checkpoint has the weights that it started from
         return _finish(use, training, plan.parts, remark, say)
 
 
 def resume(
-    use: ExampleTask[Examples],
+    use: ExampleTask,
     folder: RunFolder,
     changes: dict[str, Any],
     *,
@@ -162,86 +172,46 @@ def resume(
     """Resume a run that was stopped from its last checkpoint, with some settings changed; returns the summary."""
     say = on_remark or (lambda _: None)
     folder.claim()
-    with _held(folder):
-        model, config = _settings_of(folder, changes)
+    with ExitStack() as stack:
+        stack.callback(folder.release)
+        model, config = resumed_settings(folder, changes)
         if not use.resumes(model, folder.about()):
-            raise CheckpointError(use.other_run, path=folder.path, family=model.family)
+            raise CheckpointError(
+                "{path} holds a run of a {family} that learned something else; go on with what began it",
+                path=folder.path,
+                family=model.family,
+            )
         tokenizer = Tokenizer.load(folder.path) if use.names else None
         plan = RunPlan(model, config, use.read_parts(folder.path), tokenizer)
-        training, remark = _training(use, plan, folder, on_event)
+        training, remark = _training(use, plan, folder, on_event, say)
         if changes:
-            folder.change(training.config.to_dict())
-        step, steps = training.resume(), training.config.steps
-        say(Message("going on from step {step:,} of {steps:,}", step=step, steps=steps))
+            folder.change(config.to_dict())
+        step = training.resume()
+        say(Message("going on from step {step:,} of {steps:,}", step=step, steps=config.steps))
         return _finish(use, training, plan.parts, remark, say)
 
 
-def read_columns(run: Path, names: Sequence[str]) -> list[list[tuple[str, ...]]]:
-    """The examples of each part of a run, by their names: the texts of a part, their labels."""
-    return [_read_part(run / EXAMPLES / f"{part}.jsonl", names) for part in PARTS]
-
-
-def unreadable(path: Path, error: Exception) -> CheckpointError:
-    """The error of a run whose examples are gone or broken."""
-    return CheckpointError("{path} cannot be read: {error}; a run needs its examples to go on", path=path, error=error)
-
-
-# -- the steps of a run -----------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def _held(folder: RunFolder) -> Iterator[None]:
-    try:
-        yield
-    finally:
-        folder.release()
-
-
 def _training(
-    use: ExampleTask[Examples],
-    plan: RunPlan[Examples],
+    use: ExampleTask,
+    plan: RunPlan,
     folder: RunFolder,
     on_event: OnEvent | None,
+    say: OnRemark,
     fill: Callable[[Any], Any] | None = None,
 ) -> tuple[Training, Message | None]:
-    """The training of a plan; who listens also hears how many steps there will be."""
-
-    def hear(event: dict[str, Any]) -> None:
-        if on_event is not None:
-            on_event({**event, "steps": training.config.steps})
-
+    """The training of a plan, and what must be said of its examples."""
     task, remark = use.task(plan)
-    hands: Any = {"sampler": use.sampler(plan), "on_event": hear, "initialize": fill}
-    training: Training = Training(plan.model, plan.config, task, folder, **hands)
-    return training, remark
-
-
-def _begin(use: ExampleTask[Examples], training: Training, plan: RunPlan[Examples], about: dict[str, Any]) -> None:
-    """Make the run folder, with the examples of each part."""
-    folder = training.folder
-    folder.start(
-        plan.model,
-        training.config.to_dict(),
-        plan.tokenizer,
-        task=training.task.name,
-        machine={**describe_machine(training.arithmetic.device), "precision": training.arithmetic.precision},
-        references=training.task.references(),
-        **about,
-    )
-    place = folder.path / EXAMPLES
-    place.mkdir(exist_ok=True)
-    use.write_parts(place, plan.parts)
-    training.save()  # whoever is killed before the next checkpoint has the weights that it started from
+    hands: Any = {"sampler": use.sampler(plan), "on_event": on_event, "on_remark": say, "initialize": fill}
+    return Training(plan.model, plan.config, task, folder, **hands), remark
 
 
 def _finish(
-    use: ExampleTask[Examples], training: Training, parts: Parts[Examples], remark: Message | None, say: OnRemark
+    use: ExampleTask, training: Training, parts: Parts[Any], remark: Message | None, say: OnRemark
 ) -> dict[str, Any]:
     """Train to the end; then, and only then, look at the held-out part. Returns the summary."""
     folder = training.folder
     if remark is not None:
         say(remark)
-    training.fitting.on_remark = say
     summary = training.run()
     chosen_by = dict(folder.best() or {})
     chosen_by.pop("step", None)
@@ -250,28 +220,26 @@ def _finish(
     if not summary["stopped"]:
         say(Message("measuring on the held-out part …"))
         best = bundle.load(folder.best_model, training.arithmetic.device)
-        summary = {**use.measure(best, parts, folder.path, say), **summary}
+        before = {name: value for name, value in folder.about().items() if name == "before"}
+        summary = {**use.measure(best, parts, folder.path, say), **before, **summary}
     folder.write(runs.SUMMARY, summary)
     write_report(folder.path)
     return summary
 
 
-def _settings_of(folder: RunFolder, changes: dict[str, Any]) -> tuple[ModelConfig, TrainConfig]:
-    """The model and the settings of a run that is resumed, with some changed."""
-    model, settings = folder.read()
-    same, changes = take_sizes(model, changes)
-    if same != model:
-        raise ConfigError("a run that goes on keeps its model; for other sizes start another run")
-    try:
-        config = TrainConfig().change(**settings)
-    except (KothaError, TypeError) as error:
-        raise CheckpointError("{path} is broken: {error}", path=folder.path / runs.CONFIG, error=error) from error
-    return model, config.change(**changes)
+def read_columns(run: Path, names: Sequence[str]) -> list[list[tuple[str, ...]]]:
+    """The examples of each part of a run, by their names: the texts of a part, their labels."""
+    found = []
+    for part in PARTS:
+        file = run / EXAMPLES / f"{part}.jsonl"
+        try:
+            rows = [json.loads(line) for line in file.read_text(encoding="utf-8").split("\n") if line]
+            found.append([tuple(str(row[name]) for row in rows) for name in names])
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise unreadable(file, error) from error
+    return found
 
 
-def _read_part(file: Path, names: Sequence[str]) -> list[tuple[str, ...]]:
-    try:
-        rows = [json.loads(line) for line in file.read_text(encoding="utf-8").split("\n") if line]
-        return [tuple(str(row[name]) for row in rows) for name in names]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise unreadable(file, error) from error
+def unreadable(path: Path, error: Exception) -> CheckpointError:
+    """The error of a run whose examples are gone or broken."""
+    return CheckpointError("{path} cannot be read: {error}; a run needs its examples to go on", path=path, error=error)

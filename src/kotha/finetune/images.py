@@ -15,23 +15,16 @@ from typing import Any
 
 import numpy as np
 
-from kotha.artifacts.model_folder import Bundle
 from kotha.artifacts.run_folder import RunFolder
 from kotha.errors import ConfigError
-from kotha.evaluation.classes_page import classes_page
-from kotha.evaluation.classification import evaluate_images
-from kotha.finetune.classify import PAGE, classes_title
 from kotha.finetune.examples import EXAMPLES, PARTS, ExamplesRequest, ExampleTask, OnRemark, RunPlan, unreadable
-from kotha.finetune.settings import USUAL, training_settings
+from kotha.finetune.settings import USUAL, training_settings, wished_model
 from kotha.finetune.splits import Parts, divide
-from kotha.i18n.message import Message, Option, Plural, some_of
+from kotha.i18n.message import Message, some_of
 from kotha.model.config import ModelConfig, ViTConfig
-from kotha.model.presets import preset
-from kotha.storage.atomic import whole_path, write_whole
+from kotha.storage.atomic import whole_path
 from kotha.storage.images import LabelledImages, read_labelled_images
-from kotha.training.config import TrainConfig
 from kotha.training.plan.activations import positions
-from kotha.training.settings import take_sizes
 from kotha.training.tasks.classification import ImageClasses
 
 USUAL_PRESET = "vit-digits"
@@ -45,15 +38,14 @@ _USUAL: dict[str, Any] = {
 _RATES, _RATE_WIDTH = {"learning_rate": 5e-3, "muon_learning_rate": 2e-2}, 64
 
 
-class ClassifyImages(ExampleTask[LabelledImages]):
+class ClassifyImages(ExampleTask):
     """Images with labels, for a ViT."""
 
     called = ("{n} image", "{n:,} images")
     by_minutes = True
-    other_run = "{path} holds a run of a {family}, which saw no images; go on with its own data"
 
-    def plan(self, request: ExamplesRequest, folder: RunFolder, say: OnRemark) -> RunPlan[LabelledImages]:
-        wished = _wished_model(request)
+    def plan(self, request: ExamplesRequest, folder: RunFolder, say: OnRemark) -> RunPlan:
+        wished = wished_model(request, ViTConfig, USUAL_PRESET, Message("images")).replace(labels=())
         folder.check_new()
         if request.origin is None and request.wish.preset is None:
             said = "preset {preset}, since none was named; it reads images of {side} x {side} pixels"
@@ -65,26 +57,21 @@ class ClassifyImages(ExampleTask[LabelledImages]):
         say(Message("classes: {classes}", classes=some_of(labels)))
         self.say_parts(parts, say)
         model = wished.replace(labels=labels, n_classes=len(labels))
-
-        def check(model: ModelConfig, config: TrainConfig) -> None:
-            if config.lora is not None or config.best_by != "loss":
-                raise ConfigError("lora and best_by are for texts; leave them out")
-            if request.origin is not None:
-                request.origin.check(model, None)
-
+        changes = request.wish.changes
+        if changes.get("lora") is not None or changes.get("best_by", "loss") != "loss":
+            raise ConfigError("lora and best_by are for texts; leave them out")
         settings = training_settings(
             model,
             request,
             {**_USUAL, **learning_rates(model.d_model)},
             say,
-            check=check,
-            steps_for=lambda config: round(_PASSES * len(parts.train) / config.batch_size),
+            examples_read=_PASSES * len(parts.train),
             usual_length=positions(model, 0),
             warmup=lambda steps: steps // 10,
         )
         return RunPlan(*settings, parts, None)
 
-    def task(self, plan: RunPlan[LabelledImages]) -> tuple[ImageClasses, None]:
+    def task(self, plan: RunPlan) -> tuple[ImageClasses, None]:
         assert isinstance(plan.model, ViTConfig)
         number = {label: place for place, label in enumerate(plan.model.class_names)}
         learned, chosen = (
@@ -93,20 +80,10 @@ class ClassifyImages(ExampleTask[LabelledImages]):
         )
         return ImageClasses(plan.model, plan.config, *learned, *chosen), None
 
-    def measure(self, best: Bundle, parts: Parts[LabelledImages], run: Path, say: OnRemark) -> dict[str, Any]:
-        score = evaluate_images(best, parts.test, parts.train)
-        lead = Plural(
-            "Measured on {n} image that were kept out of training and out of every choice.",
-            "Measured on {n:,} images that were kept out of training and out of every choice.",
-            n=score.examples,
-        )
-        write_whole(run / PAGE, classes_page(score, classes_title(run, score), lead, called="image"))
-        return score.to_dict()
-
     def resumes(self, model: ModelConfig, about: dict[str, Any]) -> bool:
         return isinstance(model, ViTConfig)
 
-    def write_parts(self, folder: Path, parts: Parts[LabelledImages]) -> None:
+    def write_parts(self, folder: Path, parts: Parts[Any]) -> None:
         for name in PARTS:
             some: LabelledImages = getattr(parts, name)
             with whole_path(folder / f"{name}.npz") as partial, partial.open("wb") as file:
@@ -124,25 +101,6 @@ def learning_rates(d_model: int) -> dict[str, float]:
     {'learning_rate': 0.0025, 'muon_learning_rate': 0.01}
     """
     return {name: rate * (_RATE_WIDTH / d_model) ** 0.5 for name, rate in _RATES.items()}
-
-
-def _wished_model(request: ExamplesRequest) -> ViTConfig:
-    """The model that was asked for: it must be one that reads images."""
-    wish, origin = request.wish, request.origin
-    if origin is not None and not isinstance(origin.bundle.config, ViTConfig):
-        family = origin.bundle.config.family
-        raise ConfigError("{name} is a {family} model, and images are for a vit", name=origin.name, family=family)
-    base: ModelConfig = preset(wish.preset or USUAL_PRESET) if origin is None else origin.bundle.config
-    if not isinstance(base, ViTConfig):
-        raise ConfigError(
-            "preset {preset!r} is a {family} model, and images are for a vit: {usual}",
-            preset=wish.preset,
-            family=base.family,
-            usual=Option("preset", USUAL_PRESET),
-        )
-    model = take_sizes(base.replace(labels=()), wish.changes)[0]
-    assert isinstance(model, ViTConfig)
-    return model
 
 
 def _read_part(file: Path) -> LabelledImages:

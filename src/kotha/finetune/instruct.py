@@ -9,12 +9,10 @@ that has no marks for turns gets them, and the model a row for each.
 from pathlib import Path
 from typing import Any
 
-from kotha.artifacts.model_folder import Bundle
 from kotha.artifacts.run_folder import RunFolder
 from kotha.errors import ConfigError, KothaError, UsageError
-from kotha.evaluation.instructions import evaluate_instructions
 from kotha.finetune.classify import guessed_or_named
-from kotha.finetune.examples import EXAMPLES, PARTS, ExamplesRequest, ExampleTask, OnRemark, Row, RunPlan, unreadable
+from kotha.finetune.examples import EXAMPLES, PARTS, ExamplesRequest, ExampleTask, OnRemark, RunPlan, unreadable
 from kotha.finetune.settings import finetune_settings
 from kotha.finetune.splits import Parts, divide_dialogues
 from kotha.i18n.message import Message, Plural
@@ -28,18 +26,15 @@ from kotha.training.tasks.answers import AnswerTokens
 
 _USUAL: dict[str, Any] = {"batch_size": 16}
 _WARMUP = 0.05
-# Of many conversations no more are asked: to write all the answers takes longer than it is worth.
-_MOST_ASKED = 300
 
 
-class AnswerQuestions(ExampleTask[Dialogues]):
+class AnswerQuestions(ExampleTask):
     """Conversations, for a model that answers."""
 
     names = (MESSAGES, "group")
     called = ("{n} conversation", "{n:,} conversations")
-    other_run = "{path} holds no run that learns to answer; go on with what began it"
 
-    def plan(self, request: ExamplesRequest, folder: RunFolder, say: OnRemark) -> RunPlan[Dialogues]:
+    def plan(self, request: ExamplesRequest, folder: RunFolder, say: OnRemark) -> RunPlan:
         origin, data, changes = request.origin, request.data, request.wish.changes
         assert origin is not None, "who learns to answer begins from a trained model"
         family = origin.bundle.config.family
@@ -60,20 +55,21 @@ class AnswerQuestions(ExampleTask[Dialogues]):
         longest = _longest(parts, tokenizer, model.context_length)
         return RunPlan(*finetune_settings(model, request, _USUAL, len(parts.train), longest, _WARMUP), parts, tokenizer)
 
-    def about(self, request: ExamplesRequest, parts: Parts[Dialogues], say: OnRemark) -> dict[str, Any]:
+    def about(self, request: ExamplesRequest, parts: Parts[Any], run: Path, say: OnRemark) -> dict[str, Any]:
         assert request.origin is not None
-        before = evaluate_instructions(request.origin.bundle, _asked(parts.test), parts.train)
-        said = Plural(
-            "before: {share:.1%} of {n} unseen question answered right",
-            "before: {share:.1%} of {n:,} unseen questions answered right",
-            n=before.examples,
-            share=before.right,
-        )
-        say(said)
-        figures = {name: value for name, value in before.to_dict().items() if name != "replies"}
-        return {**super().about(request, parts, say), "fields": list(request.data.fields), "before": figures}
+        before = self.measure(request.origin.bundle, parts, run, say)
+        before.pop("replies", None)
+        if before:
+            said = Plural(
+                "before: {share:.1%} of {n} unseen question answered right",
+                "before: {share:.1%} of {n:,} unseen questions answered right",
+                n=before["examples"],
+                share=before["right"],
+            )
+            say(said)
+        return {**super().about(request, parts, run, say), "fields": list(request.data.fields), "before": before}
 
-    def task(self, plan: RunPlan[Dialogues]) -> tuple[AnswerTokens, Message | None]:
+    def task(self, plan: RunPlan) -> tuple[AnswerTokens, Message | None]:
         assert isinstance(plan.model, GPTConfig) and plan.tokenizer is not None
         turns = plan.parts.train.turns, plan.parts.validation.turns
         task = AnswerTokens(plan.model, plan.config, *turns, plan.tokenizer)
@@ -86,14 +82,10 @@ class AnswerQuestions(ExampleTask[Dialogues]):
             most=task.context_length,
         )
 
-    def measure(self, best: Bundle, parts: Parts[Dialogues], run: Path, say: OnRemark) -> dict[str, Any]:
-        score = evaluate_instructions(best, _asked(parts.test), parts.train)
-        return {**score.to_dict(), "before": RunFolder(run).about().get("before")}
-
     def resumes(self, model: ModelConfig, about: dict[str, Any]) -> bool:
         return type(model) is GPTConfig and about.get("task") == AnswerTokens.name
 
-    def rows(self, part: Dialogues) -> list[Row]:
+    def rows(self, part: Dialogues) -> list[tuple[Any, ...]]:
         return [
             ([{"role": turn.role, "content": turn.text} for turn in turns], group)
             for turns, group in zip(part.turns, part.groups, strict=True)
@@ -136,7 +128,3 @@ def _longest(parts: Parts[Dialogues], tokenizer: Tokenizer, most: int) -> int:
     some = (*parts.train.turns, *parts.validation.turns)
     lengths = (len(template.encode(tokenizer, turns)[0]) - 1 for turns in some)
     return max((length for length in lengths if length <= most), default=most)
-
-
-def _asked(test: Dialogues) -> Dialogues:
-    return test.chosen(range(min(len(test), _MOST_ASKED)))

@@ -15,27 +15,21 @@ falling (early stopping).
 from pathlib import Path
 from typing import Any
 
-from kotha.artifacts.model_folder import Bundle
 from kotha.artifacts.run_folder import RunFolder, mapping, run_config, words
-from kotha.errors import ConfigError
-from kotha.evaluation.translation import can_score, evaluate_pairs
-from kotha.evaluation.translation_page import translations_page
 from kotha.finetune.classify import guessed_or_named
-from kotha.finetune.examples import ExamplesRequest, ExampleTask, OnRemark, Row, RunPlan, read_columns
-from kotha.finetune.settings import USUAL_TEXTS, training_settings
+from kotha.finetune.examples import ExamplesRequest, ExampleTask, OnRemark, RunPlan, read_columns
+from kotha.finetune.settings import USUAL_TEXTS, training_settings, wished_model
 from kotha.finetune.splits import Parts, divide
 from kotha.generation.beam import translate
 from kotha.i18n.message import Message, Plural
 from kotha.model.config import ModelConfig, Seq2SeqConfig
-from kotha.model.presets import preset
-from kotha.storage.atomic import write_whole
 from kotha.text.corpus.documents import field_names
 from kotha.text.corpus.pairs import TextPairs
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.text.tokenizer.trainers import train as train_tokenizer
 from kotha.training.config import TrainConfig
 from kotha.training.loop import Sampler
-from kotha.training.settings import check_lora, take_sizes
+from kotha.training.settings import check_lora
 from kotha.training.tasks.translation import TextPair, Translation
 
 PAGE = "translations.html"
@@ -48,16 +42,16 @@ _USUAL: dict[str, Any] = {
 }
 
 
-class TranslatePairs(ExampleTask[TextPairs]):
+class TranslatePairs(ExampleTask):
     """Texts and their translations, for a translator."""
 
     names = ("source", "target")
     called = ("{n} pair", "{n:,} pairs")
     by_minutes = True
-    other_run = "{path} holds a run of a {family}, which learned from no pairs; go on with its own data"
 
-    def plan(self, request: ExamplesRequest, folder: RunFolder, say: OnRemark) -> RunPlan[TextPairs]:
-        wished, origin, data = _wished_model(request), request.origin, request.data
+    def plan(self, request: ExamplesRequest, folder: RunFolder, say: OnRemark) -> RunPlan:
+        wished = wished_model(request, Seq2SeqConfig, USUAL_PRESET, Message("pairs of texts"))
+        origin, data = request.origin, request.data
         folder.check_new()
         parts = divide(data, request.validation, request.test, share=request.held_out, seed=request.seed)
         fields: Any = {"source": data.source_field, "target": data.target_field}
@@ -71,13 +65,13 @@ class TranslatePairs(ExampleTask[TextPairs]):
         encoded = _encode(parts.train, tokenizer), _encode(parts.validation, tokenizer)
         return RunPlan(*_settings(wished, tokenizer, encoded, request, say), parts, tokenizer, encoded)
 
-    def about(self, request: ExamplesRequest, parts: Parts[TextPairs], say: OnRemark) -> dict[str, Any]:
+    def about(self, request: ExamplesRequest, parts: Parts[Any], run: Path, say: OnRemark) -> dict[str, Any]:
         data = request.data
         fields = {"source": data.source_field, "target": data.target_field, "guessed": data.guessed}
-        return {"fields": fields, **super().about(request, parts, say)}
+        return {"fields": fields, **super().about(request, parts, run, say)}
 
-    def task(self, plan: RunPlan[TextPairs]) -> tuple[Translation, Message | None]:
-        assert plan.tokenizer is not None
+    def task(self, plan: RunPlan) -> tuple[Translation, Message | None]:
+        assert isinstance(plan.model, Seq2SeqConfig) and plan.tokenizer is not None
         both = (plan.parts.train, plan.parts.validation)
         learned, chosen = plan.encoded or (_encode(part, plan.tokenizer) for part in both)
         task = Translation(plan.model, plan.config, learned, plan.tokenizer, chosen)
@@ -90,29 +84,15 @@ class TranslatePairs(ExampleTask[TextPairs]):
             most=task.context_length - 1,
         )
 
-    def sampler(self, plan: RunPlan[TextPairs]) -> Sampler:
+    def sampler(self, plan: RunPlan) -> Sampler:
         shown, tokenizer = plan.parts.validation.sources[0], plan.tokenizer
         assert tokenizer is not None
         return lambda made: f"{shown} → {translate(made, tokenizer, [shown], beams=1)[0]}"
 
-    def measure(self, best: Bundle, parts: Parts[TextPairs], run: Path, say: OnRemark) -> dict[str, Any]:
-        if not can_score():
-            say(Message("no BLEU and no chrF++: they need sacrebleu (pip install 'kotha[scores]')"))
-            return {}
-        score = evaluate_pairs(best, parts.test, parts.train)
-        lead = Plural(
-            "{n} pair that were kept out of training and out of every choice.",
-            "{n:,} pairs that were kept out of training and out of every choice.",
-            n=score.sentences,
-        )
-        title = Message("{name}: translations", name=run.name)
-        write_whole(run / PAGE, translations_page(score, parts.test, title, lead))
-        return score.to_dict()
-
     def resumes(self, model: ModelConfig, about: dict[str, Any]) -> bool:
         return isinstance(model, Seq2SeqConfig)
 
-    def rows(self, part: TextPairs) -> list[Row]:
+    def rows(self, part: TextPairs) -> list[tuple[str, str]]:
         return list(zip(part.sources, part.targets, strict=True))
 
     def read_parts(self, run: Path) -> Parts[TextPairs]:
@@ -140,31 +120,6 @@ def learning_rate(d_model: int) -> float:
     return float((d_model * _WARMUP) ** -0.5)
 
 
-def _wished_model(request: ExamplesRequest) -> Seq2SeqConfig:
-    """The model that was asked for: it must be one that reads a text and writes another."""
-    wish, origin = request.wish, request.origin
-    if origin is not None and not isinstance(origin.bundle.config, Seq2SeqConfig):
-        raise ConfigError(
-            "{name} is a {family} model, and pairs are for one that translates (seq2seq)",
-            name=origin.name,
-            family=origin.bundle.config.family,
-        )
-    base: ModelConfig = preset(wish.preset or USUAL_PRESET) if origin is None else origin.bundle.config
-    if not isinstance(base, Seq2SeqConfig):
-        raise ConfigError(
-            "preset {preset!r} is a {family} model, and pairs are for one that translates: use a seq2seq preset, such "
-            "as {usual!r}",
-            preset=wish.preset,
-            family=base.family,
-            usual=USUAL_PRESET,
-        )
-    sizes = take_sizes(base, wish.changes)[0]
-    context = wish.changes.get("context_length")
-    model = sizes if context is None else sizes.replace(context_length=context)
-    assert isinstance(model, Seq2SeqConfig)
-    return model
-
-
 def _settings(
     wished: Seq2SeqConfig,
     tokenizer: Tokenizer,
@@ -175,25 +130,21 @@ def _settings(
     """The model with the tokenizer's words, and how it is trained."""
     origin, model = request.origin, wished
     if origin is None or request.tokenizer is not None:
-        changed = model.replace(vocab_size=tokenizer.vocab_size)
-        assert isinstance(changed, Seq2SeqConfig)
-        model = changed
+        model = model.replace(vocab_size=tokenizer.vocab_size)
     # The longer side of each pair that a context holds, with its mark.
     longer = (1 + max(len(source), len(target)) for source, target in (*encoded[0], *encoded[1]))
     lengths = [length for length in longer if length <= wished.context_length] or [wished.context_length]
-    model_and_config = training_settings(
+    check_lora(request.wish.changes.get("lora"), tokenizer, "the table of pairs", origin)
+    return training_settings(
         model,
         request,
         {**_USUAL, "learning_rate": learning_rate(model.d_model)},
         say,
-        check=lambda _, config: check_lora(config, tokenizer, "the table of pairs", origin),
-        steps_for=lambda config: round(_PASSES * len(encoded[0]) / config.batch_size),
+        tokenizer=tokenizer,
+        examples_read=_PASSES * len(encoded[0]),
         usual_length=max(1, round(sum(lengths) / len(lengths))),
         context=max(lengths),
     )
-    if origin is not None:
-        origin.check(model_and_config[0], tokenizer)
-    return model_and_config
 
 
 def _encode(pairs: TextPairs, tokenizer: Tokenizer) -> list[TextPair]:

@@ -3,13 +3,14 @@
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from kotha.errors import UsageError
+from kotha.errors import ConfigError, UsageError
 from kotha.finetune.examples import ExamplesRequest, OnRemark
 from kotha.i18n.message import Message, Option
-from kotha.model.config import ModelConfig
-from kotha.training.config import TrainConfig
+from kotha.model.config import ModelConfig, TextConfig
+from kotha.model.presets import preset
+from kotha.text.tokenizer.tokenizer import Tokenizer
+from kotha.training.config import TrainConfig, recipe
 from kotha.training.plan.rules import pace_of, warmed_in_time
-from kotha.training.recipes import recipe
 from kotha.training.settings import check_settings, fit_to_minutes, take_sizes
 
 # Evaluations without gain that end a run (early stopping), and evaluations in each pass over the examples.
@@ -28,6 +29,26 @@ USUAL_TEXTS: dict[str, Any] = {**USUAL, "optimizer": "adamw", "weight_decay": 0.
 _RATE, _RATE_WIDTH, _RATE_POWER, _LARGEST_RATE, _LORA_TIMES = 3e-3, 96, 2.2, 1e-2, 3
 
 AnyConfig = TypeVar("AnyConfig", bound=ModelConfig)
+
+
+def wished_model(request: ExamplesRequest, kind: type[AnyConfig], usual_preset: str, data: Message) -> AnyConfig:
+    """The model that was asked for, with the sizes that were given; of the kind that learns from the data."""
+    wish, origin = request.wish, request.origin
+    base = preset(wish.preset or usual_preset) if origin is None else origin.bundle.config
+    if not isinstance(base, kind):
+        raise ConfigError(
+            "{name} is a {family} model, and {data} are for a {wanted}: {usual}",
+            name=wish.preset if origin is None else origin.name,
+            family=base.family,
+            data=data,
+            wanted=preset(usual_preset).family,
+            usual=Option("preset", usual_preset),
+        )
+    model, rest = take_sizes(base, wish.changes)
+    if isinstance(model, TextConfig) and rest.get("context_length") is not None:
+        model = model.replace(context_length=rest["context_length"])
+    assert isinstance(model, kind)
+    return model
 
 
 def learning_rate(d_model: int, lora: bool = False) -> float:
@@ -61,13 +82,13 @@ def training_settings(
     usual: Mapping[str, Any],
     say: OnRemark,
     *,
-    check: Callable[[ModelConfig, TrainConfig], None],
-    steps_for: Callable[[TrainConfig], int],
+    examples_read: int,
     usual_length: int,
+    tokenizer: Tokenizer | None = None,
     context: int | None = None,
     warmup: Callable[[int], int] | None = None,
 ) -> tuple[ModelConfig, TrainConfig]:
-    """Settings by a recipe, for the minutes that were given, or for the steps that are usual with these examples.
+    """Settings by a recipe, for the minutes that were given, or for the steps in which so many examples are read.
 
     ``warmup`` gives the steps of warm-up where they go by the number of all; ``context`` holds the longest example.
     """
@@ -79,7 +100,8 @@ def training_settings(
     )
     model, config = _changed(model, config, {}, given)
     check_settings(model, config)
-    check(model, config)
+    if request.origin is not None:
+        request.origin.check(model, tokenizer)
     if context is not None:
         config = config.change(context_length=context)
     if wish.timed:
@@ -89,7 +111,7 @@ def training_settings(
         return model, choice.settings
     if request.recipe is not None:
         return model, warmed_in_time(config, given)
-    steps = config.steps if "steps" in given else max(1, steps_for(config))
+    steps = config.steps if "steps" in given else max(1, round(examples_read / config.batch_size))
     pace = pace_of(steps, config.warmup_steps) if warmup is None else {**pace_of(steps), "warmup_steps": warmup(steps)}
     return _changed(model, config, pace, given)
 
@@ -100,7 +122,5 @@ def _changed(
     """Settings with what was not given chosen, and the model with their dropout."""
     config = config.change(**{name: value for name, value in pace.items() if name not in given})
     if config.dropout is not None:
-        changed = model.replace(dropout=config.dropout)
-        assert isinstance(changed, type(model))
-        model = changed
+        model = model.replace(dropout=config.dropout)
     return model, config

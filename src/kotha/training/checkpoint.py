@@ -11,31 +11,39 @@
 
 Where several processes keep a part of each weight, each writes its rows: ``model-00001-of-00002.safetensors``, whose
 header says which rows they are. Any number of processes can read them back. (torch's own distributed checkpoints say
-this in a pickle, and replace files in place.) Where machines share no disk, each has a part of the files: see disks.py.
+this in a pickle, and replace files in place.) A checkpoint is written beside its place and moved there by rename, so a
+name in ``checkpoints/`` is a whole one.
 
-A checkpoint is written beside its place and moved there by rename, so a name in ``checkpoints/`` is a whole one.
+Machines that share no file system have the run's folder each on a disk of its own, under the same path. On each disk
+one process writes what the first writes elsewhere: settings, metrics, the best model. Of a checkpoint each disk has
+what its processes keep, and a manifest that names the files of all. So whoever copies such folders into one (``rsync``)
+has a whole checkpoint. A run that goes on looks for the newest checkpoint that is whole on all disks together, and
+brings each machine what it lacks of it: it does not matter which machines come back, how many, or in what order.
 """
 
 import hashlib
 import json
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
 from typing import Any
 
 import torch
+import torch.distributed as dist
 from safetensors import safe_open
 from torch import Tensor
 
+from kotha.artifacts import run_folder as runs
 from kotha.errors import CheckpointError, KothaError, is_of_the_machine
 from kotha.i18n.message import Message
-from kotha.storage.atomic import clear_leftovers, partial_path, remove_whole, whole_folder, write_whole
+from kotha.storage.atomic import clear_leftovers, partial_path, remove_whole, whole_folder, whole_path, write_whole
 from kotha.storage.json_files import as_json, read_table
-from kotha.storage.status import is_file_in, is_folder, matching, reading
+from kotha.storage.status import is_file, is_file_in, is_folder, matching, reading
 from kotha.storage.weights import reading_weights, write_weights
+from kotha.text.tokenizer.tokenizer import FILE_NAME as TOKENIZER_FILE
 from kotha.training.distributed import ALONE, Ranks, local
 
 MANIFEST, STATE = "manifest.json", "state.json"
@@ -211,3 +219,113 @@ def prune_checkpoints(folder: Path, keep: int, best: int | None, newest: int | N
 def _sha256(path: Path) -> str:
     with reading(path), path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+# -- several disks -----------------------------------------------------------------------------------------------------
+
+
+_PORTION = 1 << 24  # bytes that are sent at once
+# The config comes last: a folder that has one holds a run.
+_OF_THE_RUN = (TOKENIZER_FILE, runs.METRICS, runs.BEST, f"{runs.BEST_MODEL}/*", runs.CONFIG)
+
+Sums = dict[str, str]
+
+
+@dataclass(frozen=True)
+class OnDisk:
+    """What a disk has of a run: the sums of its files, and of each checkpoint what should be there and what is."""
+
+    files: Sums = field(default_factory=dict)
+    named: dict[int, Sums] = field(default_factory=dict)  # by the manifest
+    there: dict[int, Sums] = field(default_factory=dict)
+
+
+def bring_together(path: Path, ranks: Ranks) -> None:
+    """Bring each disk what it lacks of the run and of its newest whole checkpoint; all processes call this."""
+    if not ranks.apart:
+        return
+    every = ranks.each(_held(path) if ranks.writes else OnDisk())
+    whole = whole_checkpoints(every)
+    if whole:
+        source, step = whole[-1]
+        _bring_checkpoint(path, step, every[source].named[step], every, ranks)
+    else:
+        source = next((rank for rank, held in enumerate(every) if runs.CONFIG in held.files), 0)
+    for name, expected in every[source].files.items():
+        lacking = ranks.writes and every[ranks.rank].files.get(name) != expected
+        if ranks.any(lacking):
+            _send(path / name, source, ranks, path / name if lacking else None)
+
+
+def bring_last(path: Path, count: int, ranks: Ranks) -> list[int]:
+    """The steps of the last whole checkpoints that a run has anywhere, brought to each disk that lacks a part."""
+    if not ranks.apart:
+        return list_checkpoints(path / runs.CHECKPOINTS)[-count:]
+    every = ranks.each(_held(path) if ranks.writes else OnDisk())
+    last = whole_checkpoints(every)[-count:]
+    for source, step in last:
+        _bring_checkpoint(path, step, every[source].named[step], every, ranks)
+    return [step for _, step in last]
+
+
+def whole_checkpoints(every: list[OnDisk]) -> list[tuple[int, int]]:
+    """The checkpoints of which all files are on some disk, by step: a process whose disk has the manifest, the step."""
+    found: dict[int, int] = {}
+    for rank, held in enumerate(every):
+        for step, named in held.named.items():
+            if all(_holder(every, step, name, each) is not None for name, each in named.items()):
+                found.setdefault(step, rank)
+    return [(found[step], step) for step in sorted(found)]
+
+
+def _holder(every: list[OnDisk], step: int, name: str, expected: str) -> int | None:
+    return next((rank for rank, held in enumerate(every) if held.there.get(step, {}).get(name) == expected), None)
+
+
+def _held(path: Path) -> OnDisk:
+    files = {file.relative_to(path).as_posix(): _sha256(file) for file in _files_of(path)}
+    held, folder = OnDisk(files), path / runs.CHECKPOINTS
+    for step in list_checkpoints(folder):
+        place = checkpoint_path(folder, step)
+        with suppress(KothaError, OSError):
+            held.named[step] = {**read_table(place / MANIFEST), MANIFEST: _sha256(place / MANIFEST)}
+            held.there[step] = {file.name: _sha256(file) for file in sorted(place.iterdir()) if is_file(file)}
+    return held
+
+
+def _files_of(path: Path) -> Iterator[Path]:
+    for place in (path / pattern for pattern in _OF_THE_RUN):
+        found = matching(place.parent, place.name)
+        yield from (file for file in found if is_file(file) and not file.name.startswith("."))
+
+
+def _bring_checkpoint(path: Path, step: int, expected: Sums, every: list[OnDisk], ranks: Ranks) -> None:
+    place = checkpoint_path(path / runs.CHECKPOINTS, step)
+    mine = every[ranks.rank].there.get(step, {})
+    lacking = ranks.writes and any(mine.get(name) != each for name, each in expected.items())
+    if not ranks.any(lacking):
+        return
+    with ExitStack() as stack:
+        target = stack.enter_context(whole_folder(place, may_replace=lambda _: True)) if lacking else None
+        for name, each in expected.items():
+            holder = _holder(every, step, name, each)
+            assert holder is not None, "a checkpoint that is whole has all its files somewhere"
+            _send(place / name, holder, ranks, None if target is None else target / name)
+
+
+def _send(file: Path, source: int, ranks: Ranks, target: Path | None) -> None:
+    """Send a file of one process's disk to all; who has a target for it writes it there."""
+    sends = ranks.rank == source
+    left = ranks.each(file.stat().st_size if sends else 0)[source]
+    with ExitStack() as stack:
+        read = stack.enter_context(file.open("rb")) if sends else None
+        write = stack.enter_context(stack.enter_context(whole_path(target)).open("wb")) if target is not None else None
+        while left:
+            count = min(left, _PORTION)
+            portion = torch.empty(count, dtype=torch.uint8)
+            if read is not None:
+                portion = torch.frombuffer(bytearray(read.read(count)), dtype=torch.uint8)
+            dist.broadcast(portion, source)
+            if write is not None:
+                write.write(portion.numpy().tobytes())
+            left -= count

@@ -1,12 +1,22 @@
-"""What a run keeps on disk: checkpoints to go on from, and the best weights to take away.
+"""What a run carries from step to step and keeps: its progress, its clock, its last losses, and checkpoints of them.
 
-All processes of a distributed run call these functions; who writes what is decided here.
+Checkpoints are to go on from, the best weights to take away. All processes of a distributed run call the functions of a
+`Checkpointer`; who writes what is decided there.
+
+Ctrl-C and SIGTERM are a question: the loop finishes its step, saves and ends. A second Ctrl-C ends at once. A scheduler
+asks by SIGTERM and kills soon after; it may well ask twice, so a second one changes nothing.
 """
 
 import math
+import signal
+import time
+from collections import deque
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from statistics import median_high
+from types import FrameType
 from typing import Any
 
 import torch
@@ -19,16 +29,12 @@ from kotha.errors import CheckpointError
 from kotha.i18n.message import Message, Option, Text
 from kotha.model.family import Model, build
 from kotha.storage.atomic import clear_leftovers
-from kotha.text.tokenizer.chat import ChatTemplate
-from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.training import adapter, checkpoint
 from kotha.training.adapter import base_fingerprint, merged, save_adapter
-from kotha.training.checkpoint import Checkpoint, checkpoint_path, list_checkpoints
-from kotha.training.checkpoint_exchange import bring_last
+from kotha.training.checkpoint import Checkpoint, bring_last, checkpoint_path, list_checkpoints
 from kotha.training.distributed import Ranks, whole
-from kotha.training.optim.averaging import Average, copy_into, swapped_weights
-from kotha.training.optim.optimizer import Optimizers
-from kotha.training.tasks.task import Score
+from kotha.training.optim import Average, Optimizers, copy_into, swapped_weights
+from kotha.training.tasks.task import Score, Task
 
 
 @dataclass
@@ -52,18 +58,121 @@ class Progress:
                 raise CheckpointError("{name}={value!r} is nothing that a run can have reached", name=name, value=value)
 
 
+_RECENT = 50
+_LAST_SPEEDS = 200
+
+
+class Watch:
+    """Remembers the last losses and says what is strange about a new one: no number, or a jump."""
+
+    def __init__(self, spike: float | None) -> None:
+        self._spike = spike
+        self.recent: deque[float] = deque(maxlen=_RECENT)
+
+    def complaint(self, loss: float) -> Message | None:
+        """What is wrong with this loss; None when nothing is."""
+        if not math.isfinite(loss):
+            return Message("is {loss}", loss=loss)
+        usual = sum(self.recent) / len(self.recent) if len(self.recent) == _RECENT else math.inf
+        if self._spike is not None and loss > usual + self._spike:
+            return Message("rose to {loss:.3f} from about {usual:.3f}", loss=loss, usual=usual)
+        self.recent.append(loss)
+        return None
+
+
+def steps_changed(before: int, now: int, planned: int) -> Message:
+    """What to say of another number of steps than before, so that a run ends in time."""
+    how = Message("slower than when this machine was timed") if now < before else Message("faster again")
+    if now > planned:
+        how = Message("faster than when this machine was timed")
+    return Message("{how}: {steps:,} steps instead of {before:,}", how=how, steps=now, before=before)
+
+
+class Clock:
+    """Counts the seconds that go into learning, not those of measuring and saving."""
+
+    def __init__(self) -> None:
+        self._since: float | None = None
+        self._tokens, self._seconds = 0, 0.0
+        self._speeds: deque[float] = deque(maxlen=_LAST_SPEEDS)  # tokens a second, of the last steps
+
+    @property
+    def tokens_per_second(self) -> float:
+        """Of the last step."""
+        return self._speeds[-1] if self._speeds else 0.0
+
+    @property
+    def usual_speed(self) -> float:
+        """Tokens a second; the median passes over a few slow steps, such as the first."""
+        return median_high(self._speeds)
+
+    def start(self, progress: Progress) -> None:
+        """Count from here, unless it already counts."""
+        if self._since is None:
+            self._since = time.perf_counter()
+            self._tokens, self._seconds = progress.tokens, progress.seconds
+
+    def stop(self, progress: Progress) -> None:
+        """Add what has passed."""
+        if self._since is not None:
+            progress.seconds += time.perf_counter() - self._since
+            seconds = progress.seconds - self._seconds
+            if progress.tokens > self._tokens:
+                self._speeds.append((progress.tokens - self._tokens) / max(1e-9, seconds))
+            self._since = None
+
+
+class Interrupts:
+    """While this is open, the first signal only sets ``asked``; ``on_ask`` hears its name, inside the handler."""
+
+    def __init__(self, on_ask: Callable[[str], None] | None = None) -> None:
+        self.asked = False
+        self.hurried = False
+        self._on_ask = on_ask
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> "Interrupts":
+        for number in (signal.SIGINT, signal.SIGTERM):
+            try:
+                self._before[number] = signal.signal(number, self._ask)
+            except ValueError:  # only the main thread may listen; elsewhere signals are someone else's business
+                break
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def comes_within(self, seconds: float) -> bool:
+        """Whether someone asks in the next seconds, or has asked."""
+        until = time.monotonic() + seconds
+        while not self.asked and time.monotonic() < until:
+            time.sleep(0.05)
+        return self.asked
+
+    def _ask(self, number: int, frame: FrameType | None) -> None:
+        again, self.asked = self.asked, True
+        self.hurried = self.hurried or number == signal.SIGTERM
+        if not again and self._on_ask is not None:
+            self._on_ask(signal.Signals(number).name)
+        if again and number == signal.SIGINT:
+            before = self._before[number]
+            if callable(before):
+                before(number, frame)
+            raise KeyboardInterrupt
+
+
 @dataclass
 class Checkpointer:
     """The parts of a run that last, and where they go."""
 
     folder: RunFolder
     model: Model
-    tokenizer: Tokenizer | None
+    task: Task
     optimizers: Optimizers
     average: Average | None
     ranks: Ranks
-    lora: tuple[int, float] | None = None  # rank and alpha of what is learned beside the weights
-    chat: ChatTemplate | None = None  # how the model takes turns
+    lora: tuple[int, float] | None  # rank and alpha of what is learned beside the weights
 
     # -- to go on from ------------------------------------------------------------------------------------------------
 
@@ -175,7 +284,7 @@ class Checkpointer:
         if plain is None:
             return
         if self.lora is not None:
-            save_adapter(self.folder.path / adapter.FOLDER, self.model, *self.lora, self._base, self.chat)
-        how: Any = {"overwrite": True, "whatever_it_holds": True, "chat": self.chat}
-        bundle.save(self.folder.best_model, plain, self.tokenizer, **how)
+            save_adapter(self.folder.path / adapter.FOLDER, self.model, *self.lora, self._base, self.task.chat_template)
+        how: Any = {"overwrite": True, "whatever_it_holds": True, "chat": self.task.chat_template}
+        bundle.save(self.folder.best_model, plain, self.task.tokenizer, **how)
         self.folder.write(runs.BEST, {"step": step, **score})

@@ -1,12 +1,12 @@
-"""How a model is trained: every setting of a run, from gradient clipping to early stopping, checked and saved whole.
+"""How a model is trained: every setting of a run, checked and saved whole, and recipes: settings that go together.
 
 The names are the keys of a recipe, of a TOML file and, with dashes, of the command's flags. ``None`` means off, or
 "look at the machine" where that is said.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import asdict, dataclass, fields, replace
-from functools import reduce
+from types import UnionType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from kotha.errors import ConfigError, nearest
@@ -114,10 +114,7 @@ class TrainConfig:
 
     def change(self, **changes: Any) -> "TrainConfig":
         """A config with some settings changed; a setting that does not exist is answered with the nearest."""
-        known = [each.name for each in fields(self)]
-        for name in changes:
-            if name not in known:
-                raise ConfigError("setting {name!r} does not exist{nearest}", name=name, nearest=nearest(name, known))
+        check_names(changes, [each.name for each in fields(self)])
         return replace(self, **changes)
 
     def to_dict(self) -> dict[str, Any]:
@@ -125,33 +122,82 @@ class TrainConfig:
         return asdict(self)
 
 
-_KINDS = {int: Message("int"), float: Message("float"), str: Message("str"), type(None): "none"}
+def check_names(given: Iterable[str], known: Collection[str]) -> None:
+    """Refuse a setting that does not exist."""
+    for name in given:
+        if name not in known:
+            raise ConfigError("setting {name!r} does not exist{nearest}", name=name, nearest=nearest(name, known))
+
+
+_KINDS: dict[Any, Message] = {
+    int: Message("int"),
+    float: Message("a finite number"),
+    tuple[str, ...]: Message('a list of texts, such as ["run-1", "run-2"]'),
+}
 
 
 def _check_type(name: str, value: Any, hint: Any) -> None:
     """Refuse a value of the wrong type; a whole number will do for a fraction."""
-    if get_origin(hint) is tuple:
-        if isinstance(value, tuple) and all(isinstance(each, str) for each in value):
-            return
-        raise ConfigError(
-            '{name}={value!r} should be a list of texts, such as ["run-1", "run-2"]', name=name, value=value
-        )
-    options = get_args(hint) if get_origin(hint) is not Literal and get_args(hint) else (hint,)
-    for option in options:
-        if get_origin(option) is Literal:
-            if value in get_args(option):
-                return
-            raise ConfigError(
-                "{name}={value!r} is not a choice{nearest}",
-                name=name,
-                value=value,
-                nearest=nearest(str(value), get_args(option)),
-            )
-        if option is float and isinstance(value, int | float) and not isinstance(value, bool):
-            if is_number(value):
-                return
-            raise ConfigError("{name}={value} must be a finite number", name=name, value=value)
-        if isinstance(value, option) and not (option is int and isinstance(value, bool)):
-            return
-    wanted = reduce(lambda one, other: Message("{one} or {other}", one=one, other=other), map(_KINDS.get, options))
-    raise ConfigError("{name}={value!r} should be {wanted}", name=name, value=value, wanted=wanted)
+    kind, *more = get_args(hint) if isinstance(hint, UnionType) else (hint,)
+    if value is None and more:
+        return
+    if get_origin(kind) is Literal:
+        if value not in get_args(kind):
+            choices = nearest(str(value), get_args(kind))
+            raise ConfigError("{name}={value!r} is not a choice{nearest}", name=name, value=value, nearest=choices)
+        return
+    if kind is float:
+        right = is_number(value)
+    elif kind is int:
+        right = isinstance(value, int) and not isinstance(value, bool)
+    else:
+        right = isinstance(value, tuple) and all(isinstance(each, str) for each in value)
+    if not right:
+        wanted = Message("{one} or {other}", one=_KINDS[kind], other="none") if more else _KINDS[kind]
+        raise ConfigError("{name}={value!r} should be {wanted}", name=name, value=value, wanted=wanted)
+
+
+# -- recipes -----------------------------------------------------------------------------------------------------------
+
+
+RECIPES: dict[str, dict[str, Any]] = {
+    "course": {
+        "steps": 20_000,
+        "batch_size": 64,
+        "sampling": "offsets",
+        "optimizer": "adamw",
+        "learning_rate": 3e-4,
+        "beta2": 0.999,
+        "weight_decay": 0.01,
+        "gradient_clip": None,
+        "schedule": "cosine",
+        "warmup_steps": 1000,
+        "floor": 0.1,
+        "evaluate_every": 500,
+    },
+    "classic": {"optimizer": "adamw", "learning_rate": 6e-4, "weight_decay": 0.1, "warmup_steps": 200},
+    "modern": {
+        "optimizer": "muon",
+        "learning_rate": 1e-3,
+        "muon_learning_rate": 3e-3,
+        "weight_decay": 0.5,
+        "schedule": "stable",
+        "warmup_steps": 50,
+        "floor": 0.02,
+        "decay_steps": None,
+        "ema_decay": 0.99,
+        "ema_every": 4,
+        "batch_size": 32,
+    },
+}
+
+
+def recipe(name: str, **changes: Any) -> TrainConfig:
+    """The settings of a recipe, with some changed.
+
+    >>> recipe("course").warmup_steps
+    1000
+    """
+    if name not in RECIPES:
+        raise ConfigError("recipe {name!r} does not exist{nearest}", name=name, nearest=nearest(name, RECIPES))
+    return TrainConfig().change(**{**RECIPES[name], **changes})

@@ -1,15 +1,25 @@
-"""Several processes that train one model, started by ``torchrun``.
+"""Several processes that train one model, started by ``torchrun``, and who of them keeps the others waiting.
 
 With data parallelism (DDP) each has the whole model and a share of the batch, and gradients are summed. With
 ``shard`` (FSDP2) each also keeps only its share of the rows of every weight, gradient and optimizer memory, and
 gathers a block's weights when it is that block's turn. Alone, all of this is nothing.
+
+All processes meet at every step, so each step takes as long as the slowest of them (a straggler), and the clock of a
+step is the same for all. What differs is how long each is busy by itself: that is timed inside the blocks of the model
+on their way forward, where nobody waits for anyone, and compared every so many steps.
 """
 
 import os
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+import socket
+import tempfile
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from pathlib import Path
+from statistics import median, median_low
 from typing import Any
 
 import torch
@@ -21,7 +31,9 @@ from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
 from kotha.errors import ConfigError, TrainingError
+from kotha.i18n.message import Message, Text
 from kotha.model.block import Block
+from kotha.storage.status import is_folder, is_there
 
 # A process that waits this long for another takes it for dead, so that torchrun can start all of them again.
 _PATIENCE = timedelta(minutes=10)
@@ -41,7 +53,7 @@ class Ranks:
     launch: str | None = field(default=None, kw_only=True)  # what torchrun calls all its processes together
     device: str | None = field(default=None, kw_only=True)  # that this process computes on; None: the machine's best
     keeper: int = field(default=0, kw_only=True)  # the process that writes to the disk that this one sees
-    apart: bool = field(default=False, kw_only=True)  # are there several disks? (see disks.py)
+    apart: bool = field(default=False, kw_only=True)  # are there several disks? (see checkpoint.py)
 
     @property
     def is_first(self) -> bool:
@@ -114,11 +126,7 @@ class Ranks:
 
     def least(self, value: int) -> int:
         """The smallest of all processes' values."""
-        if self.alone:
-            return value
-        found = torch.tensor(value)
-        dist.all_reduce(found, op=dist.ReduceOp.MIN)
-        return int(found)
+        return int(min(self.each(value)))
 
     def wait(self) -> None:
         """Go on when all have come here."""
@@ -162,6 +170,25 @@ def joined(ranks: Ranks) -> Iterator[None]:
         raise
     finally:
         dist.destroy_process_group()
+
+
+def find_disks(ranks: Ranks, path: Path) -> Ranks:
+    """See who sees whose files near a path: on each disk the first process that is there will write."""
+    if ranks.on_one_machine:
+        return ranks
+    place = next(folder for folder in path.absolute().parents if is_folder(folder))
+    mark = None
+    if ranks.local_rank == 0:
+        with suppress(OSError):  # whoever cannot write there says so later
+            descriptor, file = tempfile.mkstemp(prefix=".kotha-seen-", dir=place)
+            os.close(descriptor)
+            mark = Path(file).name
+    marks = ranks.each(mark)
+    seen = (rank for rank, other in enumerate(marks) if other is not None and is_there(place / other))
+    keepers = ranks.each(next(seen, 0))
+    if mark is not None:
+        (place / mark).unlink(missing_ok=True)
+    return replace(ranks, keeper=keepers[ranks.rank], apart=len(set(keepers)) > 1)
 
 
 def _meeting_point(ranks: Ranks) -> Store:
@@ -236,3 +263,100 @@ def rowwise(function: Callable[[Tensor], Tensor], tensor: Any) -> Tensor:
     return DTensor.from_local(
         rows.contiguous(), mesh, tensor.placements, shape=tensor.shape, stride=tensor.stride(), run_check=False
     )
+
+
+# -- stragglers --------------------------------------------------------------------------------------------------------
+
+
+_COMPARE_EVERY = 20  # steps
+_SLOW = 2.0  # times the median: less is within what neighbours on a machine do to one another
+_STOOD_SECONDS, _STOOD_TIMES = 5.0, 10.0  # a step that long, and so much longer than usual, was no work
+_RECENT = 50
+
+
+class Stragglers:
+    """Watches how fast each process is, and says who is slow, once, and when that is over."""
+
+    def __init__(
+        self, ranks: Ranks, modules: Iterable[nn.Module], device: torch.device, say: Callable[[Text], None]
+    ) -> None:
+        self._ranks, self._say = ranks, say
+        self._cuda = device.type == "cuda"
+        self._begun: Any = None
+        self._pairs: list[tuple[Any, Any]] = []
+        self._steps, self._last = 0, 0.0
+        self._usual: deque[float] = deque(maxlen=_RECENT)
+        self._slow: set[int] = set()
+        if ranks.alone:
+            return
+        self._names = ranks.each(socket.gethostname())
+        for module in modules:
+            # After whoever gathers weights for this module, and before whoever lets them go.
+            module.register_forward_pre_hook(lambda *_: self._enter())
+            module.register_forward_hook(lambda *_: self._leave(), prepend=True)
+
+    def _mark(self) -> Any:
+        if not self._cuda:
+            return time.perf_counter()
+        event = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+        event.record()
+        return event
+
+    def _enter(self) -> None:
+        self._begun = self._mark()
+
+    def _leave(self) -> None:
+        if torch.is_grad_enabled():  # evaluations are shared out in another way
+            self._pairs.append((self._begun, self._mark()))
+
+    def _busy(self) -> float:
+        """Seconds in the blocks since this was last asked."""
+        if self._cuda:
+            torch.cuda.synchronize()
+        found = sum(begun.elapsed_time(end) / 1000 if self._cuda else end - begun for begun, end in self._pairs)
+        self._pairs = []
+        return float(found)
+
+    def rest(self) -> None:
+        """Something else than steps comes now: the next step is measured anew."""
+        self._last = 0.0
+
+    def step(self, step: int) -> None:
+        """A step was done; all processes say so together."""
+        if self._ranks.alone:
+            return
+        self._notice_standing(step)
+        self._steps += 1
+        if self._steps % _COMPARE_EVERY == 0:
+            self._tell(slow_ones(self._ranks.each(self._busy())))
+
+    def _notice_standing(self, step: int) -> None:
+        now = time.perf_counter()
+        last, self._last = self._last, now
+        if not last:
+            return
+        taken = now - last
+        usual = median(self._usual or [taken])
+        if taken > max(_STOOD_SECONDS, _STOOD_TIMES * usual):
+            said = "step {step:,} took {taken:.1f} s instead of {usual:.2g} s: a machine, or the network, stood still"
+            self._say(Message(said, step=step, taken=taken, usual=usual))
+        self._usual.append(taken)
+
+    def _tell(self, slow: dict[int, float]) -> None:
+        said = "{name} (process {rank}) is {times:.1f} times slower than the median of all"
+        for rank in sorted(slow.keys() - self._slow):
+            self._say(Message(said, name=self._names[rank], rank=rank, times=slow[rank]))
+        over = "{name} (process {rank}) is as fast as the others again"
+        for rank in sorted(self._slow - slow.keys()):
+            self._say(Message(over, name=self._names[rank], rank=rank))
+        self._slow = set(slow)
+
+
+def slow_ones(busy: Sequence[float]) -> dict[int, float]:
+    """Which processes are much slower than the median, and how many times.
+
+    >>> slow_ones([1.0, 1.0, 3.0, 1.2])
+    {2: 3.0}
+    """
+    usual = median_low(busy)  # of two, the faster
+    return {rank: each / usual for rank, each in enumerate(busy) if usual > 0 and each >= _SLOW * usual}

@@ -22,23 +22,16 @@ from kotha.model.config import ModelConfig
 from kotha.model.family import Model, build
 from kotha.model.lora import add_low_rank, learned_whole
 from kotha.storage.atomic import NotWrittenError
-from kotha.training.checkpointer import Checkpointer, Progress
+from kotha.training.checkpointer import Checkpointer, Clock, Interrupts, Progress, Watch, steps_changed
 from kotha.training.config import TrainConfig
-from kotha.training.device.fitting import Fitting, OutOfMemory
-from kotha.training.device.hardware import largest_memory, peak_flops_per_second, peak_memory, share_of_peak
-from kotha.training.device.precision import choose_arithmetic
-from kotha.training.device.recording import Recording
-from kotha.training.distributed import ALONE, Ranks, distribute, gathering, whole
-from kotha.training.optim.averaging import Average, swapped_weights
-from kotha.training.optim.optimizer import Optimizers
-from kotha.training.optim.schedule import learning_rate_share
+from kotha.training.device import choose_arithmetic, largest_memory, peak_flops_per_second, peak_memory, share_of_peak
+from kotha.training.distributed import ALONE, Ranks, Stragglers, distribute, gathering, whole
+from kotha.training.fitting import Fitting, OnRemark, OutOfMemory, Recording, blocks, validate
+from kotha.training.optim import Average, Optimizers, learning_rate_share, swapped_weights
 from kotha.training.plan.flops import count_work
 from kotha.training.plan.memory import check_room, how_planned
 from kotha.training.plan.rules import fit_to_time
-from kotha.training.stragglers import Stragglers
 from kotha.training.tasks.task import Batch, Learner, Task, Tensors
-from kotha.training.validation import validate
-from kotha.training.watch import Clock, Interrupts, Watch, steps_changed
 
 # Reading a number from a GPU waits for it, so only every so many steps are logged there.
 _GPU_LOG_EVERY = 10
@@ -60,6 +53,7 @@ class Training:
         *,
         sampler: Sampler | None = None,
         on_event: OnEvent | None = None,
+        on_remark: OnRemark = lambda _: None,
         ranks: Ranks = ALONE,
         initialize: Callable[[Model], Any] | None = None,
     ) -> None:
@@ -84,10 +78,9 @@ class Training:
         self.learner = distribute(learner, ranks, self.arithmetic.device)
         self.optimizers = Optimizers(self.model, config)
         self.average = Average(self.model, config.ema_decay) if config.ema_decay is not None else None
-        lasting = (self.optimizers, self.average, ranks, lora, task.chat_template)
-        self.checkpointer = Checkpointer(folder, self.model, task.tokenizer, *lasting)
+        self.checkpointer = Checkpointer(folder, self.model, task, self.optimizers, self.average, ranks, lora)
         self.scaler = torch.amp.GradScaler(enabled=self.arithmetic.precision == "float16")
-        self.fitting = Fitting(self.model, config, self.arithmetic, ranks, task.auxiliary_models)
+        self.fitting = Fitting(self.model, config, self.arithmetic, ranks, on_remark, task.auxiliary_models)
         records = ranks.alone and self.arithmetic.precision != "float16" and config.compile != "off"
         self._recording = Recording(self.arithmetic.device, wanted=records)
         self._tokens_read = 0
@@ -98,9 +91,8 @@ class Training:
         self.most_steps: int | None = None  # that the text bears; None: no more than were planned
         self._planned = config
         self._clock = Clock()
-        fitting = self.fitting  # not this run: one that holds itself would not let go of its folder
-        timed = [learner] if fitting.compiled else fitting.blocks()  # no compiler likes a clock inside
-        self._pace = Stragglers(ranks, timed, self.arithmetic.device, lambda remark: fitting.on_remark(remark))
+        timed = [learner] if self.fitting.compiled else blocks(self.model)  # no compiler likes a clock inside
+        self._pace = Stragglers(ranks, timed, self.arithmetic.device, on_remark)
 
     # -- the run ----------------------------------------------------------------------------------------------------
 
@@ -111,7 +103,7 @@ class Training:
         """
         self.learner.train()
         try:
-            with Interrupts(self._tell_that_it_stops) as self.interrupts:
+            with Interrupts(lambda name: self._hear({"step": self.progress.step, "stopping": name})) as self.interrupts:
                 self.fitting.settle(self.gradients)
                 stopped = self._learn()
                 if stopped:
@@ -195,10 +187,6 @@ class Training:
         step = self.progress.step
         due = step % self.config.evaluate_every == 0 or step == self.config.steps
         return due and 0 < step != self.progress.evaluated_step
-
-    def _tell_that_it_stops(self, name: str) -> None:
-        if self.ranks.is_first and self._on_event is not None:
-            self._on_event({"step": self.progress.step, "stopping": name})
 
     def update(self, step: int) -> tuple[Tensor, Tensor]:
         """One step: gradients of the whole batch, then move."""
@@ -330,8 +318,12 @@ class Training:
     def _emit(self, **event: Any) -> None:
         if self.ranks.writes:
             self.folder.log(**event)
+        self._hear(event)
+
+    def _hear(self, event: dict[str, Any]) -> None:
+        """Hand an event to who listens, with the steps that there will be."""
         if self.ranks.is_first and self._on_event is not None:
-            self._on_event(event)
+            self._on_event({**event, "steps": self.config.steps})
 
     # -- keeping ----------------------------------------------------------------------------------------------------
 

@@ -9,14 +9,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from kotha.errors import ConfigError, UsageError, nearest
+from kotha.artifacts.run_folder import CONFIG, RunFolder
+from kotha.errors import CheckpointError, ConfigError, KothaError, UsageError
 from kotha.i18n.message import Message, Option, Plural, Text
 from kotha.i18n.numbers import Count, Duration, Size
 from kotha.model.config import ClassifierConfig, GPTConfig, ModelConfig, TextConfig, ViTConfig
 from kotha.model.fields import is_number
 from kotha.model.presets import preset
 from kotha.text.tokenizer.tokenizer import Tokenizer
-from kotha.training.config import TrainConfig
+from kotha.training.config import TrainConfig, check_names, recipe
 from kotha.training.origin import Origin
 from kotha.training.plan.budget import Budget, budget_here, budget_on
 from kotha.training.plan.design import RECIPE, Design, as_learned, check_enough, propose
@@ -24,7 +25,6 @@ from kotha.training.plan.gpus import GPU
 from kotha.training.plan.memory import planned_context
 from kotha.training.plan.rules import EVALUATIONS, pace_of, times, warmed_in_time
 from kotha.training.plan.text_size import TextSize
-from kotha.training.recipes import recipe
 
 # How long a training takes of which nothing was said.
 USUAL_MINUTES = 10.0
@@ -107,10 +107,9 @@ def choose_settings(
     if request.recipe == RECIPE and isinstance(model, GPTConfig) and not sized:
         check_enough(text)
     before_timing()
-    budget = _budget(request, settings)
     if request.recipe != RECIPE or not isinstance(model, GPTConfig):
-        return _fitted(model, settings, budget, rest)
-    return _designed(text, budget, rest, model if sized else None)
+        return fit_to_minutes(request, model, settings, rest)
+    return _designed(text, _budget(request, settings), rest, model if sized else None)
 
 
 def take_sizes(model: ModelConfig, given: Mapping[str, Any]) -> tuple[ModelConfig, dict[str, Any]]:
@@ -118,12 +117,23 @@ def take_sizes(model: ModelConfig, given: Mapping[str, Any]) -> tuple[ModelConfi
     of_training = {each.name for each in fields(TrainConfig)}
     sizes = {each.name for each in fields(model)} - of_training
     known = {*of_training, *sizes, "vocab_size"}  # which a model without words refuses in words of its own
-    for name in given:
-        if name not in known:
-            raise ConfigError("setting {name!r} does not exist{nearest}", name=name, nearest=nearest(name, known))
+    check_names(given, known)
     changes = {name: value for name, value in given.items() if name in sizes}
     rest = {name: value for name, value in given.items() if name not in sizes}
     return (model.replace(**changes) if changes else model), rest
+
+
+def resumed_settings(folder: RunFolder, changes: Mapping[str, Any]) -> tuple[ModelConfig, TrainConfig]:
+    """The model and the settings of a run that goes on, with some settings changed."""
+    model, settings = folder.read()
+    try:
+        config = TrainConfig().change(**settings)
+    except (KothaError, TypeError) as error:
+        raise CheckpointError("{path} is broken: {error}", path=folder.path / CONFIG, error=error) from error
+    same, changes = take_sizes(model, changes)  # torchrun starts again with all that was said the first time
+    if same != model:
+        raise ConfigError("a run that goes on keeps its model; for other sizes start another run")
+    return model, config.change(**changes)
 
 
 def _budget(request: TrainRequest, settings: TrainConfig) -> Budget:
@@ -134,21 +144,14 @@ def _budget(request: TrainRequest, settings: TrainConfig) -> Budget:
 
 
 def fit_to_minutes(
-    request: TrainRequest, model: ModelConfig, settings: TrainConfig, fixed: Mapping[str, Any], usual_length: int
-) -> Choice:
-    """As many steps as a request's time allows over examples whose length is usually this, and at most the context."""
-    return _fitted(model, settings, _budget(request, settings), fixed, usual_length)
-
-
-def _fitted(
+    request: TrainRequest,
     model: ModelConfig,
     settings: TrainConfig,
-    budget: Budget,
     fixed: Mapping[str, Any],
     usual_length: int | None = None,
 ) -> Choice:
-    """Settings as they are, for as many steps as the time allows."""
-    context = planned_context(model, settings)
+    """Settings as they are, for as many steps as the time allows over examples whose length is usually this."""
+    budget, context = _budget(request, settings), planned_context(model, settings)
     seconds = budget.pace(model, settings, budget.micro_batch(model, settings, context), usual_length or context)
     steps = max(EVALUATIONS, int(budget.seconds / seconds))
     pace = {name: value for name, value in pace_of(steps, settings.warmup_steps).items() if name not in fixed}
@@ -169,20 +172,18 @@ def check_settings(model: ModelConfig, config: TrainConfig) -> None:
         raise ConfigError("class_weights and best_by are for classes, and this run learns words; leave them out")
 
 
-def check_lora(config: TrainConfig, tokenizer: Tokenizer, data: str, origin: Origin | None) -> None:
+def check_lora(lora: int | None, tokenizer: Tokenizer, data: str, origin: Origin | None) -> None:
     """Refuse LoRA where there is nothing that it could be beside; ``data`` is what the tokenizer cuts."""
-    if config.lora is None:
+    if lora is None:
         return
     if origin is None:
-        raise UsageError(
-            "lora={lora} learns beside weights that stay, so it needs a model to start from", lora=config.lora
-        )
+        raise UsageError("lora={lora} learns beside weights that stay, so it needs a model to start from", lora=lora)
     own = origin.bundle.tokenizer
     if own is None or own.fingerprint != tokenizer.fingerprint:
         raise UsageError(
             "lora={lora} leaves the table of words as it is, and {data} was cut by another tokenizer than "
             "{origin} reads with; prepare the data with that one",
-            lora=config.lora,
+            lora=lora,
             data=data,
             origin=origin.name,
         )

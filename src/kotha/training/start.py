@@ -7,17 +7,18 @@ from typing import Any
 
 import torch
 
-from kotha.artifacts.run_folder import CONFIG, LAUNCH, RunFolder, data_of, describe_data
-from kotha.errors import CheckpointError, ConfigError, DataError, KothaError, UsageError
+from kotha.artifacts.run_folder import LAUNCH, RunFolder, data_of, describe_data
+from kotha.errors import CheckpointError, ConfigError, DataError, UsageError
 from kotha.i18n.message import Message, ProgressMessage
 from kotha.model.config import BERTConfig, ClassifierConfig, GPTConfig, ModelConfig
 from kotha.storage.status import matching
 from kotha.text.shards import Dataset
-from kotha.training.checkpoint_exchange import bring_together
+from kotha.text.tokenizer.tokenizer import Tokenizer
+from kotha.training.checkpoint import bring_together
 from kotha.training.config import TrainConfig
-from kotha.training.device.fitting import OnRemark
-from kotha.training.device.hardware import describe_machine
+from kotha.training.device import describe_machine
 from kotha.training.distributed import ALONE, Ranks
+from kotha.training.fitting import OnRemark
 from kotha.training.loop import OnEvent, Sampler, Training
 from kotha.training.origin import Origin
 from kotha.training.plan.step_time import predict_seconds_per_step, use_fastest_threads
@@ -29,7 +30,7 @@ from kotha.training.settings import (
     check_lora,
     check_settings,
     choose_settings,
-    take_sizes,
+    resumed_settings,
 )
 from kotha.training.show.report import write_report
 from kotha.training.tasks.masked_words import MaskedWords
@@ -78,40 +79,17 @@ def train_run(
     if not resume and ranks.writes:
         folder.check_new()  # before anything takes its time; another process may already have begun it
     check_held_out(data)
-    threads, began = torch.get_num_threads(), time.perf_counter()
-
-    def hear(event: dict[str, Any]) -> None:
-        if on_event is not None:
-            on_event({**event, "steps": training.config.steps})
-
-    how: dict[str, Any] = {"sampler": sampler, "on_event": hear, "ranks": ranks}
+    threads = torch.get_num_threads()
+    how: dict[str, Any] = {"sampler": sampler, "on_event": on_event, "on_remark": say, "ranks": ranks}
     try:
         if resume:
             training = resume_run(data, folder, dict(request.changes), **how)
-            together = "" if ranks.alone else Message(", in {n} processes", n=ranks.world)
-            say(
-                Message(
-                    "going on from step {step:,} of {steps:,}{together}",
-                    step=training.progress.step,
-                    steps=training.config.steps,
-                    together=together,
-                )
-            )
-            if len(data_of(folder.about())) > 1:
-                say(Message("with other data than the run began with; `evaluate` looks in all of it for what was seen"))
+            _say_resumed(training, say)
         else:
             training = _start(data, folder, request, say, origin, **how, **about)
-            if request.timed and ranks.alone:
-                training.deadline = began + 60 * (request.minutes or USUAL_MINUTES)
-        training.fitting.on_remark = say
-        say(
-            Message(
-                "{precision} on {device} ({reason})",
-                precision=training.arithmetic.precision,
-                device=training.arithmetic.device,
-                reason=training.arithmetic.reason,
-            )
-        )
+        chosen = training.arithmetic
+        said = "{precision} on {device} ({reason})"
+        say(Message(said, precision=chosen.precision, device=chosen.device, reason=chosen.reason))
         if on_ready is not None:
             on_ready(training)
         summary = training.run()
@@ -120,6 +98,14 @@ def train_run(
     if ranks.writes:
         write_report(folder.path)
     return summary
+
+
+def _say_resumed(training: Training, say: OnRemark) -> None:
+    step, steps, world = training.progress.step, training.config.steps, training.ranks.world
+    together = "" if training.ranks.alone else Message(", in {n} processes", n=world)
+    say(Message("going on from step {step:,} of {steps:,}{together}", step=step, steps=steps, together=together))
+    if len(data_of(training.folder.about())) > 1:
+        say(Message("with other data than the run began with; `evaluate` looks in all of it for what was seen"))
 
 
 def goes_on(folder: RunFolder, ranks: Ranks) -> bool:
@@ -142,7 +128,8 @@ def _start(
     ranks: Ranks,
     **about: Any,
 ) -> Training:
-    """Choose the settings and start."""
+    """Choose the settings and start; what the time allows is counted from here."""
+    began = time.perf_counter()
     if origin is not None:
         request = replace(request, model=origin.config(data.tokenizer))
     if not ranks.alone:  # each process would time its own steps
@@ -157,22 +144,22 @@ def _start(
     choice = choose_settings(request, measure_text(str(data.path)), get_ready)
     if choice.sentence:
         say(choice.sentence)
-    about = {"seconds_per_step": choice.seconds_per_step, **about}
     counts: dict[str, int] = {}
     if origin is not None:
         origin.check(choice.model, data.tokenizer)
         about |= {"initialize": lambda model: counts.update(origin.fill(model, data.tokenizer)), "origin": origin.name}
-    check_lora(choice.settings, data.tokenizer, str(data.path), origin)
-    training = start_run(choice.model, choice.settings, data, folder, timed=True, ranks=ranks, **about)
+    check_lora(choice.settings.lora, data.tokenizer, str(data.path), origin)
+    seconds = choice.seconds_per_step
+    training = start_run(
+        choice.model, choice.settings, data, folder, timed=True, seconds_per_step=seconds, ranks=ranks, **about
+    )
     training.most_steps = None if choice.design is None else choice.design.most_steps
+    if request.timed and ranks.alone:
+        training.deadline = began + 60 * (request.minutes or USUAL_MINUTES)
     if origin is not None:
         training.save()  # whoever is killed before the next checkpoint has the weights that it started from
-        pieces = (
-            Message(", {kept:,} pieces kept, {joined:,} pieces put together, {drawn:,} pieces left to chance", **counts)
-            if counts
-            else ""
-        )
-        say(Message("from {origin}{pieces}", origin=origin.name, pieces=pieces))
+        said = ", {kept:,} pieces kept, {joined:,} pieces put together, {drawn:,} pieces left to chance"
+        say(Message("from {origin}{pieces}", origin=origin.name, pieces=Message(said, **counts) if counts else ""))
     return training
 
 
@@ -194,11 +181,12 @@ def start_run(
     folder: RunFolder,
     *,
     sampler: Sampler | None = None,
-    on_event: OnEvent | None = None,
     ranks: Ranks = ALONE,
     timed: bool = False,
     seconds_per_step: float | None = None,
     initialize: Callable[[Any], Any] | None = None,
+    on_event: OnEvent | None = None,
+    on_remark: OnRemark = lambda _: None,
     **about: Any,
 ) -> Training:
     """A run in a new folder, ready to ``run()``; ``about`` is what else its config.json should tell.
@@ -208,36 +196,36 @@ def start_run(
     """
     if ranks.writes:
         folder.claim()
+    how: Any = {"sampler": sampler, "on_event": on_event, "on_remark": on_remark, "initialize": initialize}
+    training = _open(model, config, data, folder, ranks, **how)
+    if timed and seconds_per_step is None and ranks.alone:
+        shape = (training.fitting.micro_batch_size, training.fitting.context_length)
+        seconds_per_step = predict_seconds_per_step(model, config, *shape, training.arithmetic)
+    if ranks.writes:  # only now: settings that cannot be trained leave no folder behind
+        if ranks.launch is not None:
+            about[LAUNCH] = ranks.launch
+        make_folder(training, data.tokenizer, seconds_per_step, data=describe_data(data), **about)
+    ranks.wait()
+    return training
 
-    def record(training: Training) -> None:
-        nonlocal seconds_per_step
-        arithmetic, fitting = training.arithmetic, training.fitting
-        if timed and seconds_per_step is None and ranks.alone:
-            shape = (fitting.micro_batch_size, fitting.context_length)
-            seconds_per_step = predict_seconds_per_step(model, config, *shape, arithmetic)
-        folder.start(
-            model,
-            config.to_dict(),
-            data.tokenizer,
-            task=training.task.name,
-            data=describe_data(data),
-            machine={
-                **describe_machine(arithmetic.device),
-                "precision": arithmetic.precision,
-                "reason": str(arithmetic.reason),
-                "processes": ranks.world,
-            },
-            references=training.task.references(),
-            predicted={
-                "memory_bytes": asdict(fitting.plan()),
-                "seconds": seconds_per_step * config.steps if seconds_per_step else None,
-            },
-            **({LAUNCH: ranks.launch} if ranks.launch is not None else {}),
-            **about,
-        )
 
-    how = {"sampler": sampler, "on_event": on_event, "initialize": initialize}
-    return _open(model, config, data, folder, record, ranks, **how)
+def make_folder(
+    training: Training, tokenizer: Tokenizer | None, seconds_per_step: float | None = None, **about: Any
+) -> None:
+    """Begin the run folder of a training; ``about`` is what else its config.json should tell."""
+    arithmetic, config = training.arithmetic, training.config
+    machine = {"precision": arithmetic.precision, "reason": str(arithmetic.reason), "processes": training.ranks.world}
+    seconds = seconds_per_step * config.steps if seconds_per_step else None
+    training.folder.start(
+        training.model.config,
+        config.to_dict(),
+        tokenizer,
+        task=training.task.name,
+        machine={**describe_machine(arithmetic.device), **machine},
+        references=training.task.references(),
+        predicted={"memory_bytes": asdict(training.fitting.plan()), "seconds": seconds},
+        **about,
+    )
 
 
 def resume_run(
@@ -247,7 +235,7 @@ def resume_run(
     bring_together(folder.path, ranks)
     if ranks.writes:
         folder.claim()
-    model, settings = folder.read()
+    model, config = resumed_settings(folder, changes)
     folder.check_data(data)
     origin = folder.about().get("origin")
     if origin is not None and not matching(folder.checkpoints):  # it would begin with weights drawn by chance
@@ -256,38 +244,20 @@ def resume_run(
             path=folder.path,
             origin=origin,
         )
-    try:
-        config = TrainConfig().change(**settings)
-    except (KothaError, TypeError) as error:
-        raise CheckpointError("{path} is broken: {error}", path=folder.path / CONFIG, error=error) from error
-    same, changes = take_sizes(model, changes)  # torchrun starts again with all that was said the first time
-    if same != model:
-        raise ConfigError("a run that goes on keeps its model; for other sizes start another run")
-    config = config.change(**changes)
-
-    def record(_: Training) -> None:
+    training = _open(model, config, data, folder, ranks, **how)
+    if ranks.writes:
         folder.remember_data(data)
         if changes:
             folder.change(config.to_dict())
-
-    training = _open(model, config, data, folder, record, ranks, **how)
+    ranks.wait()
     training.resume()
     return training
 
 
 def _open(
-    model: ModelConfig,
-    config: TrainConfig,
-    data: Dataset,
-    folder: RunFolder,
-    record: Callable[[Training], None],
-    ranks: Ranks,
-    **how: Any,
+    model: ModelConfig, config: TrainConfig, data: Dataset, folder: RunFolder, ranks: Ranks, **how: Any
 ) -> Training:
-    """The training of a run, new or resumed, written down by ``record``.
-
-    A data folder of plain text offers next tokens to a GPT, masked words to a BERT.
-    """
+    """The training of a run, new or resumed: a data folder offers next tokens to a GPT, masked words to a BERT."""
     if not isinstance(model, GPTConfig | BERTConfig) or isinstance(model, ClassifierConfig):
         needs, instead = _OTHERS.get(model.family, _CLASSES)
         raise ConfigError(
@@ -298,9 +268,5 @@ def _open(
             instead=instead,
         )
     check_settings(model, config)
-    task = (NextToken if isinstance(model, GPTConfig) else MaskedWords)(model, config, data)
-    training = Training(model, config, task, folder, ranks=ranks, **how)
-    if ranks.writes:  # only now: settings that cannot be trained leave no folder behind
-        record(training)
-    ranks.wait()
-    return training
+    task = NextToken(model, config, data) if isinstance(model, GPTConfig) else MaskedWords(model, config, data)
+    return Training(model, config, task, folder, ranks=ranks, **how)

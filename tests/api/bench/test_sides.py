@@ -11,7 +11,7 @@ from kotha.model.config import GPTConfig
 from kotha.model.gpt import GPT
 from kotha.model.presets import MODERN, preset
 from kotha.text.tokenizer.trainers import train
-from kotha.training.device.precision import choose_arithmetic
+from kotha.training.device import choose_arithmetic
 
 pytest.importorskip("transformers", reason="the other side is transformers")
 

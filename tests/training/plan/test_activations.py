@@ -17,7 +17,8 @@ from torch.utils._pytree import tree_leaves
 from kotha.model.config import ModelConfig, Seq2SeqConfig, TextConfig
 from kotha.model.family import build
 from kotha.model.presets import PRESETS, preset
-from kotha.training.device.precision import DTYPES
+from kotha.training.config import recipe
+from kotha.training.device import DTYPES
 from kotha.training.plan.activations import (
     BodyMemory,
     body_memory,
@@ -27,7 +28,6 @@ from kotha.training.plan.activations import (
     example_inputs,
 )
 from kotha.training.plan.memory import plan_memory
-from kotha.training.recipes import recipe
 
 CLASSIC, MODERN = PRESETS["gpt2"], PRESETS["bangla-modern"]
 DROPPED = {"dropout": 0.1, "attention_dropout": 0.1}

@@ -12,11 +12,11 @@ from kotha.errors import KothaError
 from kotha.i18n.numbers import Duration, Size
 from kotha.model.config import GPTConfig
 from kotha.model.presets import preset
+from kotha.training.config import recipe
 from kotha.training.plan import cluster as on_paper
 from kotha.training.plan.cluster import LADDER, Cluster, ladder_model, plan_cluster, predict_step
 from kotha.training.plan.gpus import GPUS
 from kotha.training.plan.render_cluster import assumptions, in_days
-from kotha.training.recipes import recipe
 
 ROOT = Path(__file__).parents[3]
 PUBLISHED = json.loads((ROOT / "benchmarks" / "results" / "published_runs.json").read_text(encoding="utf-8"))["runs"]

@@ -7,9 +7,9 @@ import pytest
 
 from kotha.errors import UsageError
 from kotha.model.presets import preset
+from kotha.training.config import recipe
 from kotha.training.plan.gpus import GPUS, estimate_seconds_per_step, gpu_named
 from kotha.training.plan.planning import plan_training
-from kotha.training.recipes import recipe
 
 RESULTS = Path(__file__).parents[3] / "benchmarks" / "results"
 

@@ -15,11 +15,10 @@ from hypothesis import strategies as st
 from kotha.model.config import BERTConfig, GPTConfig, ModelConfig, Seq2SeqConfig, ViTConfig
 from kotha.model.family import build
 from kotha.model.presets import PRESETS, preset
-from kotha.training.config import TrainConfig
-from kotha.training.optim.optimizer import Optimizers
+from kotha.training.config import TrainConfig, recipe
+from kotha.training.optim import Optimizers
 from kotha.training.plan.activations import body_memory, compiled_block, example_inputs
 from kotha.training.plan.memory import MemoryPlan, largest_micro_batch, plan_memory
-from kotha.training.recipes import recipe
 
 MODERN = PRESETS["pocket"].replace(vocab_size=50, context_length=24, n_layers=3, d_model=32, n_heads=4, d_ff=48)
 FAMILY: dict[str, ModelConfig] = {

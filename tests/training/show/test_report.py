@@ -10,7 +10,7 @@ from tests.report.shown import Shown, text
 
 from kotha.errors import CheckpointError
 from kotha.model.presets import preset
-from kotha.training.recipes import recipe
+from kotha.training.config import recipe
 from kotha.training.show.report import report_page, write_report
 
 ATTACK = "</div><script>alert('x')</script><img src=x onerror=alert(1)>"

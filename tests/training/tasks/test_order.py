@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kotha.training.tasks.order import Order
+from kotha.training.tasks.task import Order
 
 
 def epochs(order: Order, n_examples: int, count: int) -> list[list[int]]:

@@ -65,12 +65,10 @@ def test_pairs_that_cannot_be_used_are_left_out_and_counted() -> None:
     assert made.batch(0, 0, 1).tensors["target"].tolist() == [[START, *most, END]]
 
 
-def test_texts_are_encoded_and_the_unigram_knows_targets_only() -> None:
-    made = translation([("আমি", "তুমি")] * 3, [("আমি", "তুমি")])
-    batch = made.validation()[0].tensors
-    assert batch["source"][0].tolist() == [*TOKENIZER.encode("আমি"), END]
-    assert batch["target"][0].tolist() == [START, *TOKENIZER.encode("তুমি"), END]
-    answers, vocab_size = [*TOKENIZER.encode("তুমি"), END], TOKENIZER.vocab_size
+def test_the_unigram_knows_targets_only() -> None:
+    pair = [10, 11], [12, 13, 14]
+    made = translation([pair] * 3, [pair])
+    answers, vocab_size = [*pair[1], END], TOKENIZER.vocab_size
     counts = np.bincount(answers, minlength=vocab_size)
     chances = (3 * counts + 1) / (3 * len(answers) + vocab_size)
     expected = {"ln V": math.log(vocab_size), "unigram": -np.log(chances[answers]).mean()}
@@ -79,15 +77,9 @@ def test_texts_are_encoded_and_the_unigram_knows_targets_only() -> None:
 
 
 def test_unusable_pairs_are_refused() -> None:
-    with pytest.raises(ConfigError, match="a gpt model cannot be trained on translation; use a seq2seq preset"):
-        Translation(preset("pocket"), TrainConfig(), PAIRS, TOKENIZER, PAIRS)
     with pytest.raises(ConfigError, match="use vocab_size="):
         Translation(preset("pocket-seq2seq").replace(vocab_size=9), TrainConfig(), PAIRS, TOKENIZER, PAIRS)
     with pytest.raises(DataError, match="none of 0 training pairs can be used; each side needs 1 to 5 tokens"):
         translation([])
     with pytest.raises(DataError, match="none of 1 validation pairs"):
         translation(held_out=[([], [1])])
-    with pytest.raises(DataError, match="token id 99999 in the training pairs is outside the vocabulary"):
-        translation([([99_999], [1])])
-    with pytest.raises(DataError, match="some pairs are texts and some are ids"):
-        translation([("আমি", "তুমি"), ([1], [2])])

@@ -18,8 +18,7 @@ from kotha.i18n.numbers import Size
 from kotha.model.config import GPTConfig
 from kotha.model.presets import MODERN
 from kotha.report.document import Block, Columns, Curves, DrawnLine, Heading, Report
-from kotha.training.device.hardware import describe_machine, now, peak_memory
-from kotha.training.device.precision import Arithmetic, choose_arithmetic
+from kotha.training.device import Arithmetic, choose_arithmetic, describe_machine, now, peak_memory
 from kotha.training.plan.memory import how_planned, plan_memory
 from kotha.training.plan.step_time import predict_seconds_per_step
 

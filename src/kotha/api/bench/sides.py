@@ -35,8 +35,7 @@ from kotha.text.encoding import encode_documents
 from kotha.text.parallel.local import LocalPool
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.training.config import TrainConfig
-from kotha.training.device.hardware import peak_flops_per_second
-from kotha.training.device.precision import Arithmetic
+from kotha.training.device import Arithmetic, peak_flops_per_second
 from kotha.training.distributed import Ranks
 from kotha.training.loop import Training
 from kotha.training.plan.flops import count_work

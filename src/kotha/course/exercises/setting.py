@@ -20,9 +20,8 @@ from kotha.i18n.message import Option
 from kotha.model.config import GPTConfig
 from kotha.model.parameters import count_parameters
 from kotha.model.presets import preset as config_of
-from kotha.training.config import TrainConfig
-from kotha.training.optim.schedule import learning_rate_share
-from kotha.training.recipes import recipe
+from kotha.training.config import TrainConfig, recipe
+from kotha.training.optim import learning_rate_share
 
 # What training took where the workshop measured it.
 _MEASURED_GIGABYTES = {"bangla-58m": 4.33}

@@ -19,9 +19,8 @@ from kotha.course.lessons.result import Line
 from kotha.i18n.message import Text
 from kotha.model.evaluating import evaluating
 from kotha.model.loss import next_token_loss, token_losses
-from kotha.training.device.precision import choose_arithmetic
-from kotha.training.optim.optimizer import Optimizers
-from kotha.training.optim.schedule import learning_rate_share
+from kotha.training.device import choose_arithmetic
+from kotha.training.optim import Optimizers, learning_rate_share
 
 # How often held-out windows are looked at on the way, and how many.
 _LOOKS, _WINDOWS_ON_THE_WAY = 8, 64

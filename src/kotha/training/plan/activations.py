@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from kotha.model.config import BERTConfig, ModelConfig, Seq2SeqConfig, TextConfig, ViTConfig
-from kotha.training.device.precision import DTYPES
+from kotha.training.device import DTYPES
 
 _FLOAT32 = 4
 _INDEX = 8  # bytes of a token's or a position's number

@@ -7,8 +7,7 @@ from typing import cast
 from kotha.errors import UsageError
 from kotha.model.config import ModelConfig
 from kotha.training.config import Precision, TrainConfig
-from kotha.training.device.hardware import available_memory, peak_flops_per_second
-from kotha.training.device.precision import choose_arithmetic
+from kotha.training.device import available_memory, choose_arithmetic, peak_flops_per_second
 from kotha.training.plan.gpus import COMPILE_SECONDS, GPU, SHARE_OF_PEAK, estimate_seconds_per_step
 from kotha.training.plan.memory import Conditions, Device, Number, largest_micro_batch
 from kotha.training.plan.step_time import predict_seconds_per_step

@@ -27,7 +27,7 @@ from kotha.model.config import (
 from kotha.model.family import build
 from kotha.model.parameters import count_parameters
 from kotha.training.plan.activations import positions
-from kotha.training.tasks.masking import CHOSEN
+from kotha.training.tasks.masked_words import CHOSEN
 
 _FORWARD, _TRAINING = 2, 6
 PARTS = ("attention_matrices", "attention_scores", "feedforward", "head", "patches")

@@ -24,7 +24,7 @@ from kotha.i18n.message import Message
 from kotha.model.config import ModelConfig
 from kotha.model.family import build
 from kotha.training.config import TrainConfig
-from kotha.training.optim.optimizer import split_parameters
+from kotha.training.optim import split_parameters
 from kotha.training.plan.activations import positions
 from kotha.training.plan.flops import count_work
 

@@ -21,11 +21,11 @@ from kotha.model.family import build
 from kotha.model.lora import LowRankLinear, add_low_rank, learned_whole
 from kotha.model.loss import CHUNK_LOGITS, GPU_CHUNK_LOGITS
 from kotha.training.config import Optimizer, TrainConfig
-from kotha.training.device.precision import DTYPES, Arithmetic
-from kotha.training.optim.optimizer import split_parameters
+from kotha.training.device import DTYPES, Arithmetic
+from kotha.training.optim import split_parameters
 from kotha.training.plan.activations import body_memory, positions
-from kotha.training.tasks.masking import CHOSEN
-from kotha.training.tasks.order import POSITIONS_AT_ONCE
+from kotha.training.tasks.masked_words import CHOSEN
+from kotha.training.tasks.task import POSITIONS_AT_ONCE
 
 Number = Literal["float32", "bfloat16", "float16"]
 Device = Literal["cpu", "cuda"]

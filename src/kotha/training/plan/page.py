@@ -4,7 +4,7 @@ from typing import Any
 
 from kotha.report.single_file import training_page
 from kotha.training.config import TrainConfig
-from kotha.training.optim.schedule import learning_rate_share, schedule_steps
+from kotha.training.optim import learning_rate_share, schedule_steps
 
 _POINTS = 400
 _SHOWN = (

@@ -9,8 +9,7 @@ from kotha.errors import UsageError
 from kotha.i18n.message import Message
 from kotha.model.config import ModelConfig, Seq2SeqConfig
 from kotha.training.config import TrainConfig
-from kotha.training.device.hardware import available_memory, peak_flops_per_second, share_of_peak
-from kotha.training.device.precision import Arithmetic, choose_arithmetic
+from kotha.training.device import Arithmetic, available_memory, choose_arithmetic, peak_flops_per_second, share_of_peak
 from kotha.training.plan.activations import positions
 from kotha.training.plan.flops import Work, count_work
 from kotha.training.plan.gpus import GPU, SOURCE, estimate_seconds_per_step

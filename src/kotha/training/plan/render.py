@@ -10,7 +10,7 @@ from kotha.i18n.numbers import Amount, Count, Duration, Size
 from kotha.model.config import ModelConfig
 from kotha.model.parameters import count_parameters
 from kotha.training.config import TrainConfig
-from kotha.training.optim.schedule import learning_rate_share, schedule_steps
+from kotha.training.optim import learning_rate_share, schedule_steps
 from kotha.training.plan.budget import ASIDE
 from kotha.training.plan.design import BASE, RECIPE, TOKENS_PER_PARAMETER, Design
 from kotha.training.plan.planning import TrainingPlan, plan_training

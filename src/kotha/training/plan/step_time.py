@@ -22,15 +22,12 @@ from kotha.model.family import Model, Unfilled, build
 from kotha.model.loss import chunked_loss, next_token_loss
 from kotha.model.presets import preset
 from kotha.model.vit import ViT
-from kotha.training.config import TrainConfig
-from kotha.training.device.hardware import available_memory, now, peak_flops_per_second, quickest
-from kotha.training.device.precision import Arithmetic, choose_arithmetic
-from kotha.training.optim.muon import orthogonalize
-from kotha.training.optim.optimizer import Optimizers, split_parameters
+from kotha.training.config import TrainConfig, recipe
+from kotha.training.device import Arithmetic, available_memory, choose_arithmetic, now, peak_flops_per_second, quickest
+from kotha.training.optim import Optimizers, orthogonalize, split_parameters
 from kotha.training.plan.activations import example_inputs, positions
 from kotha.training.plan.flops import count_work
-from kotha.training.recipes import recipe
-from kotha.training.tasks.masking import CHOSEN
+from kotha.training.tasks.masked_words import CHOSEN
 
 # What one timed pass should take, so that all of the timing takes a few seconds.
 _PASS_SECONDS = 0.2

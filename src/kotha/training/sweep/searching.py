@@ -19,7 +19,7 @@ from kotha.artifacts.run_folder import RunFolder, figure
 from kotha.errors import ConfigError, TrainingError, UsageError
 from kotha.i18n.message import Message, Text
 from kotha.text.shards import Dataset
-from kotha.training.device.fitting import OnRemark
+from kotha.training.fitting import OnRemark
 from kotha.training.loop import Training
 from kotha.training.plan.rules import EVALUATIONS
 from kotha.training.settings import TrainRequest

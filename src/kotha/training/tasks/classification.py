@@ -9,6 +9,7 @@ mean of F1 over classes) instead of the least loss.
 """
 
 import math
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -19,41 +20,27 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import affine_grid, grid_sample
 
-from kotha.errors import ConfigError, DataError
-from kotha.i18n.message import Message
-from kotha.model.config import ClassifierConfig, ModelConfig, ViTConfig
-from kotha.text.held_out import Counts, frequency_nats
+from kotha.errors import DataError
+from kotha.model.config import ClassifierConfig, ViTConfig
+from kotha.text.held_out import Counts
 from kotha.text.tokenizer.prompt import MarkedTexts
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.training.config import TrainConfig
 from kotha.training.objectives import classes, judge
-from kotha.training.tasks.order import Order, Ragged, measuring_slices
-from kotha.training.tasks.task import TRAINING, VALIDATION, Batch, Score, Task, Tensors, check_vocabulary
-
-_PART = "examples"
-
-Images = NDArray[Any] | Tensor
-Labels = Sequence[int] | NDArray[Any] | Tensor
+from kotha.training.tasks.task import Batch, Columns, ExamplesTask, Numbered, Ragged, Score, Tensors, check_vocabulary
 
 
-class _Classes(Task):
-    """Examples with a class each, to learn from and held out; what a model reads of them is each task's own."""
+class _Classes(ExamplesTask):
+    """Examples with a class each (the last column); what a model reads of them is each task's own."""
 
+    part, reference_names = "examples", ("ln K", "class frequencies")
     reads: tuple[str, ...]  # the tensors of a batch that a model is called with
 
-    def __init__(
-        self, config: TrainConfig, n_classes: int, width: int, learned: tuple[Any, Labels], held_out: tuple[Any, Labels]
-    ) -> None:
-        self._examples, self._held_out_examples = learned[0], held_out[0]
-        self._labels = _check_labels(TRAINING, learned[1], len(self._examples), n_classes)
-        self._held_out = _check_labels(VALIDATION, held_out[1], len(self._held_out_examples), n_classes)
-        self._n_classes, self._width = n_classes, width  # positions of one example, at most
-        self._label_smoothing, self._evaluate_tokens = config.label_smoothing, config.evaluate_tokens
-        lengths = self._examples.lengths if isinstance(self._examples, Ragged) else None
-        self._order = Order(len(self._labels), config.batch_size, config.seed, lengths)
+    def __init__(self, config: TrainConfig, n_classes: int, given: Numbered, validation: Numbered) -> None:
+        super().__init__(config, n_classes, given, validation)
         self._weights: Tensor | None = None
         if config.class_weights == "balanced":
-            counts = torch.from_numpy(self._counts(self._labels)).float()
+            counts = torch.from_numpy(self._counts(self._learned)).float()
             if bool((counts == 0).any()):
                 empty = int((counts == 0).nonzero()[0])
                 raise DataError(
@@ -61,83 +48,66 @@ class _Classes(Task):
                 )
             self._weights = counts.sum() / (n_classes * counts)
 
+    @abstractmethod
     def _read(self, examples: Any, rows: list[int], among: Sequence[int]) -> tuple[Tensors, int]:
         """What is read of some examples in a batch with others, and how many positions go through the model."""
-        raise NotImplementedError
+
+    def _as_batch(self, some: Any, rows: Sequence[int], among: Sequence[int]) -> Batch:
+        tensors, positions = self._read(some[0], list(rows), among)
+        labels = some[1][list(rows)]
+        weights = {} if self._weights is None else {"weights": self._weights[labels]}
+        return Batch({**tensors, "labels": labels, **weights}, {self.part: len(rows)}, positions)
 
     def _logits(self, model: Any, tensors: Tensors) -> Tensor:
         logits: Tensor = model(*(tensors[name] for name in self.reads))
         return logits
 
-    def batch(self, step: int, first: int, count: int) -> Batch:
-        """See Task; a part of a batch is as wide as the whole."""
-        among = self._order.examples(step)
-        return self._as_batch(self._examples, self._labels, among[first : first + count], among)
-
-    def validation(self) -> list[Batch]:
-        slices = measuring_slices(len(self._held_out), self._width, self._evaluate_tokens)
-        return [self._as_batch(self._held_out_examples, self._held_out, list(rows), rows) for rows in slices]
-
-    def _as_batch(self, examples: Any, labels: Tensor, rows: list[int], among: Sequence[int]) -> Batch:
-        tensors, positions = self._read(examples, rows, among)
-        batch = {**tensors, "labels": labels[rows]}
-        if self._weights is not None:
-            batch["weights"] = self._weights[labels[rows]]
-        return Batch(batch, {_PART: len(rows)}, positions)
-
-    def document_ids(self, step: int) -> list[int]:
-        return sorted(set(self._order.examples(step)))
-
     def losses(self, model: Any, tensors: Tensors) -> Tensors:
         logits, labels = self._logits(model, tensors), tensors["labels"]
-        return {_PART: classes(logits, labels, self._label_smoothing, tensors.get("weights"))}
+        return {self.part: classes(logits, labels, self._label_smoothing, tensors.get("weights"))}
 
     def measure(self, model: Any, tensors: Tensors) -> Tensors:
         return self._measured(self._logits(model, tensors), tensors["labels"])
 
     def _measured(self, logits: Tensor, labels: Tensor) -> Tensors:
         nats, right = judge(logits, labels)
-        return {_PART: nats, "right": right}
+        return {self.part: nats, "right": right}
 
     def score(self, sums: dict[str, float], targets: dict[str, int]) -> Score:
         """See Task; ``majority`` is how often one is right who always says the class most frequent in training."""
-        commonest = int(self._counts(self._labels).argmax())
-        majority = float((self._held_out == commonest).double().mean())
-        n = targets[_PART]
-        return {"loss_nats": sums[_PART] / n, "accuracy": sums["right"] / n, "majority": majority, "examples": n}
+        commonest = self._counts(self._learned).argmax()
+        held_out = self._counts(self._held_out)
+        return {**super().score(sums, targets), "majority": float(held_out[commonest] / held_out.sum())}
 
-    def references(self) -> dict[str, float]:
-        frequencies = frequency_nats(self._counts(self._labels), self._counts(self._held_out))
-        return {"ln K": math.log(self._n_classes), "class frequencies": frequencies}
-
-    def _counts(self, labels: Tensor) -> Counts:
-        return np.bincount(labels, minlength=self._n_classes)
+    def _counts(self, some: Any) -> Counts:
+        return np.bincount(some[1], minlength=self._n_answers)
 
 
 class ImageClasses(_Classes):
-    """Say what an image shows.
-
-    Images are (N, height, width) or (N, n_channels, height, width). Bytes are scaled from 0..255 to -1..1; fractions
-    are taken as they are.
-    """
+    """Say what an image shows; images are bytes (N, n_channels, height, width), scaled from 0..255 to -1..1."""
 
     name, reads = "image-classes", ("images",)
 
     def __init__(
         self,
-        model: ModelConfig,
+        model: ViTConfig,
         config: TrainConfig,
-        images: Images,
-        labels: Labels,
-        validation_images: Images,
-        validation_labels: Labels,
+        images: NDArray[np.uint8],
+        labels: Sequence[int],
+        validation_images: NDArray[np.uint8],
+        validation_labels: Sequence[int],
     ) -> None:
-        if not isinstance(model, ViTConfig):
-            raise ConfigError("a {family} model cannot be trained on images; use a vit preset", family=model.family)
-        positions = 1 + (model.image_size // model.patch_size) ** 2
-        learned = (_check_images(TRAINING, images, model), labels)
-        held_out = (_check_images(VALIDATION, validation_images, model), validation_labels)
-        super().__init__(config, model.n_classes, positions, learned, held_out)
+        self._positions = 1 + (model.image_size // model.patch_size) ** 2
+        wanted = (model.n_channels, model.image_size, model.image_size)
+        if images.shape[1:] != wanted or validation_images.shape[1:] != wanted:
+            raise DataError(
+                "the images have shape {shape}, and the model reads (N, {wanted})",
+                shape=str(images.shape),
+                wanted=wanted,
+            )
+        learned = range(len(images)), (torch.from_numpy(images), torch.as_tensor(labels))
+        held_out = range(0), (torch.from_numpy(validation_images), torch.as_tensor(validation_labels))
+        super().__init__(config, model.n_classes, learned, held_out)
         self._augment = config.augment
 
     def batch(self, step: int, first: int, count: int) -> Batch:
@@ -149,10 +119,11 @@ class ImageClasses(_Classes):
         images = augmented(made.tensors["images"], chances, flip=self._augment == "mirror")
         return replace(made, tensors={**made.tensors, "images": images})
 
+    def _width(self, some: Columns) -> int:
+        return self._positions
+
     def _read(self, examples: Tensor, rows: list[int], among: Sequence[int]) -> tuple[Tensors, int]:
-        some = examples[rows]
-        some = some.float() / 127.5 - 1 if some.dtype == torch.uint8 else some.float()
-        return {"images": some}, len(rows) * self._width
+        return {"images": examples[rows].float() / 127.5 - 1}, len(rows) * self._positions
 
 
 class TextClasses(_Classes):
@@ -162,27 +133,20 @@ class TextClasses(_Classes):
 
     def __init__(
         self,
-        model: ModelConfig,
+        model: ClassifierConfig,
         config: TrainConfig,
         texts: Sequence[str],
-        labels: Labels,
+        labels: Sequence[int],
         validation_texts: Sequence[str],
-        validation_labels: Labels,
+        validation_labels: Sequence[int],
         tokenizer: Tokenizer,
     ) -> None:
-        if not isinstance(model, ClassifierConfig):
-            raise ConfigError(
-                "a {family} model has no head for classes of texts; give a bert or a gpt one by classifying()",
-                family=model.family,
-            )
         check_vocabulary(model, tokenizer)
         self.context_length = config.context_length or model.context_length
         self.tokenizer = tokenizer
-        self._reader, n_classes = MarkedTexts(tokenizer, model.marks, self.context_length), len(model.labels)
-        self._text_of, *learned = self._encode(TRAINING, texts, labels, n_classes)
-        _, *held_out = self._encode(VALIDATION, validation_texts, validation_labels, n_classes)
-        width = int(held_out[0].lengths.max())
-        super().__init__(config, n_classes, width, (learned[0], learned[1]), (held_out[0], held_out[1]))
+        self._reader = MarkedTexts(tokenizer, model.marks, self.context_length)
+        learned, held_out = self._encode(texts, labels), self._encode(validation_texts, validation_labels)
+        super().__init__(config, len(model.labels), learned, held_out)
         self._best_by = config.best_by
 
     @property
@@ -190,19 +154,11 @@ class TextClasses(_Classes):
         """Texts of both sets that are too long to be read whole, even in stretches."""
         return self._reader.truncated
 
-    def _encode(
-        self, what: Message, texts: Sequence[str], labels: Labels, n_classes: int
-    ) -> tuple[list[int], Ragged, Any]:
+    def _encode(self, texts: Sequence[str], labels: Sequence[int]) -> Numbered:
         """Of which text each stretch is, the stretches, and their labels."""
-        if not len(texts):
-            raise DataError("there are no {what} texts; give at least one", what=what)
         stretches = self._reader.encode(texts)
         text_of = [number for number, some in enumerate(stretches) for _ in some]
-        known = _check_labels(what, labels, len(texts), n_classes)
-        return text_of, Ragged([each for some in stretches for each in some]), known[text_of]
-
-    def document_ids(self, step: int) -> list[int]:
-        return sorted({self._text_of[each] for each in super().document_ids(step)})
+        return text_of, (Ragged(each for some in stretches for each in some), torch.as_tensor(labels)[text_of])
 
     def _read(self, examples: Ragged, rows: list[int], among: Sequence[int]) -> tuple[Tensors, int]:
         tokens, real = examples.padded(rows, among, self._reader.pad)
@@ -210,66 +166,18 @@ class TextClasses(_Classes):
 
     def _measured(self, logits: Tensor, labels: Tensor) -> Tensors:
         said, sums = logits.argmax(dim=-1), super()._measured(logits, labels)
-        for label in range(self._n_classes):  # what the F1 of each class is made from
+        for label in range(self._n_answers):  # what the F1 of each class is made from
             sums[f"both/{label}"] = ((said == label) & (labels == label)).sum()
             sums[f"either/{label}"] = (said == label).sum() + (labels == label).sum()
         return sums
 
     def score(self, sums: dict[str, float], targets: dict[str, int]) -> Score:
         """See Task; ``macro_f1`` is the mean of F1 over all classes."""
-        f1 = [2 * sums[f"both/{each}"] / max(1, sums[f"either/{each}"]) for each in range(self._n_classes)]
-        return {**super().score(sums, targets), "macro_f1": sum(f1) / self._n_classes}
+        f1 = [2 * sums[f"both/{each}"] / max(1, sums[f"either/{each}"]) for each in range(self._n_answers)]
+        return {**super().score(sums, targets), "macro_f1": sum(f1) / self._n_answers}
 
     def error(self, score: Score) -> float:
         return score["loss_nats"] if self._best_by == "loss" else 1 - score["macro_f1"]
-
-
-def _check_images(what: Message, images: Images, model: ViTConfig) -> Tensor:
-    """Images with their channels: -> (N, n_channels, height, width)."""
-    found = torch.as_tensor(images)
-    found = found[:, None] if found.ndim == 3 else found
-    wanted = (model.n_channels, model.image_size, model.image_size)
-    if tuple(found.shape[1:]) != wanted or not len(found):
-        raise DataError(
-            "the {what} images have shape {shape}, and the model reads (N, {wanted}); scale them, or change "
-            "image_size and n_channels",
-            what=what,
-            shape=str(tuple(torch.as_tensor(images).shape)),
-            wanted=wanted,
-        )
-    if found.dtype != torch.uint8 and not (found.is_floating_point() and bool(found.isfinite().all())):
-        raise DataError(
-            "the {what} images are {type}; give uint8 from 0 to 255, or finite fractions", what=what, type=found.dtype
-        )
-    return found
-
-
-def _check_labels(what: Message, labels: Labels, n_examples: int, n_classes: int) -> Tensor:
-    """Labels as whole numbers below the number of classes: -> (N,)."""
-    found = torch.as_tensor(labels)
-    if found.ndim != 1 or len(found) != n_examples:
-        raise DataError(
-            "{n_examples:,} {what} examples have labels of shape {shape}; give one to each",
-            n_examples=n_examples,
-            what=what,
-            shape=str(tuple(found.shape)),
-        )
-    if found.is_floating_point() or found.is_complex() or found.dtype == torch.bool:
-        raise DataError(
-            "the {what} labels are {type}; number the classes from 0 to {last}",
-            what=what,
-            type=found.dtype,
-            last=n_classes - 1,
-        )
-    wrong = found[(found < 0) | (found >= n_classes)]
-    if len(wrong):
-        raise DataError(
-            "label {label} of the {what} examples is not one of 0 to {last}; use more n_classes",
-            label=int(wrong[0]),
-            what=what,
-            last=n_classes - 1,
-        )
-    return found.long()
 
 
 # -- augmentation -----------------------------------------------------------------------------------------------------

@@ -7,13 +7,18 @@ into another.
 
 An example is ``[CLS] A [SEP] B [SEP]``. A passage of a document is cut at a random place in its middle half; one time
 in two B is what follows A there, else as long a stretch of another document, so that length gives nothing away. Then
-words are hidden (``masking.py``). Everything that is drawn is drawn anew each epoch, as a function of seed and turn.
+words are hidden. Everything that is drawn is drawn anew each epoch, as a function of seed and turn.
 
 It is measured on every passage of the validation split, drawn once and for all whatever the seed of the run.
+
+Of the ordinary tokens 15 % are chosen, exactly and at least one. A chosen one becomes the mask token with 80 %, a
+random ordinary token with 10 %, and stays with 10 %, each drawn by itself: so a model must have something to say about
+every token, not about masks alone (https://arxiv.org/abs/1810.04805, appendix A.1).
 """
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -22,16 +27,73 @@ from torch import Tensor
 
 from kotha.errors import ConfigError, DataError
 from kotha.model.bert import BERT
-from kotha.model.config import BERTConfig, ModelConfig
+from kotha.model.config import BERTConfig
 from kotha.model.loss import IGNORED
 from kotha.text.held_out import frequency_nats
 from kotha.text.shards import Dataset, Split
+from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.training.config import TrainConfig
 from kotha.training.objectives import guessed_rows, judge, judge_words, masked_words, sentence_pairs
-from kotha.training.tasks.masking import Hidden, Ids, Masking, n_chosen
 from kotha.training.tasks.next_token import count_tokens
-from kotha.training.tasks.order import Order, measuring_slices
-from kotha.training.tasks.task import Batch, Score, Task, Tensors, check_vocabulary
+from kotha.training.tasks.task import Batch, Order, Score, Task, Tensors, check_vocabulary, measuring_slices
+
+CHOSEN = 0.15
+MASKED, REPLACED = 0.8, 0.1
+_ROLES = ("cls", "sep", "mask", "pad")
+
+Ids = NDArray[np.int64]
+
+
+class Hidden(NamedTuple):
+    """A text with some of its words hidden."""
+
+    tokens: Ids  # (T,), what the model reads
+    places: Ids  # (K,), where it has to guess, in order
+    words: Ids  # (K,), what stood there
+
+
+class Masking:
+    """Hides words of texts of one tokenizer."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        missing = [role for role in _ROLES if role not in tokenizer.special]
+        if missing:
+            raise DataError(
+                "the tokenizer has no {missing} token, and masked words need it; train one of kind 'wordpiece' and "
+                "prepare the text with that",
+                missing=missing,
+            )
+        self.cls, self.sep, self.mask, self.pad = (tokenizer.special[role] for role in _ROLES)
+        self.is_ordinary = np.ones(tokenizer.vocab_size, dtype=bool)
+        self.is_ordinary[list(tokenizer.special.values())] = False
+        self.ordinary = np.flatnonzero(self.is_ordinary)
+
+    def hide(self, tokens: Ids, chance: np.random.Generator) -> Hidden:
+        """Choose words of a text and hide them: (T,) -> (T,), (K,), (K,)."""
+        candidates = np.flatnonzero(self.is_ordinary[tokens])
+        if not len(candidates):  # a text of nothing but unknown words: these, then, so that there is something to guess
+            candidates = np.flatnonzero((tokens != self.cls) & (tokens != self.sep))
+        places = np.sort(chance.choice(candidates, n_chosen(len(candidates)), replace=False))
+        words = tokens[places]
+        lot = chance.random(len(places))
+        others = chance.choice(self.ordinary, len(places))
+        shown = np.where(lot < MASKED, self.mask, np.where(lot < MASKED + REPLACED, others, words))
+        hidden = tokens.copy()
+        hidden[places] = shown
+        return Hidden(hidden, places, words)
+
+
+def n_chosen(n_words: int) -> int:
+    """How many of so many words are chosen.
+
+    >>> n_chosen(2), n_chosen(100)
+    (1, 15)
+    """
+    return max(1, round(CHOSEN * n_words))
+
+
+# -- the task ----------------------------------------------------------------------------------------------------------
+
 
 _WORDS, _PAIRS = "words", "pairs"
 _MARKS = 3  # [CLS], and [SEP] twice
@@ -56,23 +118,13 @@ class MaskedWords(Task):
 
     name = "masked-words"
 
-    def __init__(self, model: ModelConfig, config: TrainConfig, data: Dataset) -> None:
-        if not isinstance(model, BERTConfig):
-            raise ConfigError(
-                "a {family} model cannot be trained on masked words; use a bert preset", family=model.family
-            )
+    def __init__(self, model: BERTConfig, config: TrainConfig, data: Dataset) -> None:
         self.context_length = config.context_length or model.context_length
-        if not _SHORTEST_CONTEXT <= self.context_length <= model.context_length:
-            raise ConfigError(
-                "context_length={context_length} is not between {least} and the model's {longest}; change it, or "
-                "use a preset with a longer one",
-                context_length=self.context_length,
-                least=_SHORTEST_CONTEXT,
-                longest=model.context_length,
-            )
+        if self.context_length < _SHORTEST_CONTEXT:
+            raise ConfigError("masked words need a context_length of {least} or more", least=_SHORTEST_CONTEXT)
         self.tokenizer = data.tokenizer
         self._masking = Masking(data.tokenizer)
-        check_vocabulary(model, data.tokenizer, DataError)
+        check_vocabulary(model, data.tokenizer)
         self.data = data
         self._vocab_size, self._label_smoothing = model.vocab_size, config.label_smoothing
         self._evaluate_tokens = config.evaluate_tokens
@@ -108,21 +160,20 @@ class MaskedWords(Task):
 
     def _as_batch(self, examples: list[Example]) -> Batch:
         """Examples filled up to the context, so that a part of a batch has the shape of the whole."""
-        shape = len(examples), self.context_length
-        tokens, segments = np.full(shape, self._masking.pad), np.zeros(shape, np.int64)
-        real = np.zeros(shape, bool)
-        places = np.zeros((len(examples), n_chosen(self.context_length - _MARKS)), np.int64)
-        words = np.full_like(places, IGNORED)
-        for row, example in enumerate(examples):
-            n_tokens, n_places = len(example.hidden.tokens), len(example.hidden.places)
-            tokens[row, :n_tokens], real[row, :n_tokens] = example.hidden.tokens, True
-            segments[row, example.n_first : n_tokens] = 1
-            places[row, :n_places], words[row, :n_places] = example.hidden.places, example.hidden.words
-        unrelated = np.array([example.unrelated for example in examples], np.int64)
-        arrays = {"tokens": tokens, "segments": segments, "real": real, "places": places}
-        arrays |= {"words": words, "unrelated": unrelated}
-        targets = {_WORDS: int((words != IGNORED).sum()), _PAIRS: len(examples)}
-        return Batch({name: torch.from_numpy(each) for name, each in arrays.items()}, targets, tokens.size)
+        n_places = n_chosen(self.context_length - _MARKS)
+        lengths = np.array([[len(each.hidden.tokens)] for each in examples])
+        firsts = np.array([[each.n_first] for each in examples])
+        places = np.arange(self.context_length)
+        arrays = {
+            "tokens": _filled([each.hidden.tokens for each in examples], self.context_length, self._masking.pad),
+            "segments": ((places >= firsts) & (places < lengths)).astype(np.int64),
+            "real": places < lengths,
+            "places": _filled([each.hidden.places for each in examples], n_places, 0),
+            "words": _filled([each.hidden.words for each in examples], n_places, IGNORED),
+            "unrelated": np.array([each.unrelated for each in examples], np.int64),
+        }
+        targets = {_WORDS: int((arrays["words"] != IGNORED).sum()), _PAIRS: len(examples)}
+        return Batch({name: torch.from_numpy(each) for name, each in arrays.items()}, targets, arrays["tokens"].size)
 
     def validation(self) -> list[Batch]:
         passages = self._held_out
@@ -165,6 +216,10 @@ class MaskedWords(Task):
         learned[: len(self._masking.is_ordinary)] *= self._masking.is_ordinary  # the rest is never asked for
         unigram = frequency_nats(learned, held_out)
         return {"ln V": math.log(self._vocab_size), "unigram": unigram, "ln 2": math.log(2)}
+
+
+def _filled(rows: list[Ids], width: int, filling: int) -> Ids:
+    return np.stack([np.pad(row, (0, width - len(row)), constant_values=filling) for row in rows])
 
 
 def _read(model: BERT, tensors: Tensors) -> Tensor:

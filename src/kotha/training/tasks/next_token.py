@@ -25,17 +25,17 @@ from torch import Tensor
 
 from kotha.artifacts import model_folder as bundle
 from kotha.errors import ConfigError, DataError
-from kotha.model.config import GPTConfig, ModelConfig
+from kotha.model.config import GPTConfig
 from kotha.model.gpt import GPT
 from kotha.text.held_out import Counts, frequency_nats
 from kotha.text.shards import Dataset, Split
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.training.config import Sampling, TrainConfig
 from kotha.training.objectives import next_token, next_token_sum, taught_token
-from kotha.training.tasks.order import measuring_slices
-from kotha.training.tasks.task import Batch, Score, Task, Tensors, check_vocabulary
+from kotha.training.tasks.task import Batch, Score, Task, Tensors, check_vocabulary, measuring_slices
 
 _PART = "tokens"
+_LAST_FORWARDS = 0.25  # share of the steps
 
 Ids = NDArray[np.int64]
 
@@ -44,55 +44,70 @@ class NextToken(Task):
     """Guess each token from those before it."""
 
     name = "next-token"
-    _teachers: "Teachers | None" = None
+    _teachers: Sequence[GPT] = ()
 
-    def __init__(self, model: ModelConfig, config: TrainConfig, data: Dataset) -> None:
-        if not isinstance(model, GPTConfig):
-            raise ConfigError(
-                "a {family} model cannot be trained on next tokens; use a gpt preset", family=model.family
-            )
-        check_vocabulary(model, data.tokenizer, DataError)
-        self.data, self.tokenizer = data, data.tokenizer
+    def __init__(self, model: GPTConfig, config: TrainConfig, data: Dataset) -> None:
+        check_vocabulary(model, data.tokenizer)
+        self.data, self.tokenizer, self._config = data, data.tokenizer, config
         self._vocab_size, self._label_smoothing = model.vocab_size, config.label_smoothing
-        self._evaluate_tokens = config.evaluate_tokens
         self.context_length = config.context_length or model.context_length
-        if self.context_length > model.context_length:
-            raise ConfigError(
-                "context_length={context_length} is more than the model's {longest}; use at most that, or a "
-                "preset with a longer one",
-                context_length=self.context_length,
-                longest=model.context_length,
-            )
         how = (self.context_length, config.batch_size, config.seed)
         self._batches = make_batches(config.sampling, data["train"], *how)
-        self._backwards = Backwards(config.backwards, config.seed, config.steps, data.tokenizer)
-        if config.teachers:
-            if config.backwards:
-                raise ConfigError("teachers foretell what comes next; give either teachers or a share of backwards")
-            self._teachers = Teachers(config.teachers, data.tokenizer, self.context_length)
-            self._teacher_share = config.teacher_share
+        self._forwards_from = 0.0  # the step from which all is read as written
+        self.set_total_steps(config.steps)
+        if config.teachers and config.backwards:
+            raise ConfigError("teachers foretell what comes next; give either teachers or a share of backwards")
+        self.auxiliary_models = self._teachers = [
+            _read_teacher(each, data.tokenizer, self.context_length) for each in config.teachers
+        ]
 
     def batch(self, step: int, first: int, count: int) -> Batch:
         sequences = self._batches.sequences(step, first, count)
-        self._backwards.turn(sequences, step, first)
+        if self._config.backwards and step < self._forwards_from:
+            self._turn(sequences, step, first)
         return _as_batch(torch.from_numpy(sequences))
 
     def set_total_steps(self, steps: int) -> None:
-        self._backwards.steps = steps
+        self._forwards_from = (1 - _LAST_FORWARDS) * steps
+
+    def _turn(self, sequences: Ids, step: int, first: int) -> None:
+        """Turn a share of the sequences around; which ones, seed and step decide: (B, T + 1).
+
+        What came before a token says as much of it as what comes after, so a text gives twice the exercise before it
+        is known by heart. The mask token, which no text holds, stands before what is read backwards, where the
+        tokenizer has one.
+        """
+        draw = np.random.default_rng([self._config.seed, step, 1])
+        turned = draw.random(first + len(sequences))[first:] < self._config.backwards
+        sequences[turned] = sequences[turned, ::-1]
+        mask = self.data.tokenizer.special.get("mask")
+        if mask is not None:
+            sequences[turned, 0] = mask
 
     def document_ids(self, step: int) -> list[int]:
         return self._batches.documents(step)
 
     def losses(self, model: GPT, tensors: Tensors) -> Tensors:
-        sequences = tensors["sequences"]
-        if self._teachers is None:
-            return {_PART: next_token(model, sequences, self._label_smoothing)}
-        taught = self._teachers.hidden(sequences[:, :-1])
-        return {_PART: taught_token(model, sequences, taught, self._teacher_share, self._label_smoothing)}
+        sequences, smoothing = tensors["sequences"], self._label_smoothing
+        if not self._teachers:
+            return {_PART: next_token(model, sequences, smoothing)}
+        taught = self._taught(sequences[:, :-1])
+        return {_PART: taught_token(model, sequences, taught, self._config.teacher_share, smoothing)}
 
-    @property
-    def auxiliary_models(self) -> Sequence[GPT]:
-        return () if self._teachers is None else self._teachers.models
+    @torch.no_grad()
+    def _taught(self, tokens: Tensor) -> list[tuple[Tensor, Tensor]]:
+        """For each teacher what its head reads, and that head: (B, T) -> (B, T, C), (V, C).
+
+        The text says of each token only which one came; a teacher says how likely all the others were. From little
+        text a student of several teachers becomes better than each of them, and smaller if it should. What they say of
+        a token is the mean of their probabilities.
+        """
+        kind = tokens.device.type  # the teachers go where the student is, in the type that its products have
+        narrow = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else torch.float32
+        for model in self._teachers:
+            if (model.head.weight.device, model.head.weight.dtype) != (tokens.device, narrow):
+                model.to(tokens.device, narrow)
+        return [(model.hidden(tokens), model.head.weight) for model in self._teachers]
 
     def measure(self, model: GPT, tensors: Tensors) -> Tensors:
         return {_PART: next_token_sum(model, tensors["sequences"])}
@@ -113,7 +128,7 @@ class NextToken(Task):
         return {"ln V": math.log(self._vocab_size), "unigram": frequency_nats(learned, held_out)}
 
     def validation(self) -> list[Batch]:
-        split, tokens = self.data["validation"], self._evaluate_tokens
+        split, tokens = self.data["validation"], self._config.evaluate_tokens
         line = np.concatenate([np.asarray(shard) for shard in split.shards])[: None if tokens is None else tokens + 1]
         length = min(self.context_length, len(line) - 1)
         windows = (len(line) - 1) // length
@@ -220,64 +235,6 @@ def make_batches(
         )
     kind = PackedBatches if sampling == "documents" else OffsetBatches
     return kind(split, context_length, batch_size, seed)
-
-
-# -- reading backwards ------------------------------------------------------------------------------------------------
-
-_LAST_FORWARDS = 0.25
-
-
-class Backwards:
-    """Turns a share of the sequences around, until the last quarter of the steps; which ones, seed and step decide.
-
-    What came before a token says as much of it as what comes after, so a text gives twice the exercise before it is
-    known by heart. The mask token, which no text holds, stands before what is read backwards, where the tokenizer has
-    one. (The same idea against forgetting who was whose mother: reverse training, https://arxiv.org/abs/2403.13799.)
-    """
-
-    def __init__(self, share: float, seed: int, steps: int, tokenizer: Tokenizer) -> None:
-        self._share, self._seed, self.steps = share, seed, steps
-        self._mark = tokenizer.special.get("mask")
-
-    def turn(self, sequences: NDArray[np.int64], step: int, first: int) -> None:
-        """Turn some of the sequences around, which are those of a step's batch from ``first`` on: (B, T + 1)."""
-        if not self._share or step >= (1 - _LAST_FORWARDS) * self.steps:
-            return
-        draw = np.random.default_rng([self._seed, step, 1])
-        turned = draw.random(first + len(sequences))[first:] < self._share
-        sequences[turned] = sequences[turned, ::-1]
-        if self._mark is not None:
-            sequences[turned, 0] = self._mark
-
-
-# -- teachers ---------------------------------------------------------------------------------------------------------
-
-
-class Teachers:
-    """Trained models whose guesses a new model learns from, beside the text (knowledge distillation).
-
-    The text says of each token only which one came; a teacher says how likely all the others were. From little text a
-    student of several teachers becomes better than each of them, and smaller if it should. The teachers never change;
-    what they say of a token is the mean of their probabilities.
-    """
-
-    def __init__(self, folders: Sequence[str], tokenizer: Tokenizer, context_length: int) -> None:
-        self.models = [_read_teacher(folder, tokenizer, context_length) for folder in folders]
-        self._ready = False
-
-    @torch.no_grad()
-    def hidden(self, tokens: Tensor) -> list[tuple[Tensor, Tensor]]:
-        """For each teacher what its head reads, and that head: (B, T) -> (B, T, C), (V, C)."""
-        if not self._ready:
-            self._move(tokens.device)
-        return [(model.hidden(tokens), model.head.weight) for model in self.models]
-
-    def _move(self, device: torch.device) -> None:
-        """To where the student is, in the type that its products have."""
-        narrow = torch.get_autocast_dtype(device.type) if torch.is_autocast_enabled(device.type) else torch.float32
-        for model in self.models:
-            model.to(device, narrow)
-        self._ready = True
 
 
 def _read_teacher(folder: str, tokenizer: Tokenizer, context_length: int) -> GPT:

@@ -10,13 +10,13 @@ from kotha.model.attention import set_reading
 from kotha.model.config import BERTConfig, GPTConfig, ModelConfig, Seq2SeqConfig, ViTConfig
 from kotha.model.family import build
 from kotha.model.presets import PRESETS, preset
+from kotha.training import device as machine
+from kotha.training import device as precision
+from kotha.training import fitting as fitting_module
 from kotha.training.config import TrainConfig
-from kotha.training.device import fitting as fitting_module
-from kotha.training.device import hardware as machine
-from kotha.training.device import precision
-from kotha.training.device.fitting import Fitting
-from kotha.training.device.precision import Arithmetic, choose_arithmetic
+from kotha.training.device import Arithmetic, choose_arithmetic
 from kotha.training.distributed import ALONE
+from kotha.training.fitting import Fitting
 from kotha.training.plan.activations import example_inputs, positions
 from kotha.training.plan.flops import count_work
 from kotha.training.plan.planning import plan_training

@@ -1,0 +1,161 @@
+"""Models that learn from examples: a translator out of a table of pairs, a classifier of images; and how good they are.
+
+Each ``measure_`` function says what a new model reaches on the part that was held out, and writes the page of its run.
+"""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from kotha.api import Place
+from kotha.artifacts.model_folder import Bundle
+from kotha.artifacts.run_folder import RunFolder
+from kotha.errors import UsageError
+from kotha.evaluation.classes_page import classes_page
+from kotha.evaluation.classification import ClassificationScore, evaluate_classifier, evaluate_images
+from kotha.evaluation.instructions import evaluate_instructions
+from kotha.evaluation.translation import can_score, evaluate_pairs
+from kotha.evaluation.translation_page import translations_page
+from kotha.finetune import examples as finetune
+from kotha.finetune import pairs
+from kotha.finetune.classify import PAGE
+from kotha.finetune.examples import ExamplesRequest, OnRemark
+from kotha.finetune.images import ClassifyImages
+from kotha.finetune.pairs import TranslatePairs
+from kotha.finetune.splits import Parts
+from kotha.i18n.message import Message, Option, Plural
+from kotha.storage.atomic import write_whole
+from kotha.text.corpus.documents import field_names
+from kotha.text.corpus.pairs import read_text_pairs
+from kotha.text.corpus.problems import Errors
+from kotha.text.tokenizer.importers import import_tokenizer
+from kotha.text.tokenizer.tokenizer import Tokenizer
+from kotha.training.origin import Origin
+from kotha.training.settings import TrainRequest
+
+# Of many conversations no more are asked: to write all the answers takes longer than it is worth.
+_MOST_ASKED = 300
+
+
+def train_on_examples(
+    data: Place,
+    folder: RunFolder,
+    wish: TrainRequest,
+    of_pairs: dict[str, Any] | None,
+    *,
+    recipe: str | None = None,
+    origin: Origin | None = None,
+    resume: bool = False,
+    **heard: Any,
+) -> None:
+    """Train a translator from a table of pairs, or from images a classifier, or go on with one.
+
+    ``of_pairs`` is what was asked of a table, None for images; ``heard`` is on_event and on_remark.
+    """
+    use = ClassifyImages(measure_images) if of_pairs is None else TranslatePairs(measure_pairs)
+    if resume:
+        if wish.minutes is not None or origin is not None:
+            raise UsageError("a run that is resumed goes on from its own weights and has its steps, or other steps")
+        finetune.resume(use, folder, dict(wish.changes), **heard)
+        return
+    if origin is not None:
+        wish = replace(wish, model=origin.bundle.config)
+    request = ExamplesRequest(Path(data), origin, recipe=recipe, wish=wish)
+    if of_pairs is not None:
+        request = _with_pairs(request, folder, **of_pairs)
+    finetune.start(use, request, folder, **heard)
+
+
+def _with_pairs(
+    request: ExamplesRequest,
+    folder: RunFolder,
+    *,
+    pair: tuple[str, str] | None,  # fields of source and target; None: guessed
+    reverse: bool,
+    tokenizer: Tokenizer | Place | None,
+    validation: Place | None,
+    test: Place | None,
+    errors: Errors,
+) -> ExamplesRequest:
+    """The request with the pairs of its table, in the direction that was asked for, and those that are held out."""
+    data = request.data
+    if request.origin is None and request.wish.preset is None:
+        raise UsageError(
+            "{data} is a file and no data folder: texts to learn from are prepared first; a table of "
+            "pairs needs a preset that translates: {preset}",
+            data=data,
+            preset=Option("preset", pairs.USUAL_PRESET),
+        )
+    if pair is None and data.suffix != ".parquet" and len(field_names(os.fspath(data))) < 2:
+        raise UsageError(
+            "{data} has one column or none, and a pair has two: give tsv, csv or jsonl with a source "
+            "and its target in each row",
+            data=data,
+        )
+    folder.check_new()
+    learned = read_text_pairs(data, *(pair or (None, None)), errors=errors)
+    if reverse:
+        learned = learned.reversed
+    alike = learned.source_field, learned.target_field
+    held_out = [
+        None if place is None else read_text_pairs(Path(place), *alike, errors=errors) for place in (validation, test)
+    ]
+    if tokenizer is not None and not isinstance(tokenizer, Tokenizer):
+        tokenizer = import_tokenizer(os.fspath(tokenizer))
+    return replace(request, data=learned, validation=held_out[0], test=held_out[1], tokenizer=tokenizer)
+
+
+# -- how good they are ------------------------------------------------------------------------------------------------
+
+
+def measure_texts(best: Bundle, parts: Parts[Any], run: Path, say: OnRemark) -> dict[str, Any]:
+    """A classifier of texts."""
+    score = evaluate_classifier(best, parts.test, parts.train)
+    if len(score.baselines) < 2:
+        say(Message("no TF-IDF to compare with: it needs scikit-learn (pip install 'kotha[baselines]')"))
+    lead = Plural(
+        "Measured on {n} text that were kept out of training and out of every choice.",
+        "Measured on {n:,} texts that were kept out of training and out of every choice.",
+        n=score.examples,
+    )
+    return _classes(score, run, lead)
+
+
+def measure_images(best: Bundle, parts: Parts[Any], run: Path, say: OnRemark) -> dict[str, Any]:
+    """A classifier of images."""
+    score = evaluate_images(best, parts.test, parts.train)
+    lead = Plural(
+        "Measured on {n} image that were kept out of training and out of every choice.",
+        "Measured on {n:,} images that were kept out of training and out of every choice.",
+        n=score.examples,
+    )
+    return _classes(score, run, lead, called="image")
+
+
+def _classes(score: ClassificationScore, run: Path, lead: Message, **how: str) -> dict[str, Any]:
+    title = Message("{name}: {n:,} classes", name=run.name, n=len(score.labels))
+    write_whole(run / PAGE, classes_page(score, title, lead, **how))
+    return score.to_dict()
+
+
+def measure_pairs(best: Bundle, parts: Parts[Any], run: Path, say: OnRemark) -> dict[str, Any]:
+    """A translator."""
+    if not can_score():
+        say(Message("no BLEU and no chrF++: they need sacrebleu (pip install 'kotha[scores]')"))
+        return {}
+    score = evaluate_pairs(best, parts.test, parts.train)
+    lead = Plural(
+        "{n} pair that were kept out of training and out of every choice.",
+        "{n:,} pairs that were kept out of training and out of every choice.",
+        n=score.sentences,
+    )
+    page = translations_page(score, parts.test, Message("{name}: translations", name=run.name), lead)
+    write_whole(run / pairs.PAGE, page)
+    return score.to_dict()
+
+
+def measure_answers(best: Bundle, parts: Parts[Any], run: Path, say: OnRemark) -> dict[str, Any]:
+    """A model that answers; one that was not taught yet, too."""
+    asked = parts.test.chosen(range(min(len(parts.test), _MOST_ASKED)))
+    return evaluate_instructions(best, asked, parts.train).to_dict()

@@ -1,1 +1,0 @@
-"""Using the machine well: its arithmetic, its memory, compiled models, micro-batches."""

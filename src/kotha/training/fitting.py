@@ -1,0 +1,226 @@
+"""How a step is done on this machine: compiled where that pays, in micro-batches that fit, recorded on a GPU.
+
+A step's gradients are summed over its micro-batches (gradient accumulation), so what fits decides the speed alone.
+What is planned is tried before the first step, on a GPU with a pass that moves nothing. A micro-batch that does not fit
+after all is halved and the step done again; one that the user chose is an error that says what to change.
+
+A small model's step is hundreds of short kernels; started one by one they leave a GPU idle for almost half of the time.
+So a step is recorded after a few ordinary ones (CUDA graphs) and from then on started as one; only the batch, the
+learning rate and the seed of dropout change, and those are numbers in memory that the recording reads. A batch of
+another shape takes the ordinary way; where shapes change from step to step, there is nothing to record.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from kotha.errors import KothaError, TrainingError
+from kotha.i18n.message import Message, Text
+from kotha.model.block import Block
+from kotha.model.evaluating import evaluating
+from kotha.model.family import Model
+from kotha.training.config import TrainConfig
+from kotha.training.device import Arithmetic, available_memory, peak_memory, resident_memory
+from kotha.training.distributed import Ranks, let_go
+from kotha.training.plan.memory import MemoryPlan, how_planned, largest_micro_batch, plan_memory
+from kotha.training.tasks.task import Batch, Tensors
+
+OutOfMemory = torch.OutOfMemoryError
+Result = TypeVar("Result")
+OnRemark = Callable[[Text], None]
+
+
+class Fitting:
+    """How a run uses its machine."""
+
+    def __init__(
+        self,
+        model: Model,
+        config: TrainConfig,
+        arithmetic: Arithmetic,
+        ranks: Ranks,
+        on_remark: OnRemark = lambda _: None,
+        auxiliary_models: Sequence[nn.Module] = (),
+    ) -> None:
+        self._model, self._config, self._arithmetic, self._ranks = model, config, arithmetic, ranks
+        self._auxiliary_models = auxiliary_models  # what is only read beside the model is compiled as well
+        self.on_remark = on_remark
+        self._how = how_planned(model.config, config, arithmetic, ranks.world, ranks.sharded)
+        self.context_length = self._how["context_length"]
+        available = available_memory(arithmetic.device)
+        planned = largest_micro_batch(model.config, config, available_bytes=available, **self._how)
+        self.micro_batch_size = min(planned, ranks.share(config.batch_size)[1])
+
+    def settle(self, gradients: Callable[[int], Any]) -> None:
+        """Compile, and see that a step's gradients can be had."""
+        if self._arithmetic.device.type == "cuda":
+            torch.set_float32_matmul_precision("high")
+            torch.compiler.set_stance("force_eager" if self._config.compile == "off" else "default")
+        compiled = self._how["compiled"]
+        layers = blocks(self._model, *self._auxiliary_models) if compiled else []
+        for block in layers:  # all alike: one is compiled, and the others use it
+            block.compile()
+        if not compiled and self._arithmetic.device.type == "cpu":
+            return  # there is nothing to warm, and memory that lacks here is swapped, not refused
+        try:
+            self.attempt(lambda: gradients(0), 0, lambda: Message("none yet"))
+        except KothaError:
+            raise
+        except Exception as error:  # whatever the compiler lacks on this machine
+            if not compiled:
+                raise
+            for block in layers:
+                block._compiled_call_impl = None
+            self.on_remark(
+                Message("not compiled ({kind}: {why})", kind=type(error).__name__, why=str(error).splitlines()[0])
+            )
+            self.attempt(lambda: gradients(0), 0, lambda: Message("none yet"))
+        self.micro_batch_size = self._ranks.least(self.micro_batch_size)
+
+    def attempt(self, work: Callable[[], Result], step: int, last_good: Callable[[], Text]) -> Result:
+        """Do something that can be done again; where memory lacks, in smaller micro-batches."""
+        while True:
+            try:
+                return work()
+            except OutOfMemory as error:
+                if self._config.micro_batch_size is not None or self.micro_batch_size == 1 or not self._ranks.alone:
+                    raise self.failure(step, last_good()) from error
+            self.micro_batch_size = (self.micro_batch_size + 1) // 2
+            self._model.zero_grad(set_to_none=True)
+            torch.cuda.empty_cache()
+            said = "out of memory; going on with micro_batch_size={micro_batch_size}"
+            self.on_remark(Message(said, micro_batch_size=self.micro_batch_size))
+
+    def failure(self, step: int, last_good: Text) -> TrainingError:
+        """What to say when nothing smaller is left to try."""
+        smaller = max(1, self.micro_batch_size // 2)
+        change = (
+            Message("a smaller micro_batch_size, such as {smaller} (the result stays the same)", smaller=smaller)
+            if self.micro_batch_size > 1
+            else Message("a shorter context_length, a smaller model, or weights sharded over several machines")
+        )
+        return TrainingError(
+            "out of memory at step {step} with micro_batch_size={micro_batch_size}. Use {change}. Last "
+            "checkpoint: {last_good}",
+            step=step,
+            micro_batch_size=self.micro_batch_size,
+            change=change,
+            last_good=last_good,
+        )
+
+    def plan(self) -> MemoryPlan:
+        """What this process is expected to need; on a CPU, beside what it already has from its work before."""
+        planned = plan_memory(self._model.config, self._config, micro_batch_size=self.micro_batch_size, **self._how)
+        if self._how["device"] != "cpu":
+            return planned
+        base = max(planned.base, resident_memory() - planned.weights - planned.average)
+        total = max(planned.total - planned.base + base, peak_memory(self._arithmetic.device))
+        return replace(planned, base=base, total=total)
+
+    @property
+    def compiled(self) -> bool:
+        """Are blocks compiled?"""
+        return bool(self._how["compiled"])
+
+
+def blocks(*models: nn.Module) -> list[Block]:
+    """The layers of some models."""
+    return [module for model in models for module in model.modules() if isinstance(module, Block)]
+
+
+# -- CUDA graphs -------------------------------------------------------------------------------------------------------
+
+
+# Ordinary steps of one shape before: kernels are compiled and chosen, optimizers make their memory.
+_ORDINARY = 3
+
+Shares = Sequence[dict[str, float]]  # for each micro-batch, what share of the whole loss each part of its loss is
+Outputs = tuple[Tensor, Tensor]
+Work = Callable[[Sequence[Tensors], Shares], Outputs]
+"""A whole step on tensors that are on the device; gives its loss and the norm of its gradients."""
+
+
+class Recording:
+    """Records a step as soon as that is possible."""
+
+    def __init__(self, device: torch.device, wanted: bool) -> None:
+        self._device = device
+        self._wanted = wanted and device.type == "cuda"
+        self._ordinary_steps = 0  # in a row, of the form below
+        self._form: object = None  # shapes of the last ordinary step, or of the recorded one
+        self._graph: Any = None
+        self._inputs: list[Tensors] = []
+        self._outputs: Outputs | None = None
+
+    def replay(self, work: Work, read: Callable[[], tuple[Sequence[Batch], Shares]]) -> Outputs | None:
+        """One step of work on what is read, or None where it has to be done the ordinary way."""
+        if not self._wanted:
+            return None
+        batches, shares = read()
+        form = [[(name, each.shape) for name, each in batch.tensors.items()] for batch in batches], list(shares)
+        if self._graph is None:
+            self._ordinary_steps = self._ordinary_steps + 1 if form == self._form else 1
+            self._form = form
+            if self._ordinary_steps > _ORDINARY:
+                self._record(work, batches, shares)
+        if self._graph is None or form != self._form:
+            return None
+        for static, batch in zip(self._inputs, batches, strict=True):
+            for name, each in batch.tensors.items():
+                static[name].copy_(each.pin_memory(), non_blocking=True)
+        self._graph.replay()
+        return self._outputs
+
+    def _record(self, work: Work, batches: Sequence[Batch], shares: Shares) -> None:
+        """Nothing is computed here: what a step would do is written down."""
+        self._inputs = [batch.to(self._device) for batch in batches]
+        torch.cuda.synchronize(self._device)
+        torch.cuda.empty_cache()
+        graph = torch.cuda.CUDAGraph()
+        chance = torch.cuda.default_generators[self._device.index or 0]
+        before = chance.clone_state()
+        try:
+            with torch.cuda.graph(graph):
+                self._outputs = work(self._inputs, shares)
+        except RuntimeError:  # something in this model cannot be recorded, and need not be
+            self._wanted = False
+            chance.graphsafe_set_state(before)  # it believes that it is still being recorded, and would refuse dropout
+            return
+        self._graph = graph
+
+
+# -- measuring ---------------------------------------------------------------------------------------------------------
+
+
+@torch.no_grad()
+def validate(
+    learner: nn.Module,
+    batches: Sequence[Batch],
+    arithmetic: Arithmetic,
+    ranks: Ranks,
+    until: Callable[[], bool] | None = None,
+) -> tuple[dict[str, float], dict[str, int]] | None:
+    """What a score is made from: the sums of ``measure`` and of targets; each process takes its turn with the batches.
+
+    None if ``until`` says, before it is done, that there is no more time.
+    """
+    sums: defaultdict[str, float] = defaultdict(float)
+    targets: Counter[str] = Counter()
+    with evaluating(learner):
+        for mine in range(ranks.rank, len(batches) + ranks.rank, ranks.world):
+            if until is not None and until():
+                let_go(learner)
+                return None
+            counts = mine < len(batches)
+            batch = batches[mine if counts else 0]  # all compute, or who gathers weights would wait
+            with arithmetic.autocast():
+                found = learner(batch.to(arithmetic.device))
+            for name, each in found.items():
+                sums[name] += float(each) * counts
+            targets.update({name: count * counts for name, count in batch.targets.items()})
+    let_go(learner)
+    return ranks.totals(sums), {name: round(count) for name, count in ranks.totals(targets).items()}

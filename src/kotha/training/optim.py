@@ -1,0 +1,291 @@
+"""How weights move: AdamW and Muon, the learning rate at each step, and the average of the weights (EMA).
+
+The learning rate is a share of the largest: warm-up, then constant, cosine or WSD (stable, decay). ``inverse-sqrt`` is
+the schedule of the first transformer (https://arxiv.org/abs/1706.03762, section 5.3): after the warm-up the rate falls
+with the square root of the steps, whatever their number, and has no floor. A step's share is a function of the step
+alone, so a resumed run goes on where it was. An average moves a little towards the weights at each update (EMA), early
+on faster, so that the first random weights do not linger.
+
+Weight decay pulls matrices and embeddings towards zero, never norms or biases. Muon takes momentum to the nearest
+orthogonal matrix, so that every direction moves equally far; it suits the matrices between hidden vectors. Embeddings,
+the head, norms and biases stay with AdamW. The nearest orthogonal matrix is approached by five steps of a Newton-Schulz
+iteration: an odd polynomial of the matrix that pushes all its singular values towards one (Jordan et al. 2024,
+https://kellerjordan.github.io/posts/muon/).
+
+``torch.optim.Muon`` is the same, always in bfloat16. A CPU without bfloat16 products is many times slower at that, and
+rounds differently once oneDNN has failed at one of them; here the iteration is in float32 on a CPU. A test compares
+the two.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from kotha.model.lora import is_low_rank
+from kotha.training.config import TrainConfig
+from kotha.training.distributed import local, rowwise
+
+# -- learning rate -----------------------------------------------------------------------------------------------------
+
+
+def learning_rate_share(step: int, config: TrainConfig) -> float:
+    """Share of the largest learning rate at a step, counted from 0.
+
+    >>> course = TrainConfig(steps=20_000, warmup_steps=1000, schedule="cosine", floor=0.1)
+    >>> 3e-4 * learning_rate_share(500, course)
+    0.00015
+    """
+    if step < config.warmup_steps:
+        return step / config.warmup_steps
+    if config.schedule == "inverse-sqrt":
+        return math.sqrt(max(1, config.warmup_steps) / max(1, step))
+    height = 1.0  # above the floor
+    if config.schedule == "cosine":  # from the end of the warm-up to the last step, along half a cosine
+        passed = (step - config.warmup_steps) / max(1, config.steps - config.warmup_steps)
+        height = 0.5 * (1 + math.cos(math.pi * min(1.0, passed)))
+    elif config.schedule == "stable":  # 1 until the last steps, then straight down
+        height = min(1.0, max(0, config.steps - step) / (config.decay_steps or max(1, config.steps // 5)))
+    return config.floor + (1 - config.floor) * height
+
+
+def schedule_steps(config: TrainConfig, count: int) -> list[int]:
+    """So many steps, or all if there are fewer, evenly over a run, the first and the last among them."""
+    last = config.steps - 1
+    return sorted({round(place * last / max(1, count - 1)) for place in range(count)})
+
+
+# -- optimizers --------------------------------------------------------------------------------------------------------
+
+
+Named = list[tuple[str, nn.Parameter]]
+
+
+class Optimizers:
+    """The optimizers of a run, moved as one."""
+
+    def __init__(self, model: nn.Module, config: TrainConfig) -> None:
+        hidden, decayed, plain = split_parameters(model, use_muon=config.optimizer == "muon")
+        device = next(model.parameters()).device
+        fused = device.type == "cuda"
+        groups = [
+            {"params": [each for _, each in some], "weight_decay": decay}
+            for some, decay in ((decayed, config.weight_decay), (plain, 0.0))
+            if some
+        ]
+        rate, betas = _rate(config.learning_rate, device), (config.beta1, config.beta2)
+        adamw = torch.optim.AdamW(groups, lr=rate, betas=betas, fused=fused, capturable=fused)
+        self.members: dict[torch.optim.Optimizer, float] = {adamw: config.learning_rate}  # each with its largest rate
+        if hidden:
+            muon = Muon([each for _, each in hidden], _rate(config.muon_learning_rate, device), config.weight_decay)
+            self.members[muon] = config.muon_learning_rate
+        self._names = {id(each): name for name, each in [*hidden, *decayed, *plain]}
+
+    def set_share(self, share: float) -> None:
+        """Set every learning rate to a share of its largest."""
+        for member, largest in self.members.items():
+            for group in member.param_groups:
+                if isinstance(group["lr"], Tensor):
+                    group["lr"].fill_(largest * share)
+                else:
+                    group["lr"] = largest * share
+
+    def zero_grad(self) -> None:
+        """Forget the gradients."""
+        for member in self.members:
+            member.zero_grad(set_to_none=True)
+
+    def step(self, scaler: torch.amp.GradScaler) -> None:
+        """Move the weights."""
+        for member in self.members:
+            scaler.step(member)
+
+    def state(self) -> dict[str, Tensor]:
+        """All that the optimizers remember, by parameter: ``NAME/KEY``."""
+        found: dict[str, Tensor] = {}
+        for member in self.members:
+            for parameter, memory in member.state.items():
+                for key, value in memory.items():
+                    found[f"{self._names[id(parameter)]}/{key}"] = value
+        return found
+
+    def load_state(self, saved: dict[str, Tensor]) -> None:
+        """Remember again what ``state`` gave."""
+        by_name: dict[str, dict[str, Tensor]] = {}
+        for path, value in saved.items():
+            name, key = path.rsplit("/", 1)
+            by_name.setdefault(name, {})[key] = value
+        for member in self.members:
+            for group in member.param_groups:
+                for parameter in group["params"]:
+                    memory = by_name.get(self._names[id(parameter)], {})
+                    if memory:
+                        member.state[parameter] = {key: _like(value, key, parameter) for key, value in memory.items()}
+
+
+def _rate(largest: float, device: torch.device) -> float | Tensor:
+    """A learning rate; on a GPU a number in its memory, which a recorded step reads anew each time."""
+    return torch.tensor(largest, device=device) if device.type == "cuda" else largest
+
+
+@torch.no_grad()
+def _like(value: Tensor, key: str, parameter: nn.Parameter) -> Tensor:
+    """A remembered tensor as the optimizer wants it; a step count is a number beside the parameter."""
+    if key == "step":
+        return value.to(parameter.device, copy=True)
+    like = torch.empty_like(parameter, dtype=value.dtype)
+    local(like).copy_(value)
+    return like.detach()
+
+
+def split_parameters(model: nn.Module, use_muon: bool) -> tuple[Named, Named, Named]:
+    """Those parameters that learn, as (for Muon, for AdamW with decay, for AdamW without).
+
+    Muon turns a matrix towards an orthogonal one, which the narrow matrices of LoRA are not meant to be.
+    """
+    outside: set[int] = set()
+    for name, module in model.named_modules():
+        inside = {"stack", "blocks"} & set(name.split("."))  # else a head, or a projection of the input
+        if isinstance(module, nn.Embedding) or (isinstance(module, nn.Linear) and not inside):
+            outside |= {id(each) for each in module.parameters()}
+    hidden: Named = []
+    decayed: Named = []
+    plain: Named = []
+    for name, parameter in model.named_parameters():
+        if not parameter.requires_grad:
+            continue
+        if parameter.dim() < 2:
+            plain.append((name, parameter))
+        elif use_muon and parameter.dim() == 2 and id(parameter) not in outside and not is_low_rank(name):
+            hidden.append((name, parameter))
+        else:
+            decayed.append((name, parameter))
+    return hidden, decayed, plain
+
+
+# -- Muon --------------------------------------------------------------------------------------------------------------
+
+
+_COEFFICIENTS = (3.4445, -4.7750, 2.0315)
+_STEPS = 5
+
+
+class Muon(torch.optim.Optimizer):
+    """For matrices only; the learning rate is scaled so that its updates are as large as AdamW's."""
+
+    def __init__(
+        self, params: Iterable[nn.Parameter], lr: float | Tensor, weight_decay: float = 0.1, momentum: float = 0.95
+    ) -> None:
+        super().__init__(params, {"lr": lr, "weight_decay": weight_decay, "momentum": momentum})
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                assert parameter.dim() == 2, f"Muon is for matrices, not for shape {tuple(parameter.shape)}"
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> Any:
+        """Move every matrix that has a gradient."""
+        assert closure is None, "this optimizer computes no losses"
+        for group in self.param_groups:
+            moving = [each for each in group["params"] if each.grad is not None]
+            for alike in _batches(moving):
+                self._move(alike, group)
+
+    def _move(self, parameters: Sequence[nn.Parameter], group: dict[str, Any]) -> None:
+        """Move matrices of one shape, all in one batch."""
+        ahead = self._look_ahead(parameters, group["momentum"])
+        # A sharded matrix is alone: it is needed whole, wherever its rows are kept.
+        alone = len(ahead) == 1
+        updates = rowwise(orthogonalize, ahead[0]) if alone else orthogonalize(torch.stack(ahead))
+        as_adamw = 0.2 * math.sqrt(max(parameters[0].shape))  # AdamW's updates have a root mean square of about 0.2
+        moves = updates.to(parameters[0].dtype) * (group["lr"] * as_adamw)
+        weights = [each.data for each in parameters]
+        torch._foreach_mul_(weights, 1 - group["lr"] * group["weight_decay"])
+        torch._foreach_sub_(weights, [moves] if alone else [*moves])
+
+    def _look_ahead(self, parameters: Sequence[nn.Parameter], share: float) -> list[Tensor]:
+        """Nesterov: a look in the direction of the momentum."""
+        gradients = [each.grad for each in parameters if each.grad is not None]
+        for parameter, gradient in zip(parameters, gradients, strict=True):
+            if "momentum" not in self.state[parameter]:
+                self.state[parameter]["momentum"] = torch.zeros_like(gradient)
+        momenta: list[Tensor] = [self.state[each]["momentum"] for each in parameters]
+        torch._foreach_lerp_(momenta, gradients, 1 - share)
+        if len(gradients) == 1:  # a sharded matrix is alone, and torch 2.11 has no such sum of lists of them
+            return [gradients[0].lerp(momenta[0], share)]
+        return [*torch._foreach_lerp(gradients, momenta, share)]
+
+
+def _batches(parameters: Sequence[nn.Parameter]) -> Iterable[Sequence[nn.Parameter]]:
+    """Matrices that can be made orthogonal together: on a GPU all of one shape, elsewhere each alone."""
+    by_shape: dict[object, list[nn.Parameter]] = {}
+    for place, each in enumerate(parameters):
+        together = each.is_cuda and not hasattr(each, "full_tensor")
+        by_shape.setdefault(each.shape if together else place, []).append(each)
+    return by_shape.values()
+
+
+def orthogonalize(matrix: Tensor) -> Tensor:
+    """Nearly the nearest orthogonal matrix: (m, n) or (b, m, n) -> the same; singular values of about 0.7 to 1.2."""
+    a, b, c = _COEFFICIENTS
+    x = matrix.bfloat16() if matrix.is_cuda else matrix.float()
+    tall = x.shape[-2] > x.shape[-1]
+    x = x.mT if tall else x  # so that x @ x.mT is the smaller product
+    x = x / x.norm(dim=(-2, -1), keepdim=True).clamp(min=1e-7)
+    add_product = torch.addmm if x.dim() == 2 else torch.baddbmm  # a sum and a product, in one pass over memory
+    for _ in range(_STEPS):  # a x + (b s + c s s) x, where s is x x^T
+        square = x @ x.mT
+        x = add_product(x, add_product(square, square, square, beta=b, alpha=c), x, beta=a)
+    result: Tensor = x.mT if tall else x
+    return result
+
+
+# -- averages ----------------------------------------------------------------------------------------------------------
+
+
+class Average:
+    """The average of those of a model's parameters that learn, in float32."""
+
+    def __init__(self, model: nn.Module, decay: float) -> None:
+        self._decay = decay
+        self.updates = 0
+        self.tensors = {name: each.detach().float().clone() for name, each in _learning(model)}
+
+    @torch.no_grad()
+    def update(self, model: nn.Module) -> None:
+        """Take the weights of this moment in."""
+        self.updates += 1
+        decay = min(self._decay, (1 + self.updates) / (10 + self.updates))
+        weights = [local(each).float() for _, each in _learning(model)]
+        torch._foreach_lerp_([local(each) for each in self.tensors.values()], weights, 1 - decay)
+
+    def load(self, tensors: dict[str, Tensor], updates: int) -> None:
+        """Go on from a saved average."""
+        self.updates = updates
+        for name, each in self.tensors.items():
+            local(each).copy_(local(tensors[name]))
+
+
+def _learning(model: nn.Module) -> Iterator[tuple[str, nn.Parameter]]:
+    return ((name, each) for name, each in model.named_parameters() if each.requires_grad)
+
+
+@contextmanager
+def swapped_weights(model: nn.Module, tensors: dict[str, Tensor]) -> Iterator[None]:
+    """The model with other weights, for the length of a block; those that are not given stay."""
+    kept = {name: each.detach().clone() for name, each in model.named_parameters() if name in tensors}
+    copy_into(model, tensors)
+    try:
+        yield
+    finally:
+        copy_into(model, kept)
+
+
+@torch.no_grad()
+def copy_into(model: nn.Module, tensors: dict[str, Tensor]) -> None:
+    """Give a model's parameters the values of tensors of the same names; of sharded ones, the part that is here."""
+    parameters = dict(model.named_parameters())
+    for name, each in tensors.items():
+        local(parameters[name]).copy_(local(each))

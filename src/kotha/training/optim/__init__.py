@@ -1,1 +1,0 @@
-"""How weights move: optimizers, the learning rate over time, averages."""
