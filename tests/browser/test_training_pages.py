@@ -12,8 +12,7 @@ from kotha.evaluation.doctor.page import doctor_page
 from kotha.export.targets import supported_targets
 from kotha.i18n.catalogue import translate
 from kotha.training.plan.gpus import gpu_named
-from kotha.training.plan.page import plan_page
-from kotha.training.plan.render import tell_plan
+from kotha.training.plan.render import plan_page, tell_plan
 from kotha.training.plan.text_size import TextSize
 from kotha.training.settings import TrainRequest
 

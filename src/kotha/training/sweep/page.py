@@ -9,13 +9,8 @@ from kotha.training.sweep.findings import SweepFindings, Trial, mattered_rows, s
 _MOST_TRIALS = 200
 
 
-def sweep_page(found: SweepFindings, command: str) -> str:
-    """The whole page as HTML; ``command`` trains the best again."""
-    return sweep_document(found, command).html()
-
-
 def sweep_document(found: SweepFindings, command: str) -> Report:
-    """The page as data."""
+    """The page as data; ``command`` trains the best again."""
     best, default, unit = found.best, found.default, Message(found.unit)
     figures: list[tuple[str, Text]] = []
     if best is not None:
