@@ -17,7 +17,7 @@ from kotha.text.stories.corpus import stories
 from kotha.text.tokenizer import card
 from kotha.text.tokenizer.trainers import train
 from kotha.training.show.findings import Record
-from kotha.training.show.report import report_page
+from kotha.training.show.report import report_document
 
 
 def record() -> Record:
@@ -74,7 +74,7 @@ def classes() -> str:
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder, kept = tmp_path_factory.mktemp("pages"), record()
-    made = {"run": report_page(kept.config, list(kept.metrics), kept.summary), "demo": first_page(folder)}
+    made = {"run": report_document(kept).html(), "demo": first_page(folder)}
     made["classes"] = classes()
     for name, html in made.items():
         (folder / f"{name}.html").write_text(html, encoding="utf-8")

@@ -130,13 +130,16 @@ def evaluate_classifier(
 ) -> ClassificationScore:
     """Measure a classifier on labelled texts; with what it learned from, beside what others make of that."""
     classifier = Classifier(bundle)
-    best = classifier.probabilities(held_out.texts, on_progress).argmax(dim=-1).tolist()
-    score = score_answers(classifier.labels, held_out.labels, [classifier.labels[each] for each in best])
+    score = _score(classifier.labels, held_out.labels, classifier.probabilities(held_out.texts, on_progress))
     if learned is None:
         return score
     known = set(learned.texts)
     seen = sum(text in known for text in held_out.texts)
     return replace(score, baselines=baselines(classifier.labels, learned, held_out), seen=seen)
+
+
+def _score(labels: Sequence[str], true: Sequence[str], chances: Tensor) -> ClassificationScore:
+    return score_answers(labels, true, [labels[each] for each in chances.argmax(dim=-1).tolist()])
 
 
 def baselines(labels: Sequence[str], learned: LabelledTexts, held_out: LabelledTexts) -> dict[str, dict[str, float]]:
@@ -150,13 +153,12 @@ def _beside(
     labels: Sequence[str], learned: Sequence[str], true: Sequence[str], others: Mapping[str, Sequence[str]]
 ) -> dict[str, dict[str, float]]:
     """Accuracy and macro-F1 of always saying the commonest class, and of what others said."""
-    counts = {label: learned.count(label) for label in labels}
-    commonest = max(counts, key=lambda label: counts[label])
-    scores = {
-        name: score_answers(labels, true, said)
-        for name, said in {"majority": [commonest] * len(true), **others}.items()
-    }
-    return {name: {"accuracy": each.accuracy, "macro_f1": each.macro_f1} for name, each in scores.items()}
+    commonest = max(labels, key=learned.count)
+    found = {}
+    for name, said in {"majority": [commonest] * len(true), **others}.items():
+        score = score_answers(labels, true, said)
+        found[name] = {"accuracy": score.accuracy, "macro_f1": score.macro_f1}
+    return found
 
 
 def tf_idf_answers(learned: LabelledTexts, texts: Sequence[str]) -> list[str] | None:
@@ -189,8 +191,7 @@ def evaluate_images(
     """Measure a model on labelled images; with what it learned from, beside what others make of that."""
     model = vit_of(bundle)
     names = model.config.class_names
-    best = probabilities(model, held_out.images, on_progress).argmax(dim=-1).tolist()
-    score = score_answers(names, held_out.labels, [names[each] for each in best])
+    score = _score(names, held_out.labels, probabilities(model, held_out.images, on_progress))
     if learned is None:
         return score
     distances, nearest = nearest_neighbours(learned, held_out)

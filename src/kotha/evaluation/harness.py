@@ -21,7 +21,6 @@ from kotha.generation.answers import Request
 from kotha.generation.engine import Engine
 from kotha.generation.settings import SamplingSettings
 from kotha.model.gpt import GPT
-from kotha.storage.status import is_file
 from kotha.text.held_out import end_token
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
@@ -113,7 +112,7 @@ def run_task(model: GPT, tokenizer: Tokenizer, file: str | Path, limit: int | No
 
 
 def _task_name(path: Path) -> str:
-    if not is_file(path):
+    if not path.is_file():
         raise UsageError("there is no task file {path}", path=path)
     lines = path.read_text(encoding="utf-8").splitlines()
     named = next((line for line in lines if line.startswith("task:")), None)

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from kotha.artifacts.run_folder import RunFolder
 from kotha.evaluation.doctor.diagnosis import DataFacts, Finding, advice, diagnose, look_at, reassure
-from kotha.evaluation.doctor.signs import Thresholds
 from kotha.i18n.catalogue import catalogue, translate
 from kotha.model.config import GPTConfig
 from kotha.model.presets import MODERN
@@ -138,11 +137,12 @@ def test_a_leak_shows_in_the_curve_and_in_the_data(trained, make_data, texts) ->
     assert look_at(leaky).copied_share == 1
 
 
-def test_a_tokenizer_for_another_script(trained, make_data, texts) -> None:
+def test_a_tokenizer_for_another_script(trained, make_data, texts, monkeypatch) -> None:
     english = train_tokenizer(["the quick brown fox jumps over the lazy dog again"] * 9, "bpe", 320)
     data = make_data(texts[:20], tokenizer=english, validation=0.2)
     run = trained(data, {"vocab_size": english.vocab_size}, steps=6, evaluate_every=3)
-    found = findings(run, thresholds=Thresholds(vocabulary_of_words=300))
+    monkeypatch.setattr("kotha.evaluation.doctor.signs.VOCABULARY_OF_WORDS", 300)
+    found = findings(run)
     assert list(found) == ["mismatch-tokenizer", "untrained"]
     assert found["mismatch-tokenizer"].evidence["letters"] < 0.5, "three bytes a letter"
 

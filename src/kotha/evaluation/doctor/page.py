@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from kotha.artifacts.run_folder import figure, mapping
+from kotha.evaluation.doctor.curve import MEASURED, evaluations_of, points_of
 from kotha.evaluation.doctor.diagnosis import Examination
-from kotha.evaluation.doctor.drawing import MEASURED, evaluations_of, points_of
 from kotha.report.single_file import training_page
 
 _POINTS = 1000  # as many as a wide screen can show apart

@@ -66,14 +66,17 @@ class Judging:
                 texts = written[left][number], written[right][number]
                 same += texts[0] == texts[1]
                 if texts[0] != texts[1]:
-                    pairs.append(BlindPair(_name(number, prompt, *texts), prompt, *texts, (left, right)))
+                    # Its name says nothing of whose its texts are.
+                    digest = hashlib.sha256(as_json(sorted((prompt, *texts))).encode()).hexdigest()[:12]
+                    pairs.append(BlindPair(f"{number}-{digest}", prompt, *texts, (left, right)))
         if not pairs:
             raise DataError("all the models wrote the same everywhere, so there is nothing to judge")
-        made = cls(path, models, tuple(pairs), same, dict(about or {}))
+        told = {"format": _FORMAT, "format_version": _VERSION, "models": models, "same": same}
+        told |= {"about": dict(about or {}), "pairs": [asdict(pair) for pair in pairs]}
         with whole_folder(checked_path(path), lambda _: False) as partial:
-            write_whole(partial / PAIRS, as_json(made._to_dict(), indent=1) + "\n")
+            write_whole(partial / PAIRS, as_json(told, indent=1) + "\n")
             (partial / JUDGEMENTS).mkdir()
-        return made
+        return cls(path, models, tuple(pairs), same, dict(about or {}))
 
     @classmethod
     def open(cls, path: Path) -> "Judging":
@@ -180,19 +183,9 @@ class Judging:
                 )
         return judge, said
 
-    def _to_dict(self) -> dict[str, Any]:
-        pairs = [asdict(pair) for pair in self.pairs]
-        about = {"models": list(self.models), "same": self.same, "about": self.about}
-        return {"format": _FORMAT, "format_version": _VERSION, **about, "pairs": pairs}
-
     def __repr__(self) -> str:
         counts = f"{len(self.models)} models, {len(self.pairs)} pairs, {len(self.judgements())} judges"
         return f"Judging({str(self.path)!r}: {counts})"
-
-
-def _name(number: int, *texts: str) -> str:
-    """What a pair is called: it says nothing of whose its texts are."""
-    return f"{number}-{hashlib.sha256(as_json(sorted(texts)).encode()).hexdigest()[:12]}"
 
 
 def judging_page(judging: Judging) -> str:

@@ -10,8 +10,7 @@ from fastapi import Path as PathParameter
 from pydantic import Field
 
 from kotha.artifacts.run_folder import METRICS, RunFolder, figure, mapping
-from kotha.evaluation.doctor.curve import read_curve
-from kotha.evaluation.doctor.drawing import evaluations_of, points_of
+from kotha.evaluation.doctor.curve import evaluations_of, points_of, read_curve
 from kotha.finetune.examples import EXAMPLES, PARTS
 from kotha.i18n.message import OnProgress
 from kotha.server.api.requests import WireAnswer, in_turn

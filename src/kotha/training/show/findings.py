@@ -86,10 +86,7 @@ def smooth(points: Sequence[Point], share: float = 0.01) -> list[Point]:
 def title(config: dict[str, Any]) -> Text:
     """The model in a few words."""
     model = mapping(config, "model")
-    if not model.get("family"):
-        parts: list[Text] = [Message("A training run")]
-    else:
-        parts = [str(model["family"]).upper()]
+    parts: list[Text] = [str(model["family"]).upper() if model.get("family") else Message("A training run")]
     layers, width = figure(model, "n_layers"), figure(model, "d_model")
     parts += [Plural("{n} layer", "{n:,} layers", n=int(layers))] if layers else []
     parts += [Message("width {width:g}", width=width)] if width else []
@@ -124,23 +121,19 @@ def result(validation: dict[str, Any]) -> Message:
     """One evaluation as the end of a sentence."""
     per_byte, per_character = figure(validation, "bits_per_byte"), figure(validation, "bits_per_character")
     accuracy, majority = figure(validation, "accuracy"), figure(validation, "majority")
-    if accuracy is not None and majority is not None:
-        return Message(
-            "it answers {share:.1%} of unseen examples rightly (always giving the most frequent answer: {usual:.1%})",
-            share=accuracy,
-            usual=majority,
-        )
     if accuracy is not None:
-        return Message("it answers {share:.1%} of unseen examples rightly", share=accuracy)
-    if per_byte is not None and per_character is not None:
-        told = "it needs {bits:.3f} bits per byte of unseen text, {character:.3f} per character"
-        return Message(told, bits=per_byte, character=per_character)
+        told = "it answers {share:.1%} of unseen examples rightly"
+        if majority is not None:
+            told = "it answers {share:.1%} of unseen examples rightly (always giving the most frequent answer: " "{usual:.1%})"
+        return Message(told, share=accuracy, usual=majority)
     if per_byte is not None:
-        return Message("it needs {bits:.3f} bits per byte of unseen text", bits=per_byte)
+        told = "it needs {bits:.3f} bits per byte of unseen text"
+        if per_character is not None:
+            told = "it needs {bits:.3f} bits per byte of unseen text, {character:.3f} per character"
+        return Message(told, bits=per_byte, character=per_character)
     loss = figure(validation, "loss_nats")
-    if loss is None:
-        return Message("its loss was not a number")
-    return Message("its loss on unseen text is {loss:.3f} nats per token", loss=loss)
+    told = "its loss was not a number" if loss is None else "its loss on unseen text is {loss:.3f} nats per token"
+    return Message(told, loss=loss)
 
 
 def remark(record: Record) -> list[Text]:
