@@ -10,7 +10,7 @@ from tests.browser.inside_pages import check_it_fits, faults, opened, window
 
 from kotha.api.demo_page import PAGES, Told, demo_page
 from kotha.cli.demo import next_steps
-from kotha.evaluation.classes_page import classes_page
+from kotha.evaluation.classes_page import classes_document
 from kotha.evaluation.classification import score_answers
 from kotha.text.prepare import prepare
 from kotha.text.stories.corpus import stories
@@ -68,7 +68,8 @@ def classes() -> str:
     """A classifier's page, whose model is wrong now and then."""
     true = [label for place, label in enumerate(LABELS) for _ in range(20 + 30 * place)]
     said = [LABELS[(LABELS.index(label) + (number % 4 == 0)) % len(LABELS)] for number, label in enumerate(true)]
-    return classes_page(score_answers(LABELS, true, said), "খবর: 11 classes", "Measured on texts kept out.")
+    score = score_answers(LABELS, true, said)
+    return classes_document(score, "খবর: 11 classes", "Measured on texts kept out.").html()
 
 
 @pytest.fixture(scope="module")

@@ -34,16 +34,14 @@ def classes_table(score: ClassificationScore, name: str) -> Table:
     if score.seen:
         remarks.append(Message("It has learned from {n:,} of these, so these figures are too good.", n=score.seen))
     title = Plural("{n} example", "{n:,} examples", n=score.examples)
-    return Table(title, ["", _ACCURACY, _MACRO_F1], _compared(score, name, 4), remarks)
-
-
-def classes_page(score: ClassificationScore, title: Text, lead: Text = "", called: str = "text") -> str:
-    """The page: what came out, the confusion matrix, each class by itself, and what others reach."""
-    return classes_document(score, title, lead, called).html()
+    return Table(title, ["", _ACCURACY, _MACRO_F1], score.compared(name, 4), remarks)
 
 
 def classes_document(score: ClassificationScore, title: Text, lead: Text = "", called: str = "text") -> Report:
-    """The page as data; ``called`` says what was told apart: text or image."""
+    """The page: what came out, the confusion matrix, each class by itself, and what others reach.
+
+    ``called`` says what was told apart: text or image.
+    """
     images, n = called == "image", score.examples
     right: Text = Plural("of {n} unseen text told right (accuracy)", "of {n:,} unseen texts told right (accuracy)", n=n)
     footer = Message("Nothing of these texts was learned from or chosen by.")
@@ -60,19 +58,12 @@ def classes_document(score: ClassificationScore, title: Text, lead: Text = "", c
     header: list[Text] = [Message("class"), Message("precision"), Message("recall"), "F1", Message("examples")]
     blocks += [Heading(Message("Each class by itself")), Table("", header, cells)]
     if score.baselines:
-        rows = _compared(score, Message("this model"), 3)
+        rows = score.compared(Message("this model"), 3)
         reached = [score.macro_f1, *(each["macro_f1"] for each in score.baselines.values())]
         best = {(reached.index(max(reached)), 2): "best"}
         blocks.append(Heading(Message("Compared with what is simpler")))
         blocks.append(Table("", ["", _ACCURACY, _MACRO_F1], rows, marks=best))
     return Report(title, [lead], blocks, [Message("Made by Kotha."), footer])
-
-
-def _compared(score: ClassificationScore, name: Text, digits: int) -> list[list[Text]]:
-    """The model's figures, and below them what its baselines reach."""
-    figures: list[tuple[Text, float, float]] = [(name, score.accuracy, score.macro_f1)]
-    figures += [(Message(each), found["accuracy"], found["macro_f1"]) for each, found in score.baselines.items()]
-    return [[each, f"{accuracy:.{digits}f}", f"{f1:.{digits}f}"] for each, accuracy, f1 in figures]
 
 
 def _matrix(score: ClassificationScore, images: bool) -> list[Block]:

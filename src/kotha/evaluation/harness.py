@@ -8,7 +8,6 @@ Install it with ``pip install kotha[harness]``. A task file can name Python func
 only files that you trust.
 """
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +31,7 @@ class Answers:
     """The three questions of the harness, answered by a GPT; every text starts as a document does, after an end."""
 
     def __init__(self, model: GPT, tokenizer: Tokenizer) -> None:
+        super().__init__()
         self.model, self.tokenizer = model, tokenizer
         self.end = end_token(tokenizer)
         self.context, self.stride = check_windows(model, None, None)
@@ -59,48 +59,35 @@ class Answers:
         chances = logits.log_softmax(-1).gather(1, asked[:, None])
         return float(chances.double().sum()), bool((logits.argmax(-1) == asked).all())
 
-    def whole_likelihoods(self, texts: Sequence[str]) -> list[float]:
+    def loglikelihood(self, requests: Any, disable_tqdm: bool = False) -> list[tuple[float, bool]]:
+        """How likely each continuation is after its context."""
+        return [self.likelihood(*request.args) for request in requests]
+
+    def loglikelihood_rolling(self, requests: Any, disable_tqdm: bool = False) -> list[float]:
         """Log-probability of each text, in the windows of ``kotha evaluate``; the end is not asked for."""
-        sequences = [np.array([self.end, *self.tokenizer.encode(text)]) for text in texts]
+        sequences = [np.array([self.end, *self.tokenizer.encode(request.args[0])]) for request in requests]
         return [-float(nats.sum()) for nats in token_nats(self.model, sequences, self.context, self.stride)]
 
-    def writings(self, asked: Sequence[tuple[str, dict[str, Any]]]) -> list[str]:
+    def generate_until(self, requests: Any, disable_tqdm: bool = False) -> list[str]:
         """What the model writes after each context; greedily, unless the task says to draw."""
-        engine = Engine(self.model, self.tokenizer)
-        return [result.text for result in engine.generate([_request(*each) for each in asked])]
+        asked = [_request(*request.args) for request in requests]
+        return [result.text for result in Engine(self.model, self.tokenizer).generate(asked)]
 
-
-def harness_model(model: GPT, tokenizer: Tokenizer) -> Any:
-    """The model as the harness wants it: an ``lm_eval.api.model.LM``."""
-    try:
-        from lm_eval.api.model import LM
-    except ImportError as error:
-        raise KothaError("task files need lm-evaluation-harness: pip install 'kotha[harness]'") from error
-    answers = Answers(model, tokenizer)
-
-    class Adapter(LM):  # type: ignore[misc]
-        def loglikelihood(self, requests: Any, disable_tqdm: bool = False) -> list[tuple[float, bool]]:
-            return [answers.likelihood(*request.args) for request in requests]
-
-        def loglikelihood_rolling(self, requests: Any, disable_tqdm: bool = False) -> list[float]:
-            return answers.whole_likelihoods([request.args[0] for request in requests])
-
-        def generate_until(self, requests: Any, disable_tqdm: bool = False) -> list[str]:
-            return answers.writings([request.args for request in requests])
-
-        @property
-        def tokenizer_name(self) -> str:
-            return tokenizer.fingerprint
-
-    return Adapter()
+    @property
+    def tokenizer_name(self) -> str:
+        """What the harness keeps its cache by."""
+        return self.tokenizer.fingerprint
 
 
 def run_task(model: GPT, tokenizer: Tokenizer, file: str | Path, limit: int | None = None) -> dict[str, Any]:
     """The results of a task file, by the names of its metrics; ``limit`` takes its first documents only."""
-    driven = harness_model(model, tokenizer)
-    from lm_eval import simple_evaluate
-    from lm_eval.tasks import TaskManager
-
+    try:
+        from lm_eval import simple_evaluate
+        from lm_eval.api.model import LM
+        from lm_eval.tasks import TaskManager
+    except ImportError as error:
+        raise KothaError("task files need lm-evaluation-harness: pip install 'kotha[harness]'") from error
+    driven = type("Adapter", (Answers, LM), {})(model, tokenizer)
     path = Path(file).resolve()
     manager = TaskManager(include_path=str(path.parent), include_defaults=False)
     name = _task_name(path)

@@ -33,7 +33,7 @@ _WORDS = 2
 class TranslationScore(Measurement):
     """Two figures from 0 to 100, each with what must agree before it is compared."""
 
-    left_out = ("translations",)
+    left_out, figures = ("translations",), ("bleu", "chrf")
 
     bleu: float
     bleu_signature: str

@@ -23,16 +23,11 @@ def translation_table(score: TranslationScore, name: str) -> Table:
     if score.translations and all(len(text.split()) < _LONGEST_RUN for text in score.translations):
         told = "BLEU counts runs of up to four words, and no translation has four; chrF++ says more here."
         remarks.append(Message(told))
-    return Table(_pairs(score.sentences), ["", "BLEU", "chrF++"], _compared(score, name), remarks)
-
-
-def translations_page(score: TranslationScore, pairs: TextPairs, title: Text, lead: Text = "") -> str:
-    """The page: the figures, and each source with what the model made of it and what a person did."""
-    return translations_document(score, pairs, title, lead).html()
+    return Table(_pairs(score.sentences), ["", "BLEU", "chrF++"], score.compared(name, 2), remarks)
 
 
 def translations_document(score: TranslationScore, pairs: TextPairs, title: Text, lead: Text = "") -> Report:
-    """The page as data."""
+    """The page: the figures, and each source with what the model made of it and what a person did."""
     chrf = Message("chrF++: runs of letters and words in common with a person's translation, of 100")
     bleu = Message("BLEU: runs of words in common, of 100")
     blocks: list[Block] = [Headline([(f"{score.chrf:.1f}", chrf), (f"{score.bleu:.1f}", bleu)])]
@@ -45,7 +40,7 @@ def translations_document(score: TranslationScore, pairs: TextPairs, title: Text
     blocks.append(Table("", header, rows[:_SHOWN], marks=words))
     if score.baselines:
         blocks.append(Heading(Message("Compared with what is simpler")))
-        blocks.append(Table("", ["", "BLEU", "chrF++"], _compared(score, Message("this model"))))
+        blocks.append(Table("", ["", "BLEU", "chrF++"], score.compared(Message("this model"), 2)))
     blocks.append(Heading(Message("How it was measured")))
     blocks.append(Settings([("BLEU", score.bleu_signature), ("chrF++", score.chrf_signature)]))
     compared = Message("Figures can be compared where the signatures are equal.")
@@ -54,10 +49,3 @@ def translations_document(score: TranslationScore, pairs: TextPairs, title: Text
 
 def _pairs(n: int) -> Plural:
     return Plural("{n} pair", "{n:,} pairs", n=n)
-
-
-def _compared(score: TranslationScore, name: Text) -> list[list[Text]]:
-    """The model's figures, and below them what its baselines reach."""
-    cells: list[list[Text]] = [[name, f"{score.bleu:.2f}", f"{score.chrf:.2f}"]]
-    others = score.baselines.items()
-    return cells + [[Message(other), f"{each['bleu']:.2f}", f"{each['chrf']:.2f}"] for other, each in others]

@@ -14,7 +14,7 @@ from typing import Any
 from kotha.artifacts.model_folder import Bundle
 from kotha.artifacts.run_folder import RunFolder
 from kotha.errors import UsageError
-from kotha.evaluation.classes_page import classes_page
+from kotha.evaluation.classes_page import classes_document
 from kotha.evaluation.classification import ClassificationScore, evaluate_classifier
 from kotha.finetune.examples import ExamplesRequest, ExampleTask, OnRemark, Row, RunPlan, read_columns
 from kotha.finetune.settings import finetune_settings
@@ -93,7 +93,7 @@ class ClassifyTexts(ExampleTask[LabelledTexts]):
             "Measured on {n:,} texts that were kept out of training and out of every choice.",
             n=score.examples,
         )
-        write_whole(run / PAGE, classes_page(score, classes_title(run, score), lead))
+        write_whole(run / PAGE, classes_document(score, classes_title(run, score), lead).html())
         return score.to_dict()
 
     def resumes(self, model: ModelConfig, about: dict[str, Any]) -> bool:

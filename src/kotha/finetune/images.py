@@ -18,7 +18,7 @@ import numpy as np
 from kotha.artifacts.model_folder import Bundle
 from kotha.artifacts.run_folder import RunFolder
 from kotha.errors import ConfigError
-from kotha.evaluation.classes_page import classes_page
+from kotha.evaluation.classes_page import classes_document
 from kotha.evaluation.classification import evaluate_images
 from kotha.finetune.classify import PAGE, classes_title
 from kotha.finetune.examples import EXAMPLES, PARTS, ExamplesRequest, ExampleTask, OnRemark, RunPlan, unreadable
@@ -100,7 +100,7 @@ class ClassifyImages(ExampleTask[LabelledImages]):
             "Measured on {n:,} images that were kept out of training and out of every choice.",
             n=score.examples,
         )
-        write_whole(run / PAGE, classes_page(score, classes_title(run, score), lead, called="image"))
+        write_whole(run / PAGE, classes_document(score, classes_title(run, score), lead, called="image").html())
         return score.to_dict()
 
     def resumes(self, model: ModelConfig, about: dict[str, Any]) -> bool:

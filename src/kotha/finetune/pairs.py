@@ -19,7 +19,7 @@ from kotha.artifacts.model_folder import Bundle
 from kotha.artifacts.run_folder import RunFolder, mapping, run_config, words
 from kotha.errors import ConfigError
 from kotha.evaluation.translation import can_score, evaluate_pairs
-from kotha.evaluation.translation_page import translations_page
+from kotha.evaluation.translation_page import translations_document
 from kotha.finetune.classify import guessed_or_named
 from kotha.finetune.examples import ExamplesRequest, ExampleTask, OnRemark, Row, RunPlan, read_columns
 from kotha.finetune.settings import USUAL_TEXTS, training_settings
@@ -106,7 +106,7 @@ class TranslatePairs(ExampleTask[TextPairs]):
             n=score.sentences,
         )
         title = Message("{name}: translations", name=run.name)
-        write_whole(run / PAGE, translations_page(score, parts.test, title, lead))
+        write_whole(run / PAGE, translations_document(score, parts.test, title, lead).html())
         return score.to_dict()
 
     def resumes(self, model: ModelConfig, about: dict[str, Any]) -> bool:

@@ -82,7 +82,8 @@ def update(
     for source in store.sources() if complete else ():  # what could not be looked into may hold it still
         if Path(source) not in files and folders & set(Path(source).parents):
             work.forget(source)
-    return work.report()
+    now = store.measures()
+    return IndexReport(**work.done, documents=now.documents, passages=now.passages, sources=now.sources)
 
 
 class _Update:
@@ -99,12 +100,12 @@ class _Update:
         self.store, self.how, self.embed = store, how, embed
         self.total_bytes = self.done_bytes = 0
         self._on_progress, self._on_problem = on_progress, on_problem
-        self._added = self._unchanged = self._removed = self._problems = 0
+        self.done = dict.fromkeys(("added", "unchanged", "removed", "problems"), 0)
         self._unread = False  # of the file that is being taken in: whether the disk gave all of it
 
     def problem(self, problem: CorpusProblem) -> None:
         """Count a problem, and pass it on."""
-        self._problems += 1
+        self.done["problems"] += 1
         self._unread = self._unread or problem.unread
         if self._on_problem is not None:
             self._on_problem(problem)
@@ -118,15 +119,14 @@ class _Update:
                 name=self.store.name,
                 model=kept.name,
             )
-        if self.embed is None or kept == self.embed.note:
-            return
-        if kept is not None and kept.fingerprint != self.embed.note.fingerprint:
+        if self.embed is not None and kept is not None and kept.fingerprint != self.embed.note.fingerprint:
             raise UsageError(
                 "{name} holds vectors of another model, {model}; name a new index",
                 name=self.store.name,
                 model=kept.name,
             )
-        self.store.note_embedder(self.embed.note)
+        if self.embed is not None and kept is None:
+            self.store.note_embedder(self.embed.note)
 
     def file(self, file: Path) -> None:
         """Take in one file: what is new in it is added, what is no more in it is removed."""
@@ -138,7 +138,7 @@ class _Update:
         for document in read_file(file, self.how, self.problem, self._advance):
             digest = self._digest(document.text)
             if digest in known:
-                self._unchanged += gone.pop(digest, None) is not None
+                self.done["unchanged"] += gone.pop(digest, None) is not None
                 number, place = known[digest]
                 if place != document.place:
                     moved.append((number, document.place))
@@ -154,12 +154,6 @@ class _Update:
     def forget(self, source: str) -> None:
         """Remove the documents of a file that is gone."""
         self._keep(source, {}, removed=[number for number, _ in self.store.digests(source).values()])
-
-    def report(self) -> IndexReport:
-        """What was done."""
-        now = self.store.measures()
-        done = (self._added, self._unchanged, self._removed, self._problems)
-        return IndexReport(*done, now.documents, now.passages, now.sources)
 
     def _keep(
         self,
@@ -179,8 +173,8 @@ class _Update:
             added.append(NewDocument(place, digest, passages, own))
             done += len(passages)
         self.store.write(source, added, moved, removed)
-        self._added += len(fresh)
-        self._removed += len(removed)
+        self.done["added"] += len(fresh)
+        self.done["removed"] += len(removed)
 
     def _digest(self, text: str) -> bytes:
         """A document's: another way to cut it, or another model, makes it another."""

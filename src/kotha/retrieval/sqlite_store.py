@@ -242,7 +242,7 @@ class SqliteStore:
         if application != _APPLICATION:
             if not self._path.stat().st_size or not self._query("SELECT 1 FROM sqlite_master"):
                 raise KothaError("{name} is empty: no documents were indexed yet; index some first", name=self.name)
-            raise KothaError("{name} is a database, but no index of ours; choose another name", name=self.name)
+            raise KothaError("{path} is no index; choose another name", path=self.name)
         if version != _VERSION:
             raise KothaError(
                 "{name} is an index of format {version}, and this Kotha reads {known}; index again",
@@ -282,12 +282,11 @@ class SqliteStore:
 def _check_header(path: Path) -> None:
     if not is_there(path):
         raise KothaError("there is no index {path}; make one first, from the documents that you want to ask", path=path)
-    if not is_file(path):
-        raise KothaError("{path} is no file; an index is one", path=path)
-    with path.open("rb") as file:
-        begins = file.read(len(_HEADER))
-    if begins and begins != _HEADER:
-        raise KothaError("{path} is no index; choose another name", path=path)
+    if is_file(path):
+        with path.open("rb") as file:
+            if file.read(len(_HEADER)) in (b"", _HEADER):
+                return
+    raise KothaError("{path} is no index; choose another name", path=path)
 
 
 def _let_go(database: sqlite3.Connection) -> None:

@@ -112,11 +112,11 @@ def judging_result(
         )
         for name, place in order
     ]
-    meetings = [
-        Meeting(one, other, *outcomes[place, against].tolist(), *strengths.chance(place, against))
-        for (one, place), (other, against) in combinations(order, 2)
-        if outcomes[place, against].any()
-    ]
+    meetings = []
+    for (one, place), (other, against) in combinations(order, 2):
+        wins, ties, losses = outcomes[place, against].tolist()
+        if wins or ties or losses:
+            meetings.append(Meeting(one, other, wins, ties, losses, *strengths.chance(place, against)))
     of_pair = defaultdict[str, list[str]](list)
     for pair, choice in judged:
         of_pair[pair.id].append(choice)

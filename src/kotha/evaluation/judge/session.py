@@ -163,24 +163,21 @@ class Judging:
     def _read(self, file: Path) -> tuple[str, dict[str, Choice]]:
         values = read_table(file, most_bytes=_MOST_BYTES)
         judge, said = values.get("judge"), values.get("judgements")
-        if values.get("format") != SAID or not isinstance(judge, str) or not isinstance(said, dict):
-            raise KothaError(
-                "{file} holds no judgements; give a file that the page of this judging has returned", file=file
-            )
-        if values.get("pairs") != self.fingerprint:
+        if values.get("format") == SAID and values.get("pairs") != self.fingerprint:
             raise KothaError(
                 "{file} is about other pairs than {path}; it belongs to another judging", file=file, path=self.path
             )
-        known = {pair.id for pair in self.pairs}
-        for pair, choice in said.items():
-            if pair not in known or choice not in CHOICES:
-                raise KothaError(
-                    "{file}: {pair}={choice!r} is no judgement; a pair has {choices}",
-                    file=file,
-                    pair=pair,
-                    choice=choice,
-                    choices=list(CHOICES),
-                )
+        known = {(pair.id, choice) for pair in self.pairs for choice in CHOICES}
+        if not (
+            values.get("format") == SAID
+            and isinstance(judge, str)
+            and isinstance(said, dict)
+            and all(isinstance(choice, str) for choice in said.values())
+            and said.items() <= known
+        ):
+            raise KothaError(
+                "{file} holds no judgements; give a file that the page of this judging has returned", file=file
+            )
         return judge, said
 
     def __repr__(self) -> str:

@@ -124,7 +124,10 @@ def result(validation: dict[str, Any]) -> Message:
     if accuracy is not None:
         told = "it answers {share:.1%} of unseen examples rightly"
         if majority is not None:
-            told = "it answers {share:.1%} of unseen examples rightly (always giving the most frequent answer: " "{usual:.1%})"
+            told = (
+                "it answers {share:.1%} of unseen examples rightly (always giving the most frequent answer: "
+                "{usual:.1%})"
+            )
         return Message(told, share=accuracy, usual=majority)
     if per_byte is not None:
         told = "it needs {bits:.3f} bits per byte of unseen text"

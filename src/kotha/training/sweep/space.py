@@ -11,11 +11,11 @@ import math
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from typing import Any, get_args, get_type_hints
 
 from kotha.errors import UsageError, nearest
-from kotha.i18n.message import Message
 from kotha.model.config import ModelConfig
 from kotha.model.fields import is_number
 from kotha.training.config import TrainConfig
@@ -139,10 +139,9 @@ def read_search(words: Sequence[str], model: ModelConfig, fixed: Mapping[str, An
 
 def _read(word: str, model: ModelConfig) -> Searched:
     name, equals, rest = word.partition("=")
+    unread = "{word!r} says nothing to search; write NAME=FROM..TO, NAME=FROM..TO:log or NAME=A,B,C"
     if not equals or not name:
-        raise UsageError(
-            "{word!r} says nothing to search; write NAME=FROM..TO, NAME=FROM..TO:log or NAME=A,B,C", word=word
-        )
+        raise UsageError(unread, word=word)
     kinds = {**get_type_hints(type(model)), **get_type_hints(TrainConfig)}
     known = [each.name for each in (*fields(model), *fields(TrainConfig)) if each.name not in _MEASURES]
     if name in _MEASURES:
@@ -155,10 +154,8 @@ def _read(word: str, model: ModelConfig) -> Searched:
     if ".." not in ends:
         return _among(name, rest, kinds.get(name))
     if colon and how != "log":
-        raise UsageError("{word!r} ends in {how!r}; only :log is known there", word=word, how=how)
-    if name == SIZE:
-        raise UsageError("size is searched among a few, as size=2x96,4x192")
-    return _between(name, ends, colon == ":", kinds[name])
+        raise UsageError(unread, word=word)
+    return _between(name, ends, colon == ":", kinds.get(name))
 
 
 def _between(name: str, ends: str, log: bool, kind: Any) -> Searched:
@@ -168,43 +165,29 @@ def _between(name: str, ends: str, log: bool, kind: Any) -> Searched:
         raise UsageError("{name} is no number; search it among a few, as {name}=A,B", name=name)
     low, high = (_number(name, part, whole) for part in ends.split("..", 1))
     if not low < high:
-        raise UsageError(
-            "{name}={ends} is empty: {high:g} is not above {low:g}; write the smaller end first",
-            name=name,
-            ends=ends,
-            high=high,
-            low=low,
-        )
+        empty = "{name}={ends} is empty: {high:g} is not above {low:g}; write the smaller end first"
+        raise UsageError(empty, name=name, ends=ends, high=high, low=low)
     if log and low <= 0:
-        raise UsageError(
-            "{name}={ends}:log begins at {low:g}, which has no logarithm; begin above 0", name=name, ends=ends, low=low
-        )
+        none = "{name}={ends}:log begins at {low:g}, which has no logarithm; begin above 0"
+        raise UsageError(none, name=name, ends=ends, low=low)
     for end in (low, high):
         _check(name, end)
     return Searched(name, low=low, high=high, log=log, whole=whole)
 
 
 def _number(name: str, text: str, whole: bool) -> float:
-    try:
+    with suppress(ValueError):
         value = int(text) if whole else float(text)
-    except ValueError as error:
-        wrong = Message("is no whole number") if whole else Message("is no number")
-        raise UsageError(
-            "{name}: {text!r} {wrong}; write {name}=FROM..TO", name=name, text=text, wrong=wrong
-        ) from error
-    if not is_number(value):
-        raise UsageError("{name}: {text!r} is no end of a range", name=name, text=text)
-    return value
+        if is_number(value):
+            return value
+    raise UsageError("{name}: {text!r} is no end of a range", name=name, text=text)
 
 
 def _among(name: str, rest: str, kind: Any) -> Searched:
     values = tuple(dict.fromkeys(_value(part, kind) for part in rest.split(",") if part))
     if len(values) < 2:
-        raise UsageError(
-            "{name}={rest} leaves nothing to search; name two values or more, or a range as FROM..TO",
-            name=name,
-            rest=rest,
-        )
+        few = "{name}={rest} leaves nothing to search; name two values or more, or a range as FROM..TO"
+        raise UsageError(few, name=name, rest=rest)
     for value in values:
         if name == SIZE and not (isinstance(value, str) and _SIZE_FORM.fullmatch(value)):
             raise UsageError("size={value} is not layers x width; write it as size=2x96,4x192", value=value)
