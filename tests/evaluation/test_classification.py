@@ -7,8 +7,13 @@ import pytest
 from tests.report.shown import Shown
 
 from kotha.errors import DataError
-from kotha.evaluation.classes_page import classes_document, classes_table
-from kotha.evaluation.classification import ClassificationScore, baselines, score_answers
+from kotha.evaluation.classification import (
+    ClassificationScore,
+    baselines,
+    classes_document,
+    classes_table,
+    score_answers,
+)
 from kotha.text.corpus.labelled import LabelledTexts
 
 LABELS = ("ভালো", "মন্দ", "মাঝারি", "নেই")

@@ -226,7 +226,7 @@ def test_what_is_no_index_is_refused(tmp_path: Path, store: SqliteStore) -> None
     other.execute("CREATE TABLE mine (x)")
     other.close()
     for write in (False, True):
-        with pytest.raises(KothaError, match="no index of ours"):
+        with pytest.raises(KothaError, match="is no index; choose another name"):
             SqliteStore(tmp_path / "other", write=write)
 
 

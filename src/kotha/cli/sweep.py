@@ -59,8 +59,7 @@ def sweep(
         from kotha.text.shards import Dataset
         from kotha.training.settings import TrainRequest
         from kotha.training.sweep.about import SweepRequest
-        from kotha.training.sweep.findings import find
-        from kotha.training.sweep.page import sweep_document
+        from kotha.training.sweep.findings import find, sweep_document
         from kotha.training.sweep.searching import Searching, SweepStopped
 
         request = SweepRequest(

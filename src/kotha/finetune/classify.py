@@ -14,8 +14,7 @@ from typing import Any
 from kotha.artifacts.model_folder import Bundle
 from kotha.artifacts.run_folder import RunFolder
 from kotha.errors import UsageError
-from kotha.evaluation.classes_page import classes_document
-from kotha.evaluation.classification import ClassificationScore, evaluate_classifier
+from kotha.evaluation.classification import ClassificationScore, classes_document, evaluate_classifier
 from kotha.finetune.examples import ExamplesRequest, ExampleTask, OnRemark, Row, RunPlan, read_columns
 from kotha.finetune.settings import finetune_settings
 from kotha.finetune.splits import Parts, divide

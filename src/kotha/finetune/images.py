@@ -18,8 +18,7 @@ import numpy as np
 from kotha.artifacts.model_folder import Bundle
 from kotha.artifacts.run_folder import RunFolder
 from kotha.errors import ConfigError
-from kotha.evaluation.classes_page import classes_document
-from kotha.evaluation.classification import evaluate_images
+from kotha.evaluation.classification import classes_document, evaluate_images
 from kotha.finetune.classify import PAGE, classes_title
 from kotha.finetune.examples import EXAMPLES, PARTS, ExamplesRequest, ExampleTask, OnRemark, RunPlan, unreadable
 from kotha.finetune.settings import USUAL, training_settings

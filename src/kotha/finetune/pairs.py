@@ -18,8 +18,7 @@ from typing import Any
 from kotha.artifacts.model_folder import Bundle
 from kotha.artifacts.run_folder import RunFolder, mapping, run_config, words
 from kotha.errors import ConfigError
-from kotha.evaluation.translation import can_score, evaluate_pairs
-from kotha.evaluation.translation_page import translations_document
+from kotha.evaluation.translation import can_score, evaluate_pairs, translations_document
 from kotha.finetune.classify import guessed_or_named
 from kotha.finetune.examples import ExamplesRequest, ExampleTask, OnRemark, Row, RunPlan, read_columns
 from kotha.finetune.settings import USUAL_TEXTS, training_settings

@@ -9,6 +9,7 @@ from statistics import median
 from typing import Any
 
 from kotha.artifacts.run_folder import figure, mapping
+from kotha.training.show.findings import Record
 
 MEASURED = ("tokens", "seconds", "loss_nats", "learning_rate", "gradient_norm", "tokens_per_second", "memory_bytes")
 _EVALUATED = ("loss_nats", "bits_per_byte", "bits_per_character")
@@ -51,14 +52,14 @@ class Curve:
         """The evaluation of least loss."""
         return min(self.evaluations, key=lambda each: each.loss, default=None)
 
-    def smoothed(self, reach: int = 5) -> list[float]:
-        """The median of each training loss and its neighbours, so that one bad batch is no event."""
-        return [median(self.losses[max(0, i - reach) : i + reach + 1]) for i in range(len(self.losses))]
+    def smoothed(self) -> list[float]:
+        """The median of each training loss and its five neighbours on each side: one bad batch is no event."""
+        return [median(self.losses[max(0, place - 5) : place + 6]) for place in range(len(self.losses))]
 
 
 def read_curve(config: dict[str, Any], metrics: Sequence[Row], references: dict[str, float] | None = None) -> Curve:
     """The curve of a run; ``references`` are further losses to compare with."""
-    learned = _learned(metrics)
+    learned, looked = _rows(metrics)
     finite = [row for row in learned if figure(row, "loss_nats") is not None]
     rates = [rate for row in learned if (rate := figure(row, "learning_rate")) is not None]
     tokens, corpus = _last(learned, "tokens"), figure(config, "data", "train_tokens")
@@ -72,7 +73,7 @@ def read_curve(config: dict[str, Any], metrics: Sequence[Row], references: dict[
         steps=[int(row["step"]) for row in finite],
         losses=[float(row["loss_nats"]) for row in finite],
         lost=next((int(row["step"]) for row in learned if figure(row, "loss_nats") is None), None),
-        evaluations=_evaluations(metrics, finite),
+        evaluations=_evaluations(looked, finite),
         references={**known, **(references or {})},
         learning_rate=max(rates, default=None),
         vocab_size=None if vocab_size is None else int(vocab_size),
@@ -82,22 +83,16 @@ def read_curve(config: dict[str, Any], metrics: Sequence[Row], references: dict[
     )
 
 
-def _learned(metrics: Sequence[Row]) -> list[Row]:
-    """The rows of steps."""
-    return [
-        row for row in metrics if "loss_nats" in row and "validation" not in row and figure(row, "step") is not None
-    ]
+def _rows(metrics: Sequence[Row]) -> tuple[list[Row], list[Row]]:
+    """The rows of steps, and of looks at unseen text."""
+    record = Record({}, metrics, {})
+    looked = [row for row in record.evaluations if figure(row, "validation", "loss_nats") is not None]
+    return [row for row in record.steps if "loss_nats" in row], looked
 
 
-def _looked(metrics: Sequence[Row]) -> list[Row]:
-    """The rows of looks at unseen text; the mean of checkpoints at the end is no point of the curve."""
-    seen = [row for row in metrics if figure(row, "validation", "loss_nats") is not None]
-    return [row for row in seen if figure(row, "step") is not None and not row.get("average_of")]
-
-
-def _evaluations(metrics: Sequence[Row], learned: list[Row]) -> list[Evaluation]:
+def _evaluations(looked: list[Row], learned: list[Row]) -> list[Evaluation]:
     found: list[Evaluation] = []
-    for row in _looked(metrics):
+    for row in looked:
         since = found[-1].step if found else -1
         before = [each for each in learned if since < each["step"] <= row["step"]][-_NEAR:]
         found.append(
@@ -125,7 +120,7 @@ def points_of(metrics: Sequence[Row], most: int) -> list[Row]:
 
     Of very many, of each stretch the lowest and the highest loss, so that no outlier is lost.
     """
-    rows = _learned(metrics)
+    rows, _ = _rows(metrics)
     if len(rows) > most:
         length, kept = -(-len(rows) * 2 // most), list[Row]()
         for start in range(0, len(rows), length):
@@ -144,5 +139,5 @@ def evaluations_of(metrics: Sequence[Row]) -> list[Row]:
             **{name: figure(row, "validation", name) for name in _EVALUATED},
             "sample": row["sample"] if isinstance(row.get("sample"), str) else "",
         }
-        for row in _looked(metrics)
+        for row in _rows(metrics)[1]
     ]

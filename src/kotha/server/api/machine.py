@@ -11,7 +11,7 @@ from kotha.model.presets import presets
 from kotha.server.api.requests import WireAnswer, in_turn
 from kotha.server.state import state_of
 from kotha.server.wire import InEnglish
-from kotha.training.plan.budget import budget_here
+from kotha.training.plan.planning import budget_for
 
 router = APIRouter(prefix="/api", tags=["Uses"])
 
@@ -44,7 +44,7 @@ async def machine(request: Request) -> Response:
     state = state_of(request)
 
     def work(_: OnProgress) -> MachineTold:
-        found = budget_here(minutes=1)
+        found = budget_for(minutes=1)
         return MachineTold(
             device=found.device,
             precision=found.precision,

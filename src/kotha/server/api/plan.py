@@ -17,8 +17,8 @@ from kotha.server.validation import FieldError
 from kotha.server.wire import InEnglish, Said, WireRequest
 from kotha.storage.json_files import as_json
 from kotha.training.plan.gpus import gpu_named
+from kotha.training.plan.planning import TextSize
 from kotha.training.plan.render import tell_plan
-from kotha.training.plan.text_size import TextSize
 from kotha.training.settings import TrainRequest
 
 router = APIRouter(prefix="/api", tags=["Uses"])

@@ -20,9 +20,9 @@ from kotha.model.config import GPTConfig
 from kotha.model.parameters import count_parameters
 from kotha.model.presets import preset
 from kotha.training.config import TrainConfig
-from kotha.training.plan.budget import Budget
 from kotha.training.plan.flops import count_work
 from kotha.training.plan.memory import MemoryPlan, plan_memory
+from kotha.training.plan.planning import Budget, TextSize
 from kotha.training.plan.rules import (
     EVALUATIONS,
     batch_for,
@@ -35,7 +35,6 @@ from kotha.training.plan.rules import (
     rates_for,
     restraint_for,
 )
-from kotha.training.plan.text_size import TextSize
 from kotha.training.recipes import recipe
 
 # Layers and width. One step up costs about twice as much.

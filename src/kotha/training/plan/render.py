@@ -14,12 +14,10 @@ from kotha.model.parameters import count_parameters
 from kotha.report.single_file import training_page
 from kotha.training.config import TrainConfig
 from kotha.training.optim.schedule import learning_rate_share, schedule_steps
-from kotha.training.plan.budget import ASIDE
 from kotha.training.plan.design import BASE, RECIPE, TOKENS_PER_PARAMETER, Design
-from kotha.training.plan.planning import TrainingPlan, plan_training
+from kotha.training.plan.planning import ASIDE, TextSize, TrainingPlan, measure_text, plan_training
 from kotha.training.plan.rules import times
 from kotha.training.plan.step_time import use_fastest_threads
-from kotha.training.plan.text_size import TextSize, measure_text
 from kotha.training.settings import TrainRequest, choose_settings
 
 _TOLD = json.loads(Path(__file__).with_name("render.json").read_text(encoding="utf-8"))

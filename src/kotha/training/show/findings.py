@@ -21,6 +21,8 @@ from kotha.report.chart import Point
 
 # A validation loss this much above the best is a rise, not noise.
 _RISE = 1.01
+# The training loss at a step is the median of this share of all steps to each side.
+_NEAR = 0.01
 
 
 @dataclass(frozen=True)
@@ -63,24 +65,6 @@ class Record:
         rows = self.evaluations if keys[0] == "validation" else self.steps
         points = [(float(row["step"]), figure(row, *keys)) for row in rows]
         return points if any(value is not None for _, value in points) else []
-
-
-def smooth(points: Sequence[Point], share: float = 0.01) -> list[Point]:
-    """The median of a point and its neighbours, a share of all points to each side, at some 600 places.
-
-    A single peak does not move a median. Near the start, where curves are steep, fewer neighbours are looked at.
-
-    >>> smooth([(1, 0.0), (2, 3.0), (3, None), (4, 9.0)], share=0.25)
-    [(1, 0.0), (2, 1.5), (3, None), (4, 9.0)]
-    """
-    reach, every = round(share * len(points)), 1 + len(points) // 600
-    smoothed: list[Point] = []
-    for place in sorted({*range(0, len(points), every), len(points) - 1} if points else ()):
-        x, y = points[place]
-        near = min(reach, place)
-        values = [value for _, value in points[place - near : place + near + 1] if value is not None]
-        smoothed.append((x, None if y is None else median(values)))
-    return smoothed
 
 
 def title(config: dict[str, Any]) -> Text:
@@ -146,9 +130,13 @@ def remark(record: Record) -> list[Text]:
         return []
     best, best_loss = record.best["step"], figure(record.best, "validation", "loss_nats")
     end, end_loss = validation[-1]
-    training = [(x, y) for x, y in smooth(record.line("loss_nats")) if y is not None]
-    before, after = [y for x, y in training if x <= best], [y for x, y in training if x > best]
-    if best_loss is None or end_loss < _RISE * best_loss or not before or not after or after[-1] >= before[-1]:
+    training = [(x, y) for x, y in record.line("loss_nats") if y is not None]
+    losses, place = [y for _, y in training], sum(x <= best for x, _ in training) - 1
+    if best_loss is None or end_loss < _RISE * best_loss or not 0 <= place < len(losses) - 1:
+        return []
+    near = round(_NEAR * len(losses))  # a single peak does not move a median
+    before, after = median(losses[max(0, place - near) : place + near + 1]), median(losses[-near - 1 :])
+    if after >= before:
         return []
     return [
         Message(
@@ -156,8 +144,8 @@ def remark(record: Record) -> list[Text]:
             "from {before:.2f} to {after:.2f}, and on unseen text rises from {best_loss:.2f} to {end_loss:.2f}.",
             best=best,
             end=end,
-            before=before[-1],
-            after=after[-1],
+            before=before,
+            after=after,
             best_loss=best_loss,
             end_loss=end_loss,
         ),

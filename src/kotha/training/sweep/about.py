@@ -13,9 +13,9 @@ from kotha.i18n.message import Message, Option
 from kotha.model.presets import preset
 from kotha.text.shards import Dataset
 from kotha.training.plan.design import BASE
+from kotha.training.plan.planning import measure_text
 from kotha.training.plan.rules import EVALUATIONS
 from kotha.training.plan.step_time import use_fastest_threads
-from kotha.training.plan.text_size import measure_text
 from kotha.training.settings import USUAL_PRESET, TrainRequest, choose_settings, take_sizes
 from kotha.training.sweep.space import SIZE, Searched, Value, as_changes, default_of, read_search, usual_search
 
