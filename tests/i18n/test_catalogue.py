@@ -104,6 +104,14 @@ def said(value: object) -> Iterator[str]:
             yield from said(each)
 
 
+@pytest.mark.parametrize("file", ["doctor/advice.json", "plan/cluster.json", "plan/render.json", "show/curves.json"])
+def test_what_a_data_file_says_is_in_the_catalogue(file: str) -> None:
+    (path,) = SOURCE.glob(f"*/{file}")
+    words = {text: " ".join(literal(text)).split() for text in said(json.loads(path.read_text(encoding="utf-8")))}
+    sentences = {text for text, parts in words.items() if sum(part.isalpha() for part in parts) > 1}
+    assert sentences and not sentences - catalogue("bn").keys()
+
+
 def test_no_entry_is_without_its_message() -> None:
     strings = {
         node.value
