@@ -78,9 +78,10 @@ def update(
     work.total_bytes = sum(file.stat().st_size for file in files)
     for file in files:
         work.file(file)
+    known = set(files)
     folders = {place.resolve() for path in paths if is_folder(place := Path(path).expanduser())}
     for source in store.sources() if complete else ():  # what could not be looked into may hold it still
-        if Path(source) not in files and folders & set(Path(source).parents):
+        if Path(source) not in known and folders & set(Path(source).parents):
             work.forget(source)
     now = store.measures()
     return IndexReport(**work.done, documents=now.documents, passages=now.passages, sources=now.sources)

@@ -45,8 +45,6 @@ FIGURES = {"bits_per_byte": "bits/byte", "loss_nats": "nats"}  # what decides, t
 _WHOLE_TRIALS, _FIRST_PARTS = 4, EVALUATIONS // 4
 _DRAWN_BY_CHANCE = 8
 
-OnEvent = Callable[[dict[str, Any]], None]
-
 
 class _EnoughError(Exception):
     """Another process began the last trial in the same moment."""
@@ -65,14 +63,14 @@ class Searching:
         folder: Path,
         request: SweepRequest,
         *,
-        url: str | None = None,
-        name: str = "sweep",
-        on_event: OnEvent | None = None,
-        on_remark: OnRemark | None = None,
+        url: str | None,
+        name: str,
+        on_event: Callable[[dict[str, Any]], None],
+        on_remark: OnRemark,
     ) -> None:
         check_held_out(data)
         self._data, self._folder, self._request = data, folder, request
-        self._hear, self._say = on_event or (lambda _: None), on_remark or (lambda _: None)
+        self._hear, self._say = on_event, on_remark
         optuna()  # before a folder is made
         self._url = database_in(folder) if url is None else url
         with database_told(self._url):
