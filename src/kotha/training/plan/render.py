@@ -209,10 +209,10 @@ def _plan_tables(title: Text, parameters: dict[str, Any], plan: TrainingPlan) ->
     }
     whole = parameters["total"]
     of_parameters: Rows = [
-        *([what, f"{parameters[name]:,}", f"{parameters[name] / whole:.1%}"] for name, what in called["parameters"]),
-        [total, f"{whole:,}", "100.0%"],
-        *([what, f"{parameters[name]:,}", ""] for name, what in called["inside"]),
+        [what, f"{parameters[name]:,}", f"{parameters[name] / whole:.1%}"] for name, what in called["parameters"]
     ]
+    of_parameters.append([total, f"{whole:,}", "100.0%"])
+    of_parameters += [[what, f"{parameters[name]:,}", ""] for name, what in called["inside"]]
     forward, training, all_work = plan.work.forward, plan.work.training, plan.work.training_per_token
     of_work: Rows = [
         [what, _count(forward[name]), _count(training[name]), f"{training[name] / all_work:.1%}"]
