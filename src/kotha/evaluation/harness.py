@@ -32,7 +32,7 @@ class Answers:
 
     def __init__(self, model: GPT, tokenizer: Tokenizer) -> None:
         super().__init__()
-        self.model, self.tokenizer = model, tokenizer
+        self._model, self._tokenizer = model, tokenizer
         self.end = end_token(tokenizer)
         self.context, self.stride = check_windows(model, None, None)
 
@@ -43,8 +43,8 @@ class Answers:
         the continuation. Of a context that is too long, the end is kept.
         """
         bare = context.rstrip()
-        before = len(self.tokenizer.encode(bare))
-        ids = [self.end, *self.tokenizer.encode(context + continuation)]
+        before = len(self._tokenizer.encode(bare))
+        ids = [self.end, *self._tokenizer.encode(context + continuation)]
         n_asked = max(1, len(ids) - 1 - before)
         if n_asked > self.context:
             raise UsageError(
@@ -52,9 +52,9 @@ class Answers:
                 n_asked=n_asked,
                 context=self.context,
             )
-        seen = torch.tensor([ids[-self.context - 1 :]], device=self.model.tokens.weight.device)
+        seen = torch.tensor([ids[-self.context - 1 :]], device=self._model.tokens.weight.device)
         with torch.no_grad():
-            logits = self.model(seen[:, :-1])[0, -n_asked:].float()  # (n, V)
+            logits = self._model(seen[:, :-1])[0, -n_asked:].float()  # (n, V)
         asked = seen[0, -n_asked:]
         chances = logits.log_softmax(-1).gather(1, asked[:, None])
         return float(chances.double().sum()), bool((logits.argmax(-1) == asked).all())
@@ -65,18 +65,18 @@ class Answers:
 
     def loglikelihood_rolling(self, requests: Any, disable_tqdm: bool = False) -> list[float]:
         """Log-probability of each text, in the windows of ``kotha evaluate``; the end is not asked for."""
-        sequences = [np.array([self.end, *self.tokenizer.encode(request.args[0])]) for request in requests]
-        return [-float(nats.sum()) for nats in token_nats(self.model, sequences, self.context, self.stride)]
+        sequences = [np.array([self.end, *self._tokenizer.encode(request.args[0])]) for request in requests]
+        return [-float(nats.sum()) for nats in token_nats(self._model, sequences, self.context, self.stride)]
 
     def generate_until(self, requests: Any, disable_tqdm: bool = False) -> list[str]:
         """What the model writes after each context; greedily, unless the task says to draw."""
         asked = [_request(*request.args) for request in requests]
-        return [result.text for result in Engine(self.model, self.tokenizer).generate(asked)]
+        return [result.text for result in Engine(self._model, self._tokenizer).generate(asked)]
 
     @property
     def tokenizer_name(self) -> str:
         """What the harness keeps its cache by."""
-        return self.tokenizer.fingerprint
+        return self._tokenizer.fingerprint
 
 
 def run_task(model: GPT, tokenizer: Tokenizer, file: str | Path, limit: int | None = None) -> dict[str, Any]:
