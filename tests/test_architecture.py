@@ -133,7 +133,6 @@ STILL_LONG_FUNCTIONS = {
     ),
     *("cli/evaluate.py:evaluate", "cli/inside/worksheet.py:worksheet", "cli/plan.py:plan", "cli/prepare.py:prepare"),
     *("cli/sweep.py:sweep", "cli/train.py:train", "server/command.py:serve"),
-    "training/plan/render_cluster.py:assumptions",
 }
 
 

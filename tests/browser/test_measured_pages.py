@@ -10,8 +10,7 @@ from tests.browser.test_training_pages import a_design, a_doctor_s_word, a_plan
 from tests.generation.conftest import tiny
 from tests.text.conftest import trained
 
-from kotha.evaluation.comparison import Comparison, Reason, Row
-from kotha.evaluation.comparison_page import comparison_page
+from kotha.evaluation.comparison import Comparison, Reason, Row, comparison_page
 from kotha.evaluation.judge.session import Judging, judging_page
 from kotha.inside.embeddings import Embeddings, NearWords, embeddings_view
 from kotha.inside.view import View

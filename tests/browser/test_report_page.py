@@ -10,14 +10,13 @@ from tests.browser.inside_pages import check_it_fits, faults, opened, window
 
 from kotha.api.demo_page import PAGES, Told, demo_page
 from kotha.cli.demo import next_steps
-from kotha.evaluation.classes_page import classes_page
-from kotha.evaluation.classification import score_answers
+from kotha.evaluation.classification import classes_document, score_answers
 from kotha.text.prepare import prepare
 from kotha.text.stories.corpus import stories
 from kotha.text.tokenizer import card
 from kotha.text.tokenizer.trainers import train
 from kotha.training.show.findings import Record
-from kotha.training.show.report import report_page
+from kotha.training.show.report import report_document
 
 
 def record() -> Record:
@@ -68,13 +67,14 @@ def classes() -> str:
     """A classifier's page, whose model is wrong now and then."""
     true = [label for place, label in enumerate(LABELS) for _ in range(20 + 30 * place)]
     said = [LABELS[(LABELS.index(label) + (number % 4 == 0)) % len(LABELS)] for number, label in enumerate(true)]
-    return classes_page(score_answers(LABELS, true, said), "খবর: 11 classes", "Measured on texts kept out.")
+    score = score_answers(LABELS, true, said)
+    return classes_document(score, "খবর: 11 classes", "Measured on texts kept out.").html()
 
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder, kept = tmp_path_factory.mktemp("pages"), record()
-    made = {"run": report_page(kept.config, list(kept.metrics), kept.summary), "demo": first_page(folder)}
+    made = {"run": report_document(kept).html(), "demo": first_page(folder)}
     made["classes"] = classes()
     for name, html in made.items():
         (folder / f"{name}.html").write_text(html, encoding="utf-8")

@@ -7,14 +7,12 @@ from typing import Any
 import pytest
 from tests.browser.inside_pages import opened, wait_until
 
-from kotha.evaluation.doctor.diagnosis import Examination, examine
-from kotha.evaluation.doctor.page import doctor_page
+from kotha.evaluation.doctor.diagnosis import Examination, doctor_page, examine
 from kotha.export.targets import supported_targets
 from kotha.i18n.catalogue import translate
 from kotha.training.plan.gpus import gpu_named
-from kotha.training.plan.page import plan_page
-from kotha.training.plan.render import tell_plan
-from kotha.training.plan.text_size import TextSize
+from kotha.training.plan.planning import TextSize
+from kotha.training.plan.render import plan_page, tell_plan
 from kotha.training.settings import TrainRequest
 
 SAMPLE = "এক গ্রামে <b>এক</b> রাখাল ছিল।"

@@ -7,8 +7,13 @@ import pytest
 from tests.report.shown import Shown
 
 from kotha.errors import DataError
-from kotha.evaluation.classes_page import classes_page, classes_table
-from kotha.evaluation.classification import ClassificationScore, baselines, score_answers
+from kotha.evaluation.classification import (
+    ClassificationScore,
+    baselines,
+    classes_document,
+    classes_table,
+    score_answers,
+)
 from kotha.text.corpus.labelled import LabelledTexts
 
 LABELS = ("ভালো", "মন্দ", "মাঝারি", "নেই")
@@ -62,7 +67,7 @@ def test_the_commonest_class_and_a_line_through_counts() -> None:
 
 def test_the_page_and_the_table_tell_all_of_it() -> None:
     score = score_answers(LABELS, *drawn(0))
-    (matrix,) = Shown(classes_page(score, "মেজাজ", "<script>")).blocks("confusion")
+    (matrix,) = Shown(classes_document(score, "মেজাজ", "<script>").html()).blocks("confusion")
     assert matrix["rows"] == matrix["columns"] == list(LABELS)
     assert [len(row) for row in matrix["shares"]] == [4, 4, 4, 4]
     assert classes_table(score, "run").cells[0][1] == f"{score.accuracy:.4f}"
@@ -80,7 +85,7 @@ def test_of_very_many_classes_no_matrix_is_kept_and_the_hardest_are_told() -> No
     score = score_answers(labels, labels, said)
     assert score.confusion == () and ClassificationScore.of_summary(score.to_dict()) == score
     assert len(json.dumps(score.to_dict(), indent=1)) < 1 << 19, "a run's summary, which is read again, holds it"
-    page = Shown(classes_page(score, "many"))
+    page = Shown(classes_document(score, "many").html())
     assert page.blocks("confusion") == [] and page.html.count('"c999"') == 1
     told = [str(each) for each in classes_table(score, "run").remarks]
     assert told[0].startswith("c990: F1 0.000") and "hardest of 1,000 classes" in told[20]

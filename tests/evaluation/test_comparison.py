@@ -40,37 +40,26 @@ def test_one_tokenizer_and_one_text_keep_their_perplexities() -> None:
     assert all(each.perplexity for each in found.rows)
 
 
-def test_perplexities_of_two_tokenizers_are_left_out_and_the_reason_told() -> None:
-    found = compare([row("one"), row("other", tokenizer="b" * 32)])
-    assert [each.perplexity for each in found.rows] == [None, None]
-    assert [each.bits_per_byte for each in found.rows] == [0.8, 0.8]
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        ({"tokenizer": "b" * 32}, "2 tokenizers (aaaaaaaa, bbbbbbbb), and perplexity is per token"),
+        ({"measured": Measured(400, 1_000_000)}, "measured on 2 different texts"),
+        ({"measured": Measured(383, 900_000)}, "measured on 2 different texts"),
+        ({"measured": None}, "On which text other was measured is not known any more"),
+        ({"task": "masked-words"}, "these learned masked-words, next-token"),
+        (
+            {"tokenizer": "b" * 32, "measured": Measured(383, 999_000)},
+            "Bits per byte and per character are of the text",
+        ),
+    ],
+)
+def test_what_may_not_be_compared_is_left_out_and_the_reason_told(other: dict[str, Any], said: str) -> None:
+    """Two tokenizers normalize one text a little differently."""
+    found = compare([row("one"), row("other", **other)])
     (remark,) = found.remarks
-    assert "2 tokenizers (aaaaaaaa, bbbbbbbb), and perplexity is per token" in str(remark)
-    assert "Bits per byte and per character are of the text" in str(remark)
-
-
-def test_two_tokenizers_normalize_one_text_a_little_differently() -> None:
-    found = compare([row(), row(tokenizer="b" * 32, measured=Measured(383, 999_000))])
-    assert len(found.remarks) == 1
-
-
-@pytest.mark.parametrize("other", [Measured(400, 1_000_000), Measured(383, 900_000)])
-def test_different_texts_are_told(other: Measured) -> None:
-    found = compare([row(), row(measured=other)])
-    assert [each.perplexity for each in found.rows] == [None, None]
-    assert "measured on 2 different texts" in str(found.remarks[0])
-    assert "measure all on one text" in str(found.remarks[0])
-
-
-def test_a_text_that_is_no_longer_known_is_told() -> None:
-    found = compare([row("one"), row("old", measured=None)])
-    assert "On which text old was measured is not known any more" in str(found.remarks[0])
-    assert found.rows[0].perplexity is None
-
-
-def test_another_task_has_no_perplexity_of_next_tokens() -> None:
-    found = compare([row(), row(task="masked-words")])
-    assert "these learned masked-words, next-token" in str(found.remarks[0])
+    assert said in str(remark)
+    assert [(each.perplexity, each.bits_per_byte) for each in found.rows] == [(None, 0.8)] * 2
 
 
 def test_broken_files_give_a_row_with_gaps() -> None:

@@ -4,6 +4,7 @@ import json
 import math
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -58,12 +59,12 @@ def test_a_whole_text_and_what_is_written(tiny, tokenizer) -> None:
     model = tiny(context_length=16)
     answers = Answers(model, tokenizer)
     ids = tokenizer.encode("সে বই পড়ে।")
-    assert answers.whole_likelihoods(["সে বই পড়ে।"])[0] == pytest.approx(
+    assert answers.loglikelihood_rolling([SimpleNamespace(args=("সে বই পড়ে।",))])[0] == pytest.approx(
         -sum(token_nats_plainly(model, [answers.end, *ids], 16, 8)), abs=1e-4
     )
     settings = SamplingSettings(temperature=0.0, top_k=None, repetition_penalty=None)
     expected = continue_plainly(model, [answers.end, *ids], 5, settings, ends={answers.end})
-    (written,) = answers.writings([("সে বই পড়ে।", {"until": [], "max_gen_toks": 5})])
+    (written,) = answers.generate_until([SimpleNamespace(args=("সে বই পড়ে।", {"until": [], "max_gen_toks": 5}))])
     assert tokenizer.decode([*ids, *expected]) == "সে বই পড়ে।" + written
 
 
@@ -104,7 +105,7 @@ def test_a_task_file_is_driven_offline(tiny, tokenizer, tmp_path: Path, monkeypa
     more = "metric_list:\n  - metric: bits_per_byte\n"
     text = TASK.format(name="whole", file=lines, kind="loglikelihood_rolling", more=more)
     whole.write_text(text.replace('doc_to_text: "{{question}}"', 'doc_to_text: ""'), encoding="utf-8")
-    nats = -sum(answers.whole_likelihoods([row["answer"] for row in rows]))
+    nats = -sum(answers.loglikelihood_rolling([SimpleNamespace(args=(row["answer"],)) for row in rows]))
     n_bytes = sum(len(row["answer"].encode()) for row in rows)
     assert run_task(model, tokenizer, whole)["bits_per_byte"] == pytest.approx(nats / math.log(2) / n_bytes)
 

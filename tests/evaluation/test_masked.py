@@ -16,6 +16,7 @@ from kotha.evaluation import masked
 from kotha.evaluation.masked import evaluate_masked, masked_table
 from kotha.text.held_out import from_texts
 from kotha.text.stories.corpus import stories
+from kotha.training.tasks.masking import Masking
 
 TEXTS = [story.text for story in islice(stories(seed=11), 12)]
 
@@ -80,19 +81,17 @@ def test_words_are_those_of_hugging_face(tmp_path: Path) -> None:
     lm.export("hf", tmp_path / "hf")
     theirs = transformers.BertForPreTraining.from_pretrained(tmp_path / "hf").eval()
     held_out = from_texts(TEXTS[:3], made.tokenizer, "texts")
-    marks = {role: made.tokenizer.special[role] for role in ("cls", "sep", "mask", "pad")}
-    ordinary = np.ones(made.config.vocab_size, bool)
-    ordinary[sorted(set(made.tokenizer.special.values()))] = False
+    marks = Masking(made.tokenizer)
     total, words = 0.0, 0
     for window in masked._windows(held_out, made.config.context_length - 3):
-        places = masked._hide(window, ordinary)
-        tokens, segments, _ = masked._as_rows([(window.first, window.second)], marks)
+        places = masked._hide(window, marks.is_ordinary)
+        tokens, segments, _ = masked._as_rows([(window.first, window.second)], marks, made.model)
         at = torch.from_numpy(places + 1 + (places >= len(window.first)))
         wanted = tokens[0, at].clone()
-        tokens[0, at] = marks["mask"]
+        tokens[0, at] = marks.mask
         with torch.no_grad():
             logits = theirs(input_ids=tokens, token_type_ids=segments).prediction_logits[0, at]
-        logits[:, ~torch.from_numpy(ordinary)] = -torch.inf
+        logits[:, ~torch.from_numpy(marks.is_ordinary)] = -torch.inf
         total += float(torch.nn.functional.cross_entropy(logits, wanted, reduction="sum"))
         words += len(wanted)
     score = evaluate_masked(made.model, made.tokenizer, held_out)

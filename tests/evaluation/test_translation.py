@@ -6,8 +6,7 @@ import sys
 import pytest
 
 from kotha.errors import DataError, KothaError
-from kotha.evaluation.translation import remembered_targets, score_translations
-from kotha.evaluation.translation_page import translation_table
+from kotha.evaluation.translation import remembered_targets, score_translations, translation_table
 from kotha.text.corpus.pairs import TextPairs
 
 

@@ -191,13 +191,13 @@ def _run() -> Loader:
     from kotha.evaluation.comparison import reached, row_of_run
     from kotha.evaluation.doctor.diagnosis import examine
     from kotha.training.checkpoint import latest_checkpoint
-    from kotha.training.show.report import read_record, report_page
+    from kotha.training.show.report import read_record, report_document
 
     def load(folder: Path) -> None:
         run = RunFolder(folder)
         latest_checkpoint(run.checkpoints)
         record = read_record(folder)
-        report_page(record.config, list(record.metrics), record.summary)
+        report_document(record).html()
         row_of_run("it", record.config, reached(folder))
         examine(record.config, record.metrics)
         run.read()
@@ -278,7 +278,7 @@ def _documents() -> Loader:
     from kotha.retrieval.documents import Indexing, list_files, read_file
 
     def load(folder: Path) -> None:
-        for file in list_files([folder]).files:
+        for file in list_files([folder])[0]:
             for excerpt in read_file(file, Indexing()):
                 excerpt.text.encode()
 

@@ -11,17 +11,15 @@ from tests.speech import left_in_english
 
 from kotha.api.bench.growth import STARTS, Cost, Growth, grown_models
 from kotha.cli.main import main
-from kotha.evaluation.classes_page import classes_document
-from kotha.evaluation.classification import score_answers
-from kotha.evaluation.translation import TranslationScore
-from kotha.evaluation.translation_page import translations_document
+from kotha.evaluation.classification import classes_document, score_answers
+from kotha.evaluation.translation import TranslationScore, translations_document
+from kotha.i18n.message import Message
 from kotha.i18n.numbers import ascii_digits
 from kotha.report.document import Report
 from kotha.text.corpus.pairs import TextPairs
 from kotha.training.show.findings import Record
 from kotha.training.show.report import report_document
-from kotha.training.sweep.findings import SweepFindings, Trial
-from kotha.training.sweep.page import sweep_document
+from kotha.training.sweep.findings import SweepFindings, Trial, sweep_document
 
 NUMBER = re.compile(r"(\d+(?:\.\d+)?(?:e[-+]?\d+)?)( ?(?:million|হাজার|লাখ|কোটি)(?![A-Za-z]))?")
 UNITS = {"": 1, "হাজার": 1e3, "লাখ": 1e5, "million": 1e6, "কোটি": 1e7}
@@ -107,14 +105,14 @@ def test_the_page_of_translations() -> None:
 def test_the_page_of_a_sweep() -> None:
     values: dict = dict.fromkeys(Trial.__dataclass_fields__)
     trials = [
-        Trial(**{**values, "name": f"trial {n}", "value": 2.5 - n / 10, "state": state, "values": {"dropout": n / 10},
-                 "is_default": n == 0, "curve": [(1, 3.0), (2, 2.5)]})
+        Trial(**{**values, "name": Message("trial {n}", n=n), "value": 2.5 - n / 10, "state": state,
+                 "values": {"dropout": n / 10}, "is_default": n == 0, "curve": [(1, 3.0), (2, 2.5)]})
         for n, state in enumerate(("complete", "complete", "pruned"))
     ]  # fmt: skip
     found = SweepFindings(**{
         **dict.fromkeys(SweepFindings.__dataclass_fields__), "trials": trials, "importance": {"dropout": 1.0},
         "default_values": {"dropout": 0.1}, "searched": {"dropout": "0.0..0.3"}, "unit": "bits/byte", "changes": {},
-        "at_an_end": ["dropout"],
+        "at_an_end": ["dropout"], "best": trials[1], "default": trials[0],
     })  # fmt: skip
     held(sweep_document(found, "kotha train data"), "dropout", "trial 1")
 

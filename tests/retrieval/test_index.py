@@ -84,13 +84,19 @@ def test_only_what_changed_is_written(store: SqliteStore, file: Path) -> None:
     assert "হরিণ" in texts(store, "সুন্দরবনে হরিণ")[0]
 
 
+def indexed(folder: Path, *names: str, how: Indexing = HOW) -> SqliteStore:
+    """An index of a folder with a document in each of these files."""
+    for name, text in zip(names, DOCUMENTS, strict=False):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+    store = SqliteStore(folder.parent / "index", write=True)
+    assert update(store, [folder], how).documents == len(names)
+    return store
+
+
 def test_a_file_that_is_gone_from_its_folder_is_forgotten(tmp_path: Path) -> None:
     folder = tmp_path / "folder"
-    folder.mkdir()
-    for name, text in zip("ab", DOCUMENTS, strict=False):
-        (folder / f"{name}.txt").write_text(text, encoding="utf-8")
-    store = SqliteStore(tmp_path / "index", write=True)
-    assert update(store, [folder], HOW).documents == 2
+    store = indexed(folder, "a.txt", "b.txt")
     (folder / "b.txt").unlink()
     report = update(store, [folder], HOW)
     assert (report.removed, report.documents, texts(store, "কৃষি")) == (1, 1, [])
@@ -102,11 +108,7 @@ def test_a_folder_that_cannot_be_opened_just_now_is_not_forgotten(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     closed = tmp_path / "folder" / "closed"
-    closed.mkdir(parents=True)
-    for place, text in zip((closed, closed.parent), DOCUMENTS, strict=False):
-        (place / "a.txt").write_text(text, encoding="utf-8")
-    store = SqliteStore(tmp_path / "index", write=True)
-    assert update(store, [closed.parent], HOW).documents == 2
+    store = indexed(closed.parent, "closed/a.txt", "a.txt")
     real, problems = os.scandir, []
 
     def refuse(path: str) -> Iterator[os.DirEntry[str]]:
@@ -118,7 +120,7 @@ def test_a_folder_that_cannot_be_opened_just_now_is_not_forgotten(
         shut.setattr(os, "scandir", refuse)
         report = update(store, [closed.parent], HOW, on_problem=problems.append)
     assert (report.removed, report.documents) == (0, 2)
-    assert [str(each.reason) for each in problems] == ["passed over: cannot be opened (Permission denied)"]
+    assert [str(each.reason) for each in problems] == ["cannot be opened (Permission denied)"]
     shutil.rmtree(closed)
     assert update(store, [closed.parent], HOW).documents == 1
     store.close()
@@ -128,13 +130,8 @@ def test_a_folder_that_cannot_be_opened_just_now_is_not_forgotten(
 def test_a_file_that_cannot_be_read_just_now_is_not_forgotten(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = tmp_path / "folder"
-    folder.mkdir()
-    for place, text in zip((name, "b.txt"), DOCUMENTS, strict=False):
-        (folder / place).write_text(text, encoding="utf-8")
-    store = SqliteStore(tmp_path / "index", write=True)
-    skipping = Indexing(letters=HOW.letters, errors="skip")
-    assert update(store, [folder], skipping).documents == 2
+    folder, skipping = tmp_path / "folder", Indexing(letters=HOW.letters, errors="skip")
+    store = indexed(folder, name, "b.txt", how=skipping)
     real = io.open
 
     def refuse(file: Any, *how: Any, **more: Any) -> Any:
@@ -226,7 +223,7 @@ def test_what_is_no_index_is_refused(tmp_path: Path, store: SqliteStore) -> None
     other.execute("CREATE TABLE mine (x)")
     other.close()
     for write in (False, True):
-        with pytest.raises(KothaError, match="no index of ours"):
+        with pytest.raises(KothaError, match="is no index; choose another name"):
             SqliteStore(tmp_path / "other", write=write)
 
 

@@ -9,7 +9,6 @@ from kotha.retrieval import lexical
 from kotha.retrieval.hybrid import fuse
 from kotha.retrieval.passages import Excerpt
 from kotha.retrieval.stemming import fold
-from kotha.retrieval.store import Stored
 
 
 def plain_bm25(question: list[str], passage: list[str], passages: list[list[str]], k1: float, b: float) -> float:
@@ -44,7 +43,7 @@ def test_an_empty_text_weighs_nothing() -> None:
 
 
 def test_fusing_adds_what_each_ranking_says() -> None:
-    stored = [Stored(number, Excerpt(str(number), "a", "line 1")) for number in range(3)]
+    stored = [Excerpt(str(number), "a", "line 1") for number in range(3)]
     hits = fuse([(stored[0], 0.50), (stored[1], 0.49)], [(stored[1], 0.9), (stored[2], 0.8), (stored[0], 0.7)])
     assert [hit.score for hit in hits] == pytest.approx([0.49 + 0.18, 0.50 + 0.14, 0.16])
     assert [hit.passage.text for hit in hits] == ["1", "0", "2"]

@@ -20,7 +20,7 @@ from kotha.training.settings import USUAL_MINUTES, TrainRequest, choose_settings
 def slow_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     from dataclasses import replace
 
-    monkeypatch.setattr(module, "budget_here", lambda minutes, *_: replace(SLOW, minutes=minutes))
+    monkeypatch.setattr(module, "budget_for", lambda minutes, *_: replace(SLOW, minutes=minutes))
 
 
 def test_without_a_preset_text_and_time_decide() -> None:

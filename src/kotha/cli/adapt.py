@@ -51,8 +51,7 @@ def classify(
     which. Then: `kotha classify moods "…"`.
     """
     import kotha
-    from kotha.evaluation.classes_page import classes_table
-    from kotha.evaluation.classification import ClassificationScore
+    from kotha.evaluation.classification import ClassificationScore, classes_table
     from kotha.finetune.classify import PAGE
 
     if not resume and (data is None or from_ is None):

@@ -27,8 +27,7 @@ def compare(
     where the difference is more than chance.
     """
     import kotha
-    from kotha.evaluation.comparison import comparison_table
-    from kotha.evaluation.comparison_page import comparison_page
+    from kotha.evaluation.comparison import comparison_page, comparison_table
     from kotha.storage.atomic import write_page
 
     with progress() as advance:

@@ -22,8 +22,7 @@ def doctor(
 ) -> None:
     """Read the loss curve of a run and say in plain words what it shows, with the evidence."""
     from kotha.artifacts.run_folder import RunFolder, find_data
-    from kotha.evaluation.doctor.diagnosis import examine
-    from kotha.evaluation.doctor.page import doctor_page
+    from kotha.evaluation.doctor.diagnosis import doctor_page, examine
     from kotha.i18n.catalogue import translate
     from kotha.storage.atomic import write_page
     from kotha.text.shards import Dataset

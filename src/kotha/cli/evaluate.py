@@ -103,7 +103,7 @@ def _measure(
         fall = opened.evaluate_perturbed(path, kinds, **given("share", "pair", "errors"))
         return fall, robustness_table(fall, name), None
     if family == "seq2seq":
-        from kotha.evaluation.translation_page import translation_table
+        from kotha.evaluation.translation import translation_table
 
         if path is None:
             raise UsageError(
@@ -135,7 +135,7 @@ def _measure(
 
 def _measure_classes(opened: "LanguageModel", path: str | None, asked: dict[str, Any]) -> "Measured":
     """How well classes are told apart: texts of a table, or images."""
-    from kotha.evaluation.classes_page import classes_table
+    from kotha.evaluation.classification import classes_table
 
     sees = opened.config.family == "vit"
     if path is None:

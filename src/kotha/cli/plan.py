@@ -72,7 +72,7 @@ def plan(
         found, text = tell_plan(request, data, supported_targets, timed=time)
     if html is not None:
         from kotha.storage.atomic import write_page
-        from kotha.training.plan.page import plan_page
+        from kotha.training.plan.render import plan_page
 
         write_page(html, plan_page(found, text.settings))
     if as_json:

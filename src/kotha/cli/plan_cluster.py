@@ -46,9 +46,8 @@ def plan_on_paper(
 ) -> None:
     """Tell what a cluster would need and give; ``other`` flags have no place there."""
     from kotha.model.config import GPTConfig
-    from kotha.training.plan.cluster import NETWORK, PER_NODE, STORAGE, Cluster
+    from kotha.training.plan.cluster import NETWORK, PER_NODE, STORAGE, Cluster, read_tokens, tell_cluster
     from kotha.training.plan.gpus import gpu_named
-    from kotha.training.plan.render_cluster import read_tokens, tell_cluster
     from kotha.training.settings import TrainRequest, choose_settings
 
     if cluster.gpus is None:

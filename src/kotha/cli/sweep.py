@@ -59,8 +59,7 @@ def sweep(
         from kotha.text.shards import Dataset
         from kotha.training.settings import TrainRequest
         from kotha.training.sweep.about import SweepRequest
-        from kotha.training.sweep.findings import find
-        from kotha.training.sweep.page import sweep_page
+        from kotha.training.sweep.findings import find, sweep_document
         from kotha.training.sweep.searching import Searching, SweepStopped
 
         request = SweepRequest(
@@ -78,7 +77,7 @@ def sweep(
     if html is not None:
         from kotha.storage.atomic import write_page
 
-        write_page(html, sweep_page(found, command))
+        write_page(html, sweep_document(found, command).html())
     if as_json:
         print_json({**found.to_dict(), "command": command})
         return

@@ -100,15 +100,13 @@ def _tell(out: Path, summary: dict[str, Any], as_json: bool) -> None:
 def _held_out(out: Path, summary: dict[str, Any]) -> set[str]:
     """Show what a run from examples reached on the part that was held out; the names of the figures that this tells."""
     if "bleu" in summary:
-        from kotha.evaluation.translation import TranslationScore
-        from kotha.evaluation.translation_page import translation_table
+        from kotha.evaluation.translation import TranslationScore, translation_table
 
         translated = TranslationScore.of_summary(summary)
         print_table(translation_table(translated, str(out)))
         return set(translated.to_dict())
     if "confusion" in summary:
-        from kotha.evaluation.classes_page import classes_table
-        from kotha.evaluation.classification import ClassificationScore
+        from kotha.evaluation.classification import ClassificationScore, classes_table
         from kotha.finetune.classify import PAGE
 
         told = ClassificationScore.of_summary(summary)

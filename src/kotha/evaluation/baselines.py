@@ -24,15 +24,7 @@ ORDERS = (3, 5)
 MAX_TOKENS = 10_000_000
 
 
-def count_baselines(
-    data: Dataset,
-    text: HeldOut,
-    vocab_size: int,
-    *,
-    orders: Sequence[int] = ORDERS,
-    max_tokens: int = MAX_TOKENS,
-    on_progress: OnProgress | None = None,
-) -> Baselines:
+def count_baselines(data: Dataset, text: HeldOut, vocab_size: int, on_progress: OnProgress | None = None) -> Baselines:
     """Count the training split of a data folder, and measure on a text of the same tokenizer."""
     if data.tokenizer.fingerprint != text.tokenizer:
         raise DataError(
@@ -42,13 +34,13 @@ def count_baselines(
             fingerprint=data.tokenizer.fingerprint,
             tokenizer=text.tokenizer,
         )
-    learned = tokens_of(data["train"], max_tokens)
-    rows = baselines(learned, text, vocab_size, orders, on_progress)
+    learned = tokens_of(data["train"], MAX_TOKENS)
+    rows = baselines(learned, text, vocab_size, ORDERS, on_progress)
     return Baselines(rows, str(data.path), len(learned), data["train"].info.tokens)
 
 
 def baselines(
-    learned: Line, text: HeldOut, vocab_size: int, orders: Sequence[int] = ORDERS, on_progress: OnProgress | None = None
+    learned: Line, text: HeldOut, vocab_size: int, orders: Sequence[int], on_progress: OnProgress | None = None
 ) -> list[Baseline]:
     """Figures to beat on a text, from tokens of documents end to end that may be counted."""
     counts = (np.bincount(each, minlength=vocab_size) for each in (learned, text.line))

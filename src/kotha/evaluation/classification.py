@@ -19,7 +19,9 @@ from kotha.artifacts.model_folder import Bundle
 from kotha.errors import DataError
 from kotha.evaluation.measurement import Measurement
 from kotha.generation.classes import Classifier, probabilities, vit_of
-from kotha.i18n.message import OnProgress, some_of
+from kotha.i18n.message import Message, OnProgress, Plural, Text, some_of
+from kotha.report.document import Block, Confusion, Heading, Headline, Paragraph, Report
+from kotha.report.table import Table
 from kotha.storage.images import LabelledImages
 from kotha.text.corpus.labelled import LabelledTexts
 
@@ -46,6 +48,8 @@ class ClassScore:
 @dataclass(frozen=True)
 class ClassificationScore(Measurement):
     """How well texts were told apart."""
+
+    figures = ("accuracy", "macro_f1")
 
     accuracy: float
     macro_f1: float
@@ -130,13 +134,16 @@ def evaluate_classifier(
 ) -> ClassificationScore:
     """Measure a classifier on labelled texts; with what it learned from, beside what others make of that."""
     classifier = Classifier(bundle)
-    best = classifier.probabilities(held_out.texts, on_progress).argmax(dim=-1).tolist()
-    score = score_answers(classifier.labels, held_out.labels, [classifier.labels[each] for each in best])
+    score = _score(classifier.labels, held_out.labels, classifier.probabilities(held_out.texts, on_progress))
     if learned is None:
         return score
     known = set(learned.texts)
     seen = sum(text in known for text in held_out.texts)
     return replace(score, baselines=baselines(classifier.labels, learned, held_out), seen=seen)
+
+
+def _score(labels: Sequence[str], true: Sequence[str], chances: Tensor) -> ClassificationScore:
+    return score_answers(labels, true, [labels[each] for each in chances.argmax(dim=-1).tolist()])
 
 
 def baselines(labels: Sequence[str], learned: LabelledTexts, held_out: LabelledTexts) -> dict[str, dict[str, float]]:
@@ -150,13 +157,12 @@ def _beside(
     labels: Sequence[str], learned: Sequence[str], true: Sequence[str], others: Mapping[str, Sequence[str]]
 ) -> dict[str, dict[str, float]]:
     """Accuracy and macro-F1 of always saying the commonest class, and of what others said."""
-    counts = {label: learned.count(label) for label in labels}
-    commonest = max(counts, key=lambda label: counts[label])
-    scores = {
-        name: score_answers(labels, true, said)
-        for name, said in {"majority": [commonest] * len(true), **others}.items()
-    }
-    return {name: {"accuracy": each.accuracy, "macro_f1": each.macro_f1} for name, each in scores.items()}
+    commonest = max(labels, key=learned.count)
+    found = {}
+    for name, said in {"majority": [commonest] * len(true), **others}.items():
+        score = score_answers(labels, true, said)
+        found[name] = {"accuracy": score.accuracy, "macro_f1": score.macro_f1}
+    return found
 
 
 def tf_idf_answers(learned: LabelledTexts, texts: Sequence[str]) -> list[str] | None:
@@ -189,8 +195,7 @@ def evaluate_images(
     """Measure a model on labelled images; with what it learned from, beside what others make of that."""
     model = vit_of(bundle)
     names = model.config.class_names
-    best = probabilities(model, held_out.images, on_progress).argmax(dim=-1).tolist()
-    score = score_answers(names, held_out.labels, [names[each] for each in best])
+    score = _score(names, held_out.labels, probabilities(model, held_out.images, on_progress))
     if learned is None:
         return score
     distances, nearest = nearest_neighbours(learned, held_out)
@@ -206,8 +211,7 @@ def nearest_neighbours(learned: LabelledImages, asked: LabelledImages) -> tuple[
     places: list[int] = []
     for start in range(0, len(asked), _AT_ONCE):
         some = _flat(asked.chosen(range(start, min(start + _AT_ONCE, len(asked)))))
-        squares = some.square().sum(1, keepdim=True) + known.square().sum(1) - 2 * some @ known.T
-        place = squares.argmin(dim=1)
+        place = torch.cdist(some, known).argmin(dim=1)
         distances += (some - known[place]).abs().sum(dim=1).tolist()  # exactly 0 for a copy
         places += place.tolist()
     return distances, places
@@ -215,3 +219,85 @@ def nearest_neighbours(learned: LabelledImages, asked: LabelledImages) -> tuple[
 
 def _flat(images: LabelledImages) -> Tensor:
     return torch.from_numpy(images.images).flatten(1).float()
+
+
+# -- as it is told ---------------------------------------------------------------------------------------------------
+
+# So many classes are told of at the terminal; of more, the hardest.
+_HARDEST = 20
+_ACCURACY, _MACRO_F1 = Message("accuracy"), Message("macro-F1")
+
+
+def classes_table(score: ClassificationScore, name: str) -> Table:
+    """The model beside its baselines, and below it each class."""
+    few = len(score.classes) <= _HARDEST
+    shown = score.classes if few else sorted(score.classes, key=lambda each: each.f1)[:_HARDEST]
+    remarks: list[Text] = [
+        Message(
+            "{label}: F1 {f1:.3f} (precision {precision:.3f}, recall {recall:.3f}) of {examples}",
+            label=each.label,
+            f1=each.f1,
+            precision=each.precision,
+            recall=each.recall,
+            examples=Plural("{n} example", "{n:,} examples", n=each.support),
+        )
+        for each in shown
+    ]
+    if not few:
+        remarks.append(Message("These are the hardest of {n:,} classes.", n=len(score.classes)))
+        remarks += [
+            Message("{label} was taken for {other}: {n:,}", label=label, other=other, n=count)
+            for label, other, count in score.mistaken
+        ]
+    if score.seen:
+        remarks.append(Message("It has learned from {n:,} of these, so these figures are too good.", n=score.seen))
+    title = Plural("{n} example", "{n:,} examples", n=score.examples)
+    return Table(title, ["", _ACCURACY, _MACRO_F1], score.compared(name, 4), remarks)
+
+
+def classes_document(score: ClassificationScore, title: Text, lead: Text = "", called: str = "text") -> Report:
+    """The page: what came out, the confusion matrix, each class by itself, and what others reach.
+
+    ``called`` says what was told apart: text or image.
+    """
+    images, n = called == "image", score.examples
+    right: Text = Plural("of {n} unseen text told right (accuracy)", "of {n:,} unseen texts told right (accuracy)", n=n)
+    footer = Message("Nothing of these texts was learned from or chosen by.")
+    if images:
+        one, many = "of {n} unseen image told right (accuracy)", "of {n:,} unseen images told right (accuracy)"
+        right, footer = Plural(one, many, n=n), Message("Nothing of these images was learned from or chosen by.")
+    macro = Message("macro-F1: the mean over classes, rare ones as much as common ones")
+    blocks: list[Block] = [Headline([(f"{score.macro_f1:.3f}", macro), (f"{score.accuracy:.1%}", right)])]
+    blocks += _matrix(score, images) if score.confusion else []
+    cells = [
+        [each.label, f"{each.precision:.3f}", f"{each.recall:.3f}", f"{each.f1:.3f}", f"{each.support:,}"]
+        for each in score.classes
+    ]
+    header: list[Text] = [Message("class"), Message("precision"), Message("recall"), "F1", Message("examples")]
+    blocks += [Heading(Message("Each class by itself")), Table("", header, cells)]
+    if score.baselines:
+        rows = score.compared(Message("this model"), 3)
+        reached = [score.macro_f1, *(each["macro_f1"] for each in score.baselines.values())]
+        best = {(reached.index(max(reached)), 2): "best"}
+        blocks.append(Heading(Message("Compared with what is simpler")))
+        blocks.append(Table("", ["", _ACCURACY, _MACRO_F1], rows, marks=best))
+    return Report(title, [lead], blocks, [Message("Made by Kotha."), footer])
+
+
+def _matrix(score: ClassificationScore, images: bool) -> list[Block]:
+    how = Message(
+        "A row is what the texts are, a column is what the model said; the darker, the larger the share of the row."
+    )
+    if images:
+        how = Message(
+            "A row is what the images are, a column is what the model said; the darker, the larger the share of the "
+            "row."
+        )
+    totals = [max(1, sum(row)) for row in score.confusion]
+    shares = [[round(n / total, 4) for n in row] for row, total in zip(score.confusion, totals, strict=True)]
+    cells = [[f"{n:,}" for n in row] for row in score.confusion]
+    return [
+        Heading(Message("Which are taken for which")),
+        Paragraph([how, Message("What stands on the diagonal was told right.")]),
+        Confusion(Message("is \\ said"), list(score.labels), list(score.labels), cells, shares),
+    ]

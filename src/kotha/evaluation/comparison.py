@@ -24,6 +24,7 @@ from kotha.evaluation.text_score import FIGURES, Familiarity, TextScore
 from kotha.i18n.message import Message, Plural, Text
 from kotha.model.config import config_from_dict
 from kotha.model.parameters import count_parameters
+from kotha.report.single_file import report_page
 from kotha.report.table import Table
 from kotha.text.shards import Dataset
 
@@ -98,9 +99,8 @@ class Reason:
     @property
     def message(self) -> Message:
         """The reason in words."""
-        if self.kind == "chance":
-            return Message(_SAID[self.kind], first=self.names[0], second=self.names[1])
-        return Message(_SAID[self.kind], names=self.names, count=self.count)
+        first, second = self.names if self.kind == "chance" else ("", "")
+        return Message(_SAID[self.kind], names=self.names, count=self.count, first=first, second=second)
 
 
 @dataclass(frozen=True)
@@ -157,22 +157,24 @@ def compare(rows: Sequence[Row], nats: Sequence[Nats] | None = None, text: str |
     """
     reasons = []
     tokenizers = list(dict.fromkeys(row.tokenizer or "unknown" for row in rows))
-    texts, lost = _texts(rows)
+    texts: list[Measured] = []  # that differ
+    for row in rows:
+        if row.measured is not None and not any(row.measured.same_as(each) for each in texts):
+            texts.append(row.measured)
+    lost = tuple(row.name for row in rows if row.measured is None)
     if len(tokenizers) > 1:
         reasons.append(Reason("tokenizers", tuple(each[:8] for each in tokenizers), len(tokenizers)))
-    if texts > 1:
-        reasons.append(Reason("texts", count=texts))
-    if lost:
-        reasons.append(Reason("lost", tuple(lost)))
+    if len(texts) > 1:
+        reasons.append(Reason("texts", count=len(texts)))
+    if lost and len(rows) > 1:
+        reasons.append(Reason("lost", lost))
     tasks = sorted({str(row.task) for row in rows})
     if tasks not in ([], [_WORD_TASK]):
         reasons.append(Reason("tasks", tuple(tasks)))
     if reasons:
         rows = [replace(row, perplexity=None) for row in rows]
     remarks: list[Text] = [reason.message for reason in reasons]
-    if len(rows) < 2:
-        return Comparison(list(rows), remarks, text=text, reasons=tuple(reasons))
-    best = _best(rows, nats)
+    best = _best(rows, nats) if len(rows) > 1 else None
     if isinstance(best, Reason):
         return Comparison(list(rows), remarks, None, best.message, text, (*reasons, best))
     return Comparison(list(rows), remarks, best, "", text, tuple(reasons))
@@ -182,12 +184,10 @@ def _best(rows: Sequence[Row], nats: Sequence[Nats] | None) -> str | Reason:
     """The best model, or why none is named."""
     if nats is None:
         return Reason("trainings")
-    learned = [row.name for row in rows if row.seen is not None and row.seen.trained]
-    if learned:
-        return Reason("learned", tuple(learned))
-    untold = [row.name for row in rows if row.seen is None]
-    if untold:
-        return Reason("untold", tuple(untold))
+    if learned := tuple(row.name for row in rows if row.seen is not None and row.seen.trained):
+        return Reason("learned", learned)
+    if untold := tuple(row.name for row in rows if row.seen is None):
+        return Reason("untold", untold)
     first, second = sorted(range(len(rows)), key=lambda place: float(nats[place].sum()))[:2]
     if len(nats[first]) != len(nats[second]) or len(nats[first]) < _FEWEST_DOCUMENTS:
         return Reason("few", count=len(nats[first]))
@@ -203,16 +203,6 @@ def validation_of(data: Path) -> Measured | None:
         info = Dataset(data, verify=False)["validation"].info
         return Measured(info.documents, info.bytes)
     return None
-
-
-def _texts(rows: Sequence[Row]) -> tuple[int, list[str]]:
-    """How many different texts were measured on, and the models of which it is not known."""
-    different: list[Measured] = []
-    for row in rows:
-        if row.measured is not None and not any(row.measured.same_as(each) for each in different):
-            different.append(row.measured)
-    unknown = [row.name for row in rows if row.measured is None]
-    return len(different), unknown if len(rows) > 1 else []
 
 
 def _describe(model: Any) -> tuple[str, int | None]:
@@ -238,11 +228,13 @@ def comparison_table(found: Comparison) -> Table:
         cells.append([*about, *(_figure(getattr(row, key)) for key in shown)])
     remarks = [*found.remarks, *([found.undecided] if found.undecided else [])]
     header = [*_ABOUT, *([] if found.text is None else [Message("this text")]), *(FIGURES[key] for key in shown)]
-    one, many = "{n} model, by what each training measured", "{n} models side by side, by what each training measured"
-    title = Plural(one, many, n=len(found.rows))
-    if found.text is not None:
-        title = Plural("{n} model, on {text}", "{n} models side by side, on {text}", n=len(found.rows), text=found.text)
-    return Table(title, header, cells, remarks, marks)
+    one, many = "{n} model, on {text}", "{n} models side by side, on {text}"
+    if found.text is None:
+        one, many = (
+            "{n} model, by what each training measured",
+            "{n} models side by side, by what each training measured",
+        )
+    return Table(Plural(one, many, n=len(found.rows), text=found.text), header, cells, remarks, marks)
 
 
 def _count(value: int | None) -> str:
@@ -251,3 +243,10 @@ def _count(value: int | None) -> str:
 
 def _figure(value: float | None) -> str:
     return "—" if value is None else f"{value:,.4f}" if value < 1000 else f"{value:,.0f}"
+
+
+def comparison_page(found: Comparison) -> str:
+    """One offline page as HTML, drawn as the studio draws it: the fair table, and what must be said about it."""
+    told = found.to_dict()
+    data = {name: told[name] for name in ("rows", "best", "reasons", "text")}
+    return report_page("compare", "Models side by side", data, made_by="kotha compare")

@@ -8,7 +8,6 @@ Install it with ``pip install kotha[harness]``. A task file can name Python func
 only files that you trust.
 """
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,6 @@ from kotha.generation.answers import Request
 from kotha.generation.engine import Engine
 from kotha.generation.settings import SamplingSettings
 from kotha.model.gpt import GPT
-from kotha.storage.status import is_file
 from kotha.text.held_out import end_token
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
@@ -33,7 +31,8 @@ class Answers:
     """The three questions of the harness, answered by a GPT; every text starts as a document does, after an end."""
 
     def __init__(self, model: GPT, tokenizer: Tokenizer) -> None:
-        self.model, self.tokenizer = model, tokenizer
+        super().__init__()
+        self._model, self._tokenizer = model, tokenizer
         self.end = end_token(tokenizer)
         self.context, self.stride = check_windows(model, None, None)
 
@@ -44,8 +43,8 @@ class Answers:
         the continuation. Of a context that is too long, the end is kept.
         """
         bare = context.rstrip()
-        before = len(self.tokenizer.encode(bare))
-        ids = [self.end, *self.tokenizer.encode(context + continuation)]
+        before = len(self._tokenizer.encode(bare))
+        ids = [self.end, *self._tokenizer.encode(context + continuation)]
         n_asked = max(1, len(ids) - 1 - before)
         if n_asked > self.context:
             raise UsageError(
@@ -53,55 +52,42 @@ class Answers:
                 n_asked=n_asked,
                 context=self.context,
             )
-        seen = torch.tensor([ids[-self.context - 1 :]], device=self.model.tokens.weight.device)
+        seen = torch.tensor([ids[-self.context - 1 :]], device=self._model.tokens.weight.device)
         with torch.no_grad():
-            logits = self.model(seen[:, :-1])[0, -n_asked:].float()  # (n, V)
+            logits = self._model(seen[:, :-1])[0, -n_asked:].float()  # (n, V)
         asked = seen[0, -n_asked:]
         chances = logits.log_softmax(-1).gather(1, asked[:, None])
         return float(chances.double().sum()), bool((logits.argmax(-1) == asked).all())
 
-    def whole_likelihoods(self, texts: Sequence[str]) -> list[float]:
+    def loglikelihood(self, requests: Any, disable_tqdm: bool = False) -> list[tuple[float, bool]]:
+        """How likely each continuation is after its context."""
+        return [self.likelihood(*request.args) for request in requests]
+
+    def loglikelihood_rolling(self, requests: Any, disable_tqdm: bool = False) -> list[float]:
         """Log-probability of each text, in the windows of ``kotha evaluate``; the end is not asked for."""
-        sequences = [np.array([self.end, *self.tokenizer.encode(text)]) for text in texts]
-        return [-float(nats.sum()) for nats in token_nats(self.model, sequences, self.context, self.stride)]
+        sequences = [np.array([self.end, *self._tokenizer.encode(request.args[0])]) for request in requests]
+        return [-float(nats.sum()) for nats in token_nats(self._model, sequences, self.context, self.stride)]
 
-    def writings(self, asked: Sequence[tuple[str, dict[str, Any]]]) -> list[str]:
+    def generate_until(self, requests: Any, disable_tqdm: bool = False) -> list[str]:
         """What the model writes after each context; greedily, unless the task says to draw."""
-        engine = Engine(self.model, self.tokenizer)
-        return [result.text for result in engine.generate([_request(*each) for each in asked])]
+        asked = [_request(*request.args) for request in requests]
+        return [result.text for result in Engine(self._model, self._tokenizer).generate(asked)]
 
-
-def harness_model(model: GPT, tokenizer: Tokenizer) -> Any:
-    """The model as the harness wants it: an ``lm_eval.api.model.LM``."""
-    try:
-        from lm_eval.api.model import LM
-    except ImportError as error:
-        raise KothaError("task files need lm-evaluation-harness: pip install 'kotha[harness]'") from error
-    answers = Answers(model, tokenizer)
-
-    class Adapter(LM):  # type: ignore[misc]
-        def loglikelihood(self, requests: Any, disable_tqdm: bool = False) -> list[tuple[float, bool]]:
-            return [answers.likelihood(*request.args) for request in requests]
-
-        def loglikelihood_rolling(self, requests: Any, disable_tqdm: bool = False) -> list[float]:
-            return answers.whole_likelihoods([request.args[0] for request in requests])
-
-        def generate_until(self, requests: Any, disable_tqdm: bool = False) -> list[str]:
-            return answers.writings([request.args for request in requests])
-
-        @property
-        def tokenizer_name(self) -> str:
-            return tokenizer.fingerprint
-
-    return Adapter()
+    @property
+    def tokenizer_name(self) -> str:
+        """What the harness keeps its cache by."""
+        return self._tokenizer.fingerprint
 
 
 def run_task(model: GPT, tokenizer: Tokenizer, file: str | Path, limit: int | None = None) -> dict[str, Any]:
     """The results of a task file, by the names of its metrics; ``limit`` takes its first documents only."""
-    driven = harness_model(model, tokenizer)
-    from lm_eval import simple_evaluate
-    from lm_eval.tasks import TaskManager
-
+    try:
+        from lm_eval import simple_evaluate
+        from lm_eval.api.model import LM
+        from lm_eval.tasks import TaskManager
+    except ImportError as error:
+        raise KothaError("task files need lm-evaluation-harness: pip install 'kotha[harness]'") from error
+    driven = type("Adapter", (Answers, LM), {})(model, tokenizer)
     path = Path(file).resolve()
     manager = TaskManager(include_path=str(path.parent), include_defaults=False)
     name = _task_name(path)
@@ -113,7 +99,7 @@ def run_task(model: GPT, tokenizer: Tokenizer, file: str | Path, limit: int | No
 
 
 def _task_name(path: Path) -> str:
-    if not is_file(path):
+    if not path.is_file():
         raise UsageError("there is no task file {path}", path=path)
     lines = path.read_text(encoding="utf-8").splitlines()
     named = next((line for line in lines if line.startswith("task:")), None)

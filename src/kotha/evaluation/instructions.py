@@ -22,7 +22,7 @@ from kotha.generation.settings import SamplingSettings
 from kotha.i18n.message import Message, OnProgress, Text
 from kotha.model.gpt import GPT
 from kotha.report.table import Table
-from kotha.text.corpus.dialogues import Dialogue, Dialogues
+from kotha.text.corpus.dialogues import Dialogues
 from kotha.text.tokenizer.chat import ChatTemplate
 
 _ROWS = 16
@@ -81,10 +81,16 @@ def evaluate_instructions(
     greedy = SamplingSettings(temperature=0.0, repetition_penalty=None)  # an answer repeats words of what was read
     said: list[str] = []
     for start in range(0, len(held_out), _ROWS):
-        some = held_out.turns[start : start + _ROWS]
-        prompts = [_prompt(turns[:-1], engine, template) for turns in some]
+        prompts: list[str | tuple[int, ...]] = [
+            "\n".join(turn.text for turn in turns[:-1]) + "\n"
+            if template is None
+            else tuple(template.prompt(tokenizer, turns[:-1]))
+            for turns in held_out.turns[start : start + _ROWS]
+        ]
         results = engine.generate([Request(prompt=prompt, tokens=room, settings=greedy) for prompt in prompts])
-        said += [each.text.strip() if template is not None else _first_sentence(each.text) for each in results]
+        texts = [each.text.strip() for each in results]
+        # Who was not taught goes on and on: the first sentence counts.
+        said += [text if template else text.partition("\n")[0].partition("।")[0].strip() for text in texts]
         if on_progress is not None:
             on_progress(Message("asking"), len(said), len(held_out))
     return score_replies([turns[-2].text for turns in held_out.turns], wanted, said, template is not None, learned)
@@ -144,18 +150,6 @@ def instructions_table(score: InstructionScore, name: str, before: float | None 
         verdict = Message("right") if reply.right else Message("wanted {answer}", answer=reply.wanted)
         rows.append([reply.question.split("\n")[-1], Message("{said} ({verdict})", said=reply.said, verdict=verdict)])
     return Table(name, ["", ""], rows)
-
-
-def _prompt(turns: Dialogue, engine: Engine, template: ChatTemplate | None) -> str | tuple[int, ...]:
-    assert engine.tokenizer is not None, "checked before"
-    if template is not None:
-        return tuple(template.prompt(engine.tokenizer, turns))
-    return "\n".join(turn.text for turn in turns) + "\n"
-
-
-def _first_sentence(text: str) -> str:
-    line = text.strip().partition("\n")[0]
-    return line.partition("।")[0].strip()
 
 
 def _plain(text: str) -> str:

@@ -9,6 +9,7 @@ Beside the words: the commonest piece, and the commonest after the piece before,
 learned from. Beside the pairs: a coin, and whether A and B have more pieces in common than half of all pairs have.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -25,14 +26,13 @@ from kotha.model.evaluating import evaluating
 from kotha.report.table import Table
 from kotha.text.held_out import HeldOut, Line
 from kotha.text.tokenizer.tokenizer import Tokenizer
+from kotha.training.tasks.masking import Masking, n_chosen
 
-_HIDDEN = 0.15
 _MARKS = 3  # [CLS], and [SEP] twice
 _SHORTEST = 4  # tokens that a window must have, to be cut in two and to have something hidden
-_ROWS = 16
-_TOP = 5
-_DRAWS = 20
-_ROLES = ("cls", "sep", "mask", "pad")
+_ROWS, _TOP, _DRAWS = 16, 5, 20
+
+Pair = tuple[Line, Line, bool]  # A, B, and whether B is from elsewhere
 
 
 @dataclass(frozen=True)
@@ -60,20 +60,12 @@ class _Window:
     number: int
 
     @property
+    def text(self) -> Line:
+        return np.concatenate([self.first, self.second])
+
+    @property
     def chance(self) -> np.random.Generator:
         return np.random.default_rng([0, self.number])
-
-
-@dataclass
-class _Sums:
-    """What is counted on the way."""
-
-    right: int = 0
-    near: int = 0
-    nats: float = 0.0
-    words: int = 0
-    pairs_right: int = 0
-    pairs: int = 0
 
 
 def evaluate_masked(
@@ -84,33 +76,36 @@ def evaluate_masked(
     on_progress: OnProgress | None = None,
 ) -> MaskedScore:
     """Measure a BERT on documents; ``learned`` are tokens that it has learned from, to count in."""
-    marks = {role: tokenizer.special[role] for role in _ROLES}
-    ordinary = np.ones(max(model.config.vocab_size, tokenizer.vocab_size), bool)
-    ordinary[sorted(set(tokenizer.special.values()))] = False
+    marks = Masking(tokenizer)
     windows = list(_windows(held_out, model.config.context_length - _MARKS))
     if not windows:
         raise DataError(
             "{name}: no document has {shortest} tokens or more; give more text", name=held_out.name, shortest=_SHORTEST
         )
     pairs = _pairs(windows)
-    sums, asked = _Sums(), list[tuple[int, int]]()  # of each hidden word: what stood before it, and itself
+    sums, asked = (
+        defaultdict[str, float](float),
+        list[tuple[int, int]](),
+    )  # of each hidden word: what stood before it, and itself
     with evaluating(model), torch.inference_mode():
         for start in range(0, len(windows), _ROWS):
-            some = windows[start : start + _ROWS]
-            asked += _guess_words(model, some, marks, ordinary, sums)
-            _judge_pairs(model, pairs[start : start + _ROWS], marks, sums)
+            asked += _guess_words(model, windows[start : start + _ROWS], marks, sums)
+            if some := pairs[start : start + _ROWS]:
+                read = model.hidden(*_as_rows([pair[:2] for pair in some], marks, model))
+                said = model.pair_head(model.pool(read)).argmax(dim=-1).tolist()
+                sums["pairs"] += sum(answer == pair[2] for answer, pair in zip(said, some, strict=True))
             if on_progress is not None:
                 on_progress(Message("windows"), min(start + _ROWS, len(windows)), len(windows))
-    beside = {} if learned is None else _by_counting(learned, asked, ordinary)
+    beside = {} if learned is None else _by_counting(learned, asked, marks.is_ordinary)
     if pairs:
         beside |= {"pairs: a coin": 0.5, "pairs: pieces in common": _by_common_pieces(pairs)}
     return MaskedScore(
-        words_accuracy=sums.right / sums.words,
-        words_top5=sums.near / sums.words,
-        words_nats=sums.nats / sums.words,
-        words=sums.words,
-        pairs_accuracy=sums.pairs_right / sums.pairs if sums.pairs else None,
-        pairs=sums.pairs,
+        words_accuracy=sums["right"] / len(asked),
+        words_top5=sums["near"] / len(asked),
+        words_nats=sums["nats"] / len(asked),
+        words=len(asked),
+        pairs_accuracy=sums["pairs"] / len(pairs) if pairs else None,
+        pairs=len(pairs),
         documents=held_out.documents,
         text=str(held_out.name),
         baselines=beside,
@@ -151,17 +146,14 @@ def _windows(held_out: HeldOut, longest: int) -> Iterator[_Window]:
                 number += 1
 
 
-def _pairs(windows: Sequence[_Window]) -> list[tuple[Line, Line, bool]]:
-    """A, B and whether B is from elsewhere, for each window; none where all are of one document."""
+def _pairs(windows: Sequence[_Window]) -> list[Pair]:
+    """A pair of each window, every second with a B from elsewhere; none where all are of one document."""
     if len({window.document for window in windows}) < 2:
         return []
-    made = []
-    for window in windows:
-        if window.number % 2 == 0:
-            made.append((window.first, window.second, False))
-            continue
-        made.append((window.first, _elsewhere(window, windows), True))
-    return made
+    return [
+        (each.first, _elsewhere(each, windows), True) if each.number % 2 else (each.first, each.second, False)
+        for each in windows
+    ]
 
 
 def _elsewhere(window: _Window, windows: Sequence[_Window]) -> Line:
@@ -170,64 +162,49 @@ def _elsewhere(window: _Window, windows: Sequence[_Window]) -> Line:
     while not len(text) or (len(text) < len(window.second) and draws < _DRAWS):
         other = windows[int(chance.integers(len(windows)))]
         if other.document != window.document:
-            text, draws = np.concatenate([other.first, other.second]), draws + 1
+            text, draws = other.text, draws + 1
     return text[: len(window.second)]
 
 
 def _hide(window: _Window, ordinary: NDArray[np.bool_]) -> Line:
     """Places in A and B, counted through, whose words are hidden."""
-    text = np.concatenate([window.first, window.second])
-    found = np.flatnonzero(ordinary[text])
-    found = found if len(found) else np.arange(len(text))
-    return np.sort(window.chance.choice(found, max(1, round(_HIDDEN * len(found))), replace=False)).astype(np.int64)
+    found = np.flatnonzero(ordinary[window.text])
+    found = found if len(found) else np.arange(len(window.text))
+    return np.sort(window.chance.choice(found, n_chosen(len(found)), replace=False)).astype(np.int64)
 
 
-def _as_rows(texts: Sequence[tuple[Line, Line]], marks: dict[str, int]) -> tuple[Tensor, Tensor, Tensor]:
+def _as_rows(texts: Sequence[tuple[Line, Line]], marks: Masking, model: BERT) -> list[Tensor]:
     """Tokens, segments and which are real, filled up to the longest: three of (B, T)."""
     longest = max(len(first) + len(second) for first, second in texts) + _MARKS
-    tokens = np.full((len(texts), longest), marks["pad"])
+    tokens = np.full((len(texts), longest), marks.pad)
     segments, real = np.zeros_like(tokens), np.zeros(tokens.shape, bool)
     for row, (first, second) in enumerate(texts):
-        n_first, n_all = len(first) + 2, len(first) + len(second) + _MARKS
-        tokens[row, :n_all] = [marks["cls"], *first, marks["sep"], *second, marks["sep"]]
-        segments[row, n_first:n_all] = 1
+        n_all = len(first) + len(second) + _MARKS
+        tokens[row, :n_all] = [marks.cls, *first, marks.sep, *second, marks.sep]
+        segments[row, len(first) + 2 : n_all] = 1
         real[row, :n_all] = True
-    return torch.from_numpy(tokens), torch.from_numpy(segments), torch.from_numpy(real)
+    return [torch.from_numpy(each).to(model.tokens.weight.device) for each in (tokens, segments, real)]
 
 
 def _guess_words(
-    model: BERT, windows: Sequence[_Window], marks: dict[str, int], ordinary: NDArray[np.bool_], sums: _Sums
+    model: BERT, windows: Sequence[_Window], marks: Masking, sums: dict[str, float]
 ) -> list[tuple[int, int]]:
-    hidden = [_hide(window, ordinary) for window in windows]
-    tokens, segments, real = _as_rows([(window.first, window.second) for window in windows], marks)
-    rows = torch.cat([torch.full((len(each),), row) for row, each in enumerate(hidden)])
+    tokens, segments, real = _as_rows([(window.first, window.second) for window in windows], marks, model)
+    hidden = [_hide(window, marks.is_ordinary) for window in windows]
+    rows = np.repeat(np.arange(len(windows)), [len(each) for each in hidden])
     # A's words stand behind [CLS], B's behind a [SEP] as well.
-    places = torch.cat(
-        [torch.from_numpy(each + 1 + (each >= len(window.first))) for window, each in zip(windows, hidden, strict=True)]
+    places = np.concatenate(
+        [each + 1 + (each >= len(window.first)) for window, each in zip(windows, hidden, strict=True)]
     )
-    wanted = tokens[rows, places].clone()
-    asked = list(zip(tokens[rows, places - 1].tolist(), wanted.tolist(), strict=True))
-    tokens[rows, places] = marks["mask"]
-    device = next(model.parameters()).device
-    read = model.hidden(tokens.to(device), segments.to(device), real.to(device))
-    logits = model.head(model.guess(read[rows.to(device), places.to(device)])).float().cpu()  # (N, V)
-    logits[:, np.flatnonzero(~ordinary[: logits.shape[1]])] = -torch.inf  # marks are never what is asked for
-    best = logits.topk(min(_TOP, logits.shape[1])).indices
-    sums.right += int((best[:, 0] == wanted).sum())
-    sums.near += int((best == wanted[:, None]).any(dim=1).sum())
-    sums.nats += float(torch.nn.functional.cross_entropy(logits, wanted, reduction="sum"))
-    sums.words += len(wanted)
-    return asked
-
-
-def _judge_pairs(model: BERT, pairs: Sequence[tuple[Line, Line, bool]], marks: dict[str, int], sums: _Sums) -> None:
-    if not pairs:
-        return
-    device = next(model.parameters()).device
-    tokens, segments, real = (each.to(device) for each in _as_rows([pair[:2] for pair in pairs], marks))
-    said = model.pair_head(model.pool(model.hidden(tokens, segments, real))).argmax(dim=-1).cpu()
-    sums.pairs_right += int((said == torch.tensor([int(pair[2]) for pair in pairs])).sum())
-    sums.pairs += len(pairs)
+    before, wanted = tokens[rows, places - 1].tolist(), tokens[rows, places].cpu()
+    tokens[rows, places] = marks.mask
+    logits = model.head(model.guess(model.hidden(tokens, segments, real)[rows, places])).float().cpu()  # (N, V)
+    logits[:, np.flatnonzero(~marks.is_ordinary)] = -torch.inf  # marks are never what is asked for
+    right = logits.topk(min(_TOP, logits.shape[1])).indices == wanted[:, None]
+    sums["right"] += int(right[:, 0].sum())
+    sums["near"] += int(right.any(dim=1).sum())
+    sums["nats"] += float(torch.nn.functional.cross_entropy(logits, wanted, reduction="sum"))
+    return list(zip(before, wanted.tolist(), strict=True))
 
 
 # -- what counting does -----------------------------------------------------------------------------------------------
@@ -248,7 +225,7 @@ def _by_counting(learned: Line, asked: Sequence[tuple[int, int]], ordinary: NDAr
     return {"the commonest piece": by_one / len(asked), "the commonest after the one before": by_pair / len(asked)}
 
 
-def _by_common_pieces(pairs: Sequence[tuple[Line, Line, bool]]) -> float:
+def _by_common_pieces(pairs: Sequence[Pair]) -> float:
     shares = np.array([len({*first.tolist()} & {*second.tolist()}) / len(second) for first, second, _ in pairs])
     unrelated = np.array([pair[2] for pair in pairs])
     return float(((shares <= np.median(shares)) == unrelated).mean())

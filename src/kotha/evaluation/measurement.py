@@ -4,18 +4,26 @@ from collections.abc import Mapping
 from dataclasses import asdict, fields
 from typing import Any, ClassVar, Self
 
-from kotha.i18n.message import Message
+from kotha.i18n.message import Message, Text
 
 
 class Measurement:
     """The base of the frozen dataclasses that hold scores."""
 
     left_out: ClassVar[tuple[str, ...]] = ()  # fields that are too long for JSON
+    figures: ClassVar[tuple[str, ...]] = ()  # fields that its baselines have too
+    baselines: Any
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON; a message is its English."""
         found = asdict(self)  # type: ignore[call-overload]
         return {name: _in_english(value) for name, value in found.items() if name not in self.left_out}
+
+    def compared(self, name: Text, digits: int) -> list[list[Text]]:
+        """The model's figures, and below them what its baselines reach."""
+        found: list[tuple[Text, dict[str, float]]] = [(name, vars(self))]
+        found += [(Message(other), each) for other, each in self.baselines.items()]
+        return [[each, *(f"{values[key]:.{digits}f}" for key in self.figures)] for each, values in found]
 
     @classmethod
     def of_summary(cls, summary: Mapping[str, Any]) -> Self:

@@ -17,7 +17,6 @@ side by side once sorted, and their rank numbers the n-grams for the next order.
 and holds the two equal.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -55,17 +54,14 @@ class _Order:
 class KneserNey:
     """An n-gram model of token ids.
 
-    ``line`` holds documents end to end, each closed by ``end``. ``discounts`` are estimated, or given for each order
-    from the first on.
+    ``line`` holds documents end to end, each closed by ``end``.
 
     >>> model = KneserNey(np.array([1, 2, 0, 1, 2, 0, 1, 3, 0]), order=2, vocab_size=4, end=0)
     >>> model.nats(np.array([1, 2, 0])).round(3).tolist()
     [0.49, 0.808, 0.412]
     """
 
-    def __init__(
-        self, line: Line, order: int, vocab_size: int, end: int, discounts: Sequence[Discounts] | None = None
-    ) -> None:
+    def __init__(self, line: Line, order: int, vocab_size: int, end: int) -> None:
         if not 1 <= order <= MAX_ORDER:
             raise UsageError(
                 "{order} is not between 1 and {max_order}; 3 and 5 are usual",
@@ -80,7 +76,7 @@ class KneserNey:
         self.order, self.vocab_size, self.end = order, vocab_size, end
         self.discounts: list[Discounts] = []
         self._orders: list[_Order] = []
-        self._count(np.asarray(line, np.int64), discounts)
+        self._count(np.asarray(line, np.int64))
 
     def nats(self, line: Line) -> Amounts:
         """Nats of every token of documents end to end, each read from its start: (N,) -> (N,)."""
@@ -101,7 +97,7 @@ class KneserNey:
 
     # -- counting -----------------------------------------------------------------------------------------------------
 
-    def _count(self, line: Line, discounts: Sequence[Discounts] | None) -> None:
+    def _count(self, line: Line) -> None:
         tokens, offsets = self._padded(line)
         numbers, n_histories = np.zeros(len(tokens), np.int64), 1
         keys: list[Line] = []
@@ -120,7 +116,7 @@ class KneserNey:
             numbers = np.full(len(tokens), -1)
             numbers[places] = ranks
         for level in range(self.order):
-            given = estimate_discounts(counts[level]) if discounts is None else discounts[level]
+            given = estimate_discounts(counts[level])
             self.discounts.append(given)
             taken = np.array([0.0, *given])[counts[level].clip(max=3)]
             histories = keys[level] // self.vocab_size

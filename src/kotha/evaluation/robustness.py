@@ -10,7 +10,6 @@ question itself: in a changed passage the wanted answer would no longer stand.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
 from kotha.artifacts.model_folder import Bundle
@@ -25,7 +24,6 @@ from kotha.model.classifier import TextClassifier
 from kotha.model.gpt import GPT
 from kotha.model.seq2seq import Seq2Seq
 from kotha.report.table import Table
-from kotha.storage.status import is_there
 from kotha.text.corpus.dialogues import Dialogue, holds_dialogues, read_dialogues
 from kotha.text.corpus.labelled import read_labelled
 from kotha.text.corpus.pairs import read_text_pairs
@@ -37,9 +35,6 @@ from kotha.text.tokenizer.chat import Turn
 # Of a long text so many bytes are measured, each time.
 _MOST_BYTES = 1 << 20
 _SHOWN_LETTERS = 80
-
-Change = Callable[[str], str]
-Measure = Callable[[Change], float]
 
 
 @dataclass(frozen=True)
@@ -70,9 +65,9 @@ class _Material:
     """A text, and how a model is measured on it once its words are changed."""
 
     figure: Text
-    more_is_better: bool
     texts: tuple[str, ...]  # what is changed
-    measure: Measure
+    measure: Callable[[tuple[str, ...]], float]
+    more_is_better: bool = True
 
 
 def evaluate_perturbed(
@@ -96,25 +91,24 @@ def evaluate_perturbed(
             perturbations=list(PERTURBATIONS),
         )
     for kind in kinds:
-        if kind not in PERTURBATIONS and not is_there(Path(kind)):
+        if kind not in PERTURBATIONS and not Path(kind).exists():
             raise UsageError(
                 "there is no perturbation {kind!r}, and no such file{nearest}",
                 kind=kind,
                 nearest=nearest(kind, PERTURBATIONS),
             )
     given = _material(bundle, path, pair, errors)
-    before = given.measure(lambda text: text)
+    before = given.measure(given.texts)
     falls = []
     for place, kind in enumerate(kinds):
         if on_progress is not None:
             on_progress(Message("measuring"), place + 1, 1 + len(kinds))
         if kind in PERTURBATIONS:
-            change = partial(perturb, kind=kind, share=share, seed=seed)
-            after, read = given.measure(change), tuple(map(change, given.texts))
-            words = _changed_words(given.texts, read)
+            read = tuple(perturb(text, kind=kind, share=share, seed=seed) for text in given.texts)
+            after, words = given.measure(read), _changed_words(given.texts, read)
         else:
             other = _material(bundle, Path(kind), pair, errors)
-            after, read, words = other.measure(lambda text: text), other.texts, None
+            after, read, words = other.measure(other.texts), other.texts, None
         falls.append(Fall(kind, after, after / before - 1 if before else math.nan, words, read[0][:_SHOWN_LETTERS]))
     return Robustness(given.figure, given.more_is_better, before, tuple(falls), share, seed)
 
@@ -139,65 +133,46 @@ def robustness_table(found: Robustness, name: str) -> Table:
 
 
 def _material(bundle: Bundle, path: Path, pair: tuple[str | None, str | None], errors: Errors) -> _Material:
-    if isinstance(bundle.model, TextClassifier):
-        return _labelled(bundle, path, errors)
-    if isinstance(bundle.model, Seq2Seq) and bundle.tokenizer is not None:
-        return _translations(bundle, path, pair, errors)
-    if isinstance(bundle.model, GPT) and bundle.tokenizer is not None:
-        return _questions(bundle, path, errors) if holds_dialogues(path) else _documents(bundle, path, errors)
+    model, tokenizer = bundle.model, bundle.tokenizer
+    if isinstance(model, TextClassifier):
+        table = read_labelled(path, errors=errors)
+        return _Material(
+            "macro-F1", table.texts, lambda texts: evaluate_classifier(bundle, replace(table, texts=texts)).macro_f1
+        )
+    if isinstance(model, Seq2Seq) and tokenizer is not None:
+        pairs = read_text_pairs(path, *pair, errors=errors)
+        return _Material(
+            "chrF++", pairs.sources, lambda sources: evaluate_pairs(bundle, replace(pairs, sources=sources)).chrf
+        )
+    if isinstance(model, GPT) and tokenizer is not None and holds_dialogues(path):
+        asked = read_dialogues(path, errors=errors)
+
+        def right(questions: tuple[str, ...]) -> float:
+            turned = tuple(map(_with_question, asked.turns, questions))
+            return evaluate_instructions(bundle, replace(asked, turns=turned)).right
+
+        questions = tuple(turns[-2].text.rpartition("\n")[2] for turns in asked.turns)
+        return _Material(Message("answered right"), questions, right)
+    if isinstance(model, GPT) and tokenizer is not None:
+        held_out = read_held_out(path, tokenizer, errors=errors, most_bytes=_MOST_BYTES)
+        documents = tuple(tokenizer.decode(document[:-1].tolist()) for document in held_out)
+        words = sum(len(text.split()) for text in documents)
+
+        def bits(texts: tuple[str, ...]) -> float:
+            score = evaluate_text(model, from_texts(texts, tokenizer, str(path)))
+            return score.loss_nats * score.tokens / math.log(2) / words
+
+        return _Material(Message("bits per word"), documents, bits, more_is_better=False)
     raise UsageError(
         "a {family} model is not measured on changed texts; a gpt, a classifier and a seq2seq are",
         family=bundle.config.family,
     )
 
 
-def _documents(bundle: Bundle, path: Path, errors: Errors) -> _Material:
-    model, tokenizer = bundle.model, bundle.tokenizer
-    assert isinstance(model, GPT) and tokenizer is not None, "looked at before"
-    held_out = read_held_out(path, tokenizer, errors=errors, most_bytes=_MOST_BYTES)
-    texts = tuple(tokenizer.decode(document[:-1].tolist()) for document in held_out)
-    words = sum(len(text.split()) for text in texts)
-
-    def measure(change: Change) -> float:
-        score = evaluate_text(model, from_texts(map(change, texts), tokenizer, str(path)))
-        return score.loss_nats * score.tokens / math.log(2) / words
-
-    return _Material(Message("bits per word"), False, texts, measure)
-
-
-def _questions(bundle: Bundle, path: Path, errors: Errors) -> _Material:
-    asked = read_dialogues(path, errors=errors)
-    texts = tuple(turns[-2].text.rpartition("\n")[2] for turns in asked.turns)
-
-    def measure(change: Change) -> float:
-        turned = tuple(_with_question(turns, change) for turns in asked.turns)
-        return evaluate_instructions(bundle, replace(asked, turns=turned)).right
-
-    return _Material(Message("answered right"), True, texts, measure)
-
-
-def _with_question(turns: Dialogue, change: Change) -> Dialogue:
-    """A conversation with the last line before its answer changed."""
-    above, line_end, question = turns[-2].text.rpartition("\n")
-    return (*turns[:-2], Turn(turns[-2].role, above + line_end + change(question)), turns[-1])
-
-
-def _translations(bundle: Bundle, path: Path, pair: tuple[str | None, str | None], errors: Errors) -> _Material:
-    pairs = read_text_pairs(path, *pair, errors=errors)
-
-    def measure(change: Change) -> float:
-        return evaluate_pairs(bundle, replace(pairs, sources=tuple(map(change, pairs.sources)))).chrf
-
-    return _Material("chrF++", True, pairs.sources, measure)
-
-
-def _labelled(bundle: Bundle, path: Path, errors: Errors) -> _Material:
-    table = read_labelled(path, errors=errors)
-
-    def measure(change: Change) -> float:
-        return evaluate_classifier(bundle, replace(table, texts=tuple(map(change, table.texts)))).macro_f1
-
-    return _Material("macro-F1", True, table.texts, measure)
+def _with_question(turns: Dialogue, question: str) -> Dialogue:
+    """A conversation with another last line before its answer."""
+    above, line_end, _ = turns[-2].text.rpartition("\n")
+    return (*turns[:-2], Turn(turns[-2].role, above + line_end + question), turns[-1])
 
 
 def _changed_words(texts: Sequence[str], changed: Sequence[str]) -> float:

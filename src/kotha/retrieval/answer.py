@@ -12,7 +12,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import regex
 
@@ -35,16 +35,6 @@ _THRESHOLD = 0.4  # how much of the question the best passage repeats at least
 _SUPPORTED = 0.3  # how much of a written sentence a passage repeats at least, to be cited for it
 _LOOKED_AT = 3  # best passages, out of which a sentence is taken
 _UNSUPPORTED = "[?]"
-
-
-class Writer(Protocol):
-    """A model that takes turns: how long a text may be for it, and what it answers."""
-
-    def fits(self, text: str) -> bool:
-        """Whether a turn leaves room for an answer."""
-
-    def say(self, text: str) -> str:
-        """The answer to a turn."""
 
 
 class TaughtWriter:
@@ -91,7 +81,7 @@ class CitedAnswer:
     remark: Message | None = None
 
 
-def answer(result: SearchResult, write: Writer | None, silent: Message = UNTAUGHT) -> CitedAnswer:
+def answer(result: SearchResult, write: TaughtWriter | None, silent: Message = UNTAUGHT) -> CitedAnswer:
     """Answer a question from what was found for it; ``write`` is a model that was taught to, or None.
 
     ``silent`` is what is remarked where no model writes.
@@ -113,9 +103,9 @@ def why_not_found(result: SearchResult) -> Message | None:
     best = max((hit.words or 0.0 for hit in result.hits), default=0.0)
     if best >= _THRESHOLD:
         return None
-    texts = [*(hit.passage.text for hit in result.hits), *result.beside]
-    asked, written = _script(result.question), _script(" ".join(texts))
     if best == 0.0:
+        texts = [*(hit.passage.text for hit in result.hits), *result.beside]
+        asked, written = _script(result.question), _script(" ".join(texts))
         if asked and written and asked != written:
             return Message(
                 "the question is in {asked} letters and these documents are in {written} ones; ask in theirs",

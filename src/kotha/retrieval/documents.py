@@ -33,33 +33,24 @@ class Indexing:
         check_letters(self.letters)
 
 
-@dataclass
-class Listed:
-    """The files behind what was named, and what could not be looked into."""
+def list_files(paths: Sequence[str | os.PathLike[str]], on_problem: OnProblem | None = None) -> tuple[list[Path], bool]:
+    """The files behind paths, folders and globs, each once; and whether all folders could be looked into.
 
-    files: list[Path]
-    unseen: dict[Path, str]  # and why
-
-    def may_hide(self, source: Path) -> bool:
-        """Whether a file that is not listed may be there all the same."""
-        return not self.unseen.keys().isdisjoint((source, *source.parents))
-
-
-def list_files(paths: Sequence[str | os.PathLike[str]], on_problem: OnProblem | None = None) -> Listed:
-    """The files behind paths, folders and globs, each once; other kinds in a folder are told of."""
+    Other kinds in a folder are told of.
+    """
     found: dict[Path, None] = {}
-    unseen: dict[Path, str] = {}
+    unread: list[CorpusProblem] = []
+
+    def hear(problem: CorpusProblem) -> None:
+        if problem.unread:
+            unread.append(problem)
+        if on_problem is not None:
+            on_problem(problem)
+
     for path in paths:
         place = Path(path).expanduser()
         if is_folder(place):
-            inside = list(_readable(place, unseen, on_problem))
-            if not inside and (why := unseen.get(place.resolve())):
-                raise CorpusError("{place}: cannot be opened ({why})", place=shown(place), why=why)
-            if not inside:
-                raise CorpusError(
-                    "{place}: no file to read in this folder; known: {known}", place=shown(place), known=_KNOWN
-                )
-            found |= dict.fromkeys(file.resolve() for file in inside)
+            found |= dict.fromkeys(_in_folder(place, hear, unread))
         elif place.suffix.lower() in READERS and is_file(place):
             found[place.resolve()] = None
         else:
@@ -69,7 +60,22 @@ def list_files(paths: Sequence[str | os.PathLike[str]], on_problem: OnProblem | 
                         "{path}: an index keeps files of this machine; save it as one", path=shown(os.fspath(path))
                     )
                 found[Path(source.path).resolve()] = None
-    return Listed(list(found), unseen)
+    return list(found), not unread
+
+
+def _in_folder(folder: Path, hear: OnProblem, unread: list[CorpusProblem]) -> list[Path]:
+    found = []
+    try:
+        for source in list_sources([folder], format="txt", errors="skip", on_problem=hear):  # of any ending
+            if _is_known(source.path):
+                found.append(Path(source.path).resolve())
+            else:
+                hear(CorpusProblem(shown(source.path), Message("passed over: unknown ending")))
+    except CorpusError as error:
+        raise CorpusError("{problem}", problem=unread[0]) if unread else error from None
+    if not found:
+        raise CorpusError("{place}: no file to read in this folder; known: {known}", place=shown(folder), known=_KNOWN)
+    return found
 
 
 def read_file(
@@ -92,39 +98,3 @@ def _is_known(name: str) -> bool:
         return Path(name).suffix.lower() in READERS or kind_of(name) is not None
     except ValueError:
         return False
-
-
-def _readable(folder: Path, unseen: dict[Path, str], on_problem: OnProblem | None) -> Iterator[Path]:
-    def pass_over(error: OSError) -> None:
-        if isinstance(error, FileNotFoundError):  # it was taken away while we looked
-            return
-        why = error.strerror or type(error).__name__
-        unseen[Path(error.filename).resolve()] = why
-        if on_problem is not None:
-            on_problem(
-                CorpusProblem(
-                    shown(error.filename), Message("passed over: cannot be opened ({why})", why=why), unread=True
-                )
-            )
-
-    for place, folders, names in os.walk(folder, onerror=pass_over):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        for name in sorted(names):
-            file = Path(place, name)
-            try:
-                why = _why_passed_over(file)
-            except OSError as error:
-                pass_over(error)
-                continue
-            if why is None:
-                yield file
-            elif on_problem is not None:
-                on_problem(CorpusProblem(shown(file), why))
-
-
-def _why_passed_over(file: Path) -> Message | None:
-    if file.name.startswith("."):
-        return Message("passed over: hidden")
-    if not _is_known(file.name):
-        return Message("passed over: unknown ending")
-    return None if is_file(file) else Message("passed over: not a regular file")

@@ -9,12 +9,11 @@ Not done here: contrastive training, which sentence-transformers is for.
 """
 
 import hashlib
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from kotha.errors import UsageError
 from kotha.i18n.message import Message, OnProgress, Option
@@ -56,10 +55,10 @@ class Embedder:
         """Vectors of length 1, one a text: (texts, C); what has no token is a vector of zeros."""
         windows = [(row, window) for row, text in enumerate(texts) for window in self._windows(text)]
         sums = np.zeros((len(texts), self.note.width), np.float32)
-        windows.sort(key=lambda pair: len(pair[1]))  # alike in length, so that little is padding
+        windows.sort(key=lambda pair: -len(pair[1]))  # alike in length, so that little is padding
         done = 0
         while done < len(windows):
-            batch = _as_many_as_fit(windows[done:])
+            batch = windows[done : done + max(1, _BATCH_TOKENS // (1 + len(windows[done][1])))]
             for (row, _), total in zip(batch, self._sums([ids for _, ids in batch]), strict=True):
                 sums[row] += total
             done += len(batch)
@@ -89,36 +88,19 @@ class Embedder:
             real[row, : 1 + len(ids)] = True
         # What looks back alone never sees the padding behind it, and is faster unmasked.
         padding = None if isinstance(self.model, GPT) else real.to(device)
-        with evaluating(self.model), _watched(self.model.stack.blocks[self.layer - 1]) as seen:
-            self.model.hidden(tokens.to(device), real=padding)
+        seen: list[Tensor] = []
+        block = self.model.stack.blocks[self.layer - 1]
+        handle = block.register_forward_hook(lambda _, __, states: seen.append(states))
+        try:
+            with evaluating(self.model):
+                self.model.hidden(tokens.to(device), real=padding)
+        finally:
+            handle.remove()
         counted = real.clone()
         counted[:, 0] = False  # it begins every text, and says nothing of this one
         [states] = seen  # (B, T, C)
         sums: Vectors = (states.float() * counted.to(device)[:, :, None]).sum(dim=1).cpu().numpy()
         return sums
-
-
-@contextmanager
-def _watched(layer: nn.Module) -> Iterator[list[Tensor]]:
-    """What a layer gives, for each pass within the block."""
-    seen: list[Tensor] = []
-
-    def keep(_: nn.Module, __: object, states: Tensor) -> None:
-        seen.append(states)
-
-    handle = layer.register_forward_hook(keep)
-    try:
-        yield seen
-    finally:
-        handle.remove()
-
-
-def _as_many_as_fit(windows: list[tuple[int, list[int]]]) -> list[tuple[int, list[int]]]:
-    """The first windows that one pass can read: they come in order of length, so the last is the longest."""
-    size = 1
-    while size < len(windows) and (size + 1) * (1 + len(windows[size][1])) <= _BATCH_TOKENS:
-        size += 1
-    return windows[:size]
 
 
 def fingerprint(model: Model, tokenizer: Tokenizer) -> str:

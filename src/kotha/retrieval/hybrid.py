@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kotha.retrieval.passages import Excerpt
-from kotha.retrieval.store import Stored
 
-Ranking = Sequence[tuple[Stored, float]]
+Ranking = Sequence[tuple[Excerpt, float]]
 
 _MEANING = 0.2
 
@@ -26,33 +25,16 @@ class Hit:
     meaning: float | None = None  # the cosine of the two vectors
 
 
-def from_words(ranking: Ranking) -> list[Hit]:
-    """Hits of a search by words."""
-    return [Hit(stored.passage, score, words=score) for stored, score in ranking]
-
-
-def from_meaning(ranking: Ranking) -> list[Hit]:
-    """Hits of a search by meaning."""
-    return [Hit(stored.passage, score, meaning=score) for stored, score in ranking]
-
-
 def fuse(by_words: Ranking, by_meaning: Ranking) -> list[Hit]:
     """Hits of both, best first; who is missing in one has nothing from it.
 
-    >>> one, two = (Stored(number, Excerpt(text, "a.txt", "line 1")) for number, text in enumerate(["নদী", "গ্রাম"]))
+    >>> one, two = (Excerpt(text, "a.txt", "line 1") for text in ("নদী", "গ্রাম"))
     >>> [(hit.passage.text, hit.words) for hit in fuse([(one, 0.4)], [(two, 0.9), (one, 0.8)])]
     [('নদী', 0.4), ('গ্রাম', None)]
     """
-    words = {stored.number: score for stored, score in by_words}
-    cosines = {stored.number: cosine for stored, cosine in by_meaning}
-    found = {stored.number: stored.passage for stored, _ in (*by_words, *by_meaning)}
+    words, cosines = dict(by_words), dict(by_meaning)
     hits = [
-        Hit(
-            passage,
-            words.get(number, 0.0) + _MEANING * cosines.get(number, 0.0),
-            words.get(number),
-            cosines.get(number),
-        )
-        for number, passage in found.items()
+        Hit(each, words.get(each, 0.0) + _MEANING * cosines.get(each, 0.0), words.get(each), cosines.get(each))
+        for each in {**words, **cosines}
     ]
     return sorted(hits, key=lambda hit: -hit.score)

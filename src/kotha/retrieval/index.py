@@ -16,10 +16,10 @@ from typing import Literal, Protocol, get_args
 from kotha.errors import KothaError, UsageError, nearest
 from kotha.i18n.message import Message, OnProgress, Option
 from kotha.retrieval.documents import Indexing, list_files, read_file
-from kotha.retrieval.hybrid import Hit, from_meaning, from_words, fuse
+from kotha.retrieval.hybrid import Hit, fuse
 from kotha.retrieval.lexical import rank_by_words
 from kotha.retrieval.passages import cut
-from kotha.retrieval.store import EmbedderNote, Store, Vectors
+from kotha.retrieval.store import EmbedderNote, NewDocument, Store, Vectors
 from kotha.storage.status import is_folder
 from kotha.text.corpus.documents import OnProblem
 from kotha.text.corpus.problems import CorpusProblem
@@ -73,19 +73,18 @@ def update(
 ) -> IndexReport:
     """Bring an index up to date with what files, folders and globs hold now."""
     work = _Update(store, how, embed, on_progress, on_problem)
-    listed = list_files(paths, work.problem)
+    files, complete = list_files(paths, work.problem)
     work.settle_embedder()
-    work.total_bytes = sum(file.stat().st_size for file in listed.files)
-    for file in listed.files:
+    work.total_bytes = sum(file.stat().st_size for file in files)
+    for file in files:
         work.file(file)
-    folders = [Path(path).expanduser().resolve() for path in paths if is_folder(Path(path).expanduser())]
-    known = set(listed.files)
-    for source in store.sources():
-        place = Path(source)
-        is_gone = place not in known and not listed.may_hide(place)
-        if is_gone and any(folder in place.parents for folder in folders):
+    known = set(files)
+    folders = {place.resolve() for path in paths if is_folder(place := Path(path).expanduser())}
+    for source in store.sources() if complete else ():  # what could not be looked into may hold it still
+        if Path(source) not in known and folders & set(Path(source).parents):
             work.forget(source)
-    return work.report()
+    now = store.measures()
+    return IndexReport(**work.done, documents=now.documents, passages=now.passages, sources=now.sources)
 
 
 class _Update:
@@ -102,12 +101,12 @@ class _Update:
         self.store, self.how, self.embed = store, how, embed
         self.total_bytes = self.done_bytes = 0
         self._on_progress, self._on_problem = on_progress, on_problem
-        self._added = self._unchanged = self._removed = self._problems = 0
+        self.done = dict.fromkeys(("added", "unchanged", "removed", "problems"), 0)
         self._unread = False  # of the file that is being taken in: whether the disk gave all of it
 
     def problem(self, problem: CorpusProblem) -> None:
         """Count a problem, and pass it on."""
-        self._problems += 1
+        self.done["problems"] += 1
         self._unread = self._unread or problem.unread
         if self._on_problem is not None:
             self._on_problem(problem)
@@ -121,15 +120,13 @@ class _Update:
                 name=self.store.name,
                 model=kept.name,
             )
-        if self.embed is None or kept == self.embed.note:
-            return
-        if kept is not None and kept.fingerprint != self.embed.note.fingerprint:
+        if self.embed is not None and kept is not None and kept.fingerprint != self.embed.note.fingerprint:
             raise UsageError(
                 "{name} holds vectors of another model, {model}; name a new index",
                 name=self.store.name,
                 model=kept.name,
             )
-        with self.store.writing():
+        if self.embed is not None and kept is None:
             self.store.note_embedder(self.embed.note)
 
     def file(self, file: Path) -> None:
@@ -142,27 +139,22 @@ class _Update:
         for document in read_file(file, self.how, self.problem, self._advance):
             digest = self._digest(document.text)
             if digest in known:
-                self._unchanged += gone.pop(digest, None) is not None
-                if known[digest].place != document.place:
-                    moved.append((known[digest].number, document.place))
+                self.done["unchanged"] += gone.pop(digest, None) is not None
+                number, place = known[digest]
+                if place != document.place:
+                    moved.append((number, document.place))
             else:
                 fresh[digest] = document.place, cut(document.text, self.how.letters)
             if sum(len(passages) for _, passages in fresh.values()) >= _BATCH_PASSAGES:
                 self._keep(str(file), fresh)
                 fresh = {}
-        removed = [] if self._unread else [each.number for each in gone.values()]
+        removed = [] if self._unread else [number for number, _ in gone.values()]
         self._keep(str(file), fresh, moved, removed)
         self._advance(start + file.stat().st_size - self.done_bytes)
 
     def forget(self, source: str) -> None:
         """Remove the documents of a file that is gone."""
-        self._keep(source, {}, removed=[each.number for each in self.store.digests(source).values()])
-
-    def report(self) -> IndexReport:
-        """What was done."""
-        now = self.store.measures()
-        done = (self._added, self._unchanged, self._removed, self._problems)
-        return IndexReport(*done, now.documents, now.passages, now.sources)
+        self._keep(source, {}, removed=[number for number, _ in self.store.digests(source).values()])
 
     def _keep(
         self,
@@ -176,17 +168,14 @@ class _Update:
         vectors = self.embed(texts) if self.embed is not None and texts else None
         if not (fresh or moved or removed):
             return
-        with self.store.writing():
-            done = 0
-            for digest, (place, passages) in fresh.items():
-                own = None if vectors is None else vectors[done : done + len(passages)]
-                self.store.add(source, place, digest, passages, own)
-                done += len(passages)
-            for number, place in moved:
-                self.store.move(number, place)
-            self.store.remove(removed)
-        self._added += len(fresh)
-        self._removed += len(removed)
+        added, done = list[NewDocument](), 0
+        for digest, (place, passages) in fresh.items():
+            own = None if vectors is None else vectors[done : done + len(passages)]
+            added.append(NewDocument(place, digest, passages, own))
+            done += len(passages)
+        self.store.write(source, added, moved, removed)
+        self.done["added"] += len(fresh)
+        self.done["removed"] += len(removed)
 
     def _digest(self, text: str) -> bytes:
         """A document's: another way to cut it, or another model, makes it another."""
@@ -216,7 +205,7 @@ def search(
             "{by} is no way to search{nearest}", by=Option("by", chosen), nearest=nearest(chosen, get_args(By))
         )
     if chosen == "words":
-        hits = from_words(rank_by_words(store, question, limit))
+        hits = fuse(rank_by_words(store, question, limit), ())
         return SearchResult(question, chosen, hits, () if hits else tuple(store.some_texts()))
     if kept is None:
         raise UsageError(
@@ -233,7 +222,7 @@ def search(
         )
     near = store.near(embed([question])[0], max(limit, _CANDIDATES))
     if chosen == "meaning":
-        return SearchResult(question, chosen, from_meaning(near[:limit]))
+        return SearchResult(question, chosen, [Hit(each, cosine, meaning=cosine) for each, cosine in near[:limit]])
     return SearchResult(question, chosen, fuse(rank_by_words(store, question, max(limit, _CANDIDATES)), near)[:limit])
 
 

@@ -15,8 +15,9 @@ from collections.abc import Sequence
 from itertools import pairwise
 from operator import attrgetter
 
+from kotha.retrieval.passages import Excerpt
 from kotha.retrieval.stemming import FoldedWord, fold
-from kotha.retrieval.store import Store, Stored
+from kotha.retrieval.store import Store
 
 _K1, _B = 0.4, 0.75
 _CANDIDATES = 30
@@ -26,7 +27,7 @@ _ASKING = {word.form for word in fold(_QUESTION_WORDS)}
 _MOST_WORDS = 64  # of a question; what is longer is a document
 
 
-def rank_by_words(store: Store, question: str, limit: int) -> list[tuple[Stored, float]]:
+def rank_by_words(store: Store, question: str, limit: int) -> list[tuple[Excerpt, float]]:
     """Passages that share words with a question, best first; 1 is the score of the question itself, word for word."""
     asked = fold(question)[:_MOST_WORDS]
     asked = [word for word in asked if word.form not in _ASKING] or asked
@@ -37,7 +38,7 @@ def rank_by_words(store: Store, question: str, limit: int) -> list[tuple[Stored,
     worth = {stem: idf(count, measures.passages) for stem, count in counts.items()}
     whole = weigh(asked, asked, worth, len(asked))
     found = store.find(counts, max(limit, _CANDIDATES))
-    scored = [(each, weigh(asked, fold(each.passage.text), worth, measures.mean_words) / whole) for each in found]
+    scored = [(each, weigh(asked, fold(each.text), worth, measures.mean_words) / whole) for each in found]
     return sorted(scored, key=lambda pair: -pair[1])[:limit]
 
 

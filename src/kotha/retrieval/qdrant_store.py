@@ -7,15 +7,15 @@ that nothing is ever missing in between.
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import astuple
 from typing import Any
 
 from kotha.errors import KothaError, UsageError, library
 from kotha.retrieval.lexical import idf
 from kotha.retrieval.passages import Excerpt
 from kotha.retrieval.stemming import fold
-from kotha.retrieval.store import EmbedderNote, Known, Measures, Stored, Vectors
+from kotha.retrieval.store import EmbedderNote, Measures, NewDocument, Vectors
 
 _NEEDED = "an index on a server needs qdrant-client: pip install 'kotha[qdrant]'"
 _STEMS, _MEANING = "stems", "meaning"
@@ -31,9 +31,6 @@ class QdrantStore:
         self._models = library("qdrant_client", _NEEDED).models
         self._note: EmbedderNote | None = None
         self._measures: Measures | None = None
-        self._points: list[Any] = []
-        self._removed: list[int] = []
-        self._moved: list[tuple[int, str]] = []
         if not write and not self._exists():
             raise KothaError(
                 "there is no index {name}; make one first, from the documents that you want to ask", name=self.name
@@ -81,12 +78,11 @@ class QdrantStore:
         """Files that documents are from."""
         return sorted({point.payload["source"] for point in self._scrolled(["source"])})
 
-    def digests(self, source: str) -> dict[bytes, Known]:
+    def digests(self, source: str) -> dict[bytes, tuple[int, str]]:
         """Documents of a source by their digests."""
-        rows = [
-            point.payload for point in self._scrolled(["digest", "document", "place"], self._where("source", source))
-        ]
-        return {bytes.fromhex(row["digest"]): Known(row["document"], row["place"]) for row in rows}
+        points = self._scrolled(["digest", "document", "place"], self._where("source", source))
+        rows = [point.payload for point in points]
+        return {bytes.fromhex(row["digest"]): (row["document"], row["place"]) for row in rows}
 
     def some_texts(self) -> list[str]:
         """A few passages, whichever."""
@@ -98,44 +94,21 @@ class QdrantStore:
         counted = (self._client.count(self._collection, count_filter=self._where("stems", stem)) for stem in stems)
         return {stem: found.count for stem, found in zip(stems, counted, strict=True)}
 
-    def find(self, counts: Mapping[str, int], limit: int) -> list[Stored]:
+    def find(self, counts: Mapping[str, int], limit: int) -> list[Excerpt]:
         """The likeliest passages, by the sum of what their stems are worth."""
-        if not any(counts.values()):
-            return []
-        query = self._sparse({stem: idf(count, self.measures().passages) for stem, count in counts.items() if count})
-        found = self._client.query_points(
-            self._collection, query=query, using=_STEMS, limit=limit, with_payload=["text", "source", "place"]
-        )
-        return [_stored(point) for point in found.points]
+        worth = {stem: idf(count, self.measures().passages) for stem, count in counts.items() if count}
+        return [passage for passage, _ in self._best(self._sparse(worth), _STEMS, limit)] if worth else []
 
-    def near(self, vector: Vectors, limit: int) -> list[tuple[Stored, float]]:
+    def near(self, vector: Vectors, limit: int) -> list[tuple[Excerpt, float]]:
         """The passages whose vectors are nearest, with the cosine, best first."""
-        found = self._client.query_points(
-            self._collection,
-            query=vector.tolist(),
-            using=_MEANING,
-            limit=limit,
-            with_payload=["text", "source", "place"],
-        )
-        return [(_stored(point), float(point.score)) for point in found.points]
+        return self._best(vector.tolist(), _MEANING, limit)
+
+    def _best(self, query: Any, using: str, limit: int) -> list[tuple[Excerpt, float]]:
+        shown = ["text", "source", "place"]
+        found = self._client.query_points(self._collection, query=query, using=using, limit=limit, with_payload=shown)
+        return [(Excerpt(*(point.payload[key] for key in shown)), float(point.score)) for point in found.points]
 
     # -- writing ------------------------------------------------------------------------------------------------------
-
-    @contextmanager
-    def writing(self) -> Iterator[None]:
-        """What is written in this block is sent at its end."""
-        self._points, self._removed, self._moved = [], [], []
-        yield
-        self._make_collection()
-        if self._points:
-            self._client.upsert(self._collection, self._points, wait=True)
-        for document, place in self._moved:
-            where = self._where("document", document)
-            self._client.set_payload(self._collection, {"place": place}, points=where, wait=True)
-        for document in self._removed:
-            chosen = self._models.FilterSelector(filter=self._where("document", document))
-            self._client.delete(self._collection, points_selector=chosen, wait=True)
-        self._measures = None
 
     def note_embedder(self, note: EmbedderNote) -> None:
         """Remember whose vectors will be kept; a collection that was made without cannot take any."""
@@ -143,27 +116,43 @@ class QdrantStore:
             raise UsageError("{name} was made without vectors; name a new index", name=self.name)
         self._note = note
 
-    def add(self, source: str, place: str, digest: bytes, passages: Sequence[str], vectors: Vectors | None) -> None:
-        """Keep a document; one that is there already is written as it was."""
-        document = _number(source, digest.hex())
-        note = None if self._note is None else [self._note.fingerprint, self._note.name, self._note.width]
-        for index, text in enumerate(passages):
+    def write(
+        self,
+        source: str,
+        added: Sequence[NewDocument],
+        moved: Sequence[tuple[int, str]] = (),
+        removed: Sequence[int] = (),
+    ) -> None:
+        """Send what is new in one request, before what is removed; a document that is there is written as it was."""
+        made = self._models
+        if not self._exists():
+            dense = {}
+            if self._note is not None:
+                dense = {_MEANING: made.VectorParams(size=self._note.width, distance=made.Distance.COSINE)}
+            sparse = {_STEMS: made.SparseVectorParams()}
+            self._client.create_collection(self._collection, vectors_config=dense, sparse_vectors_config=sparse)
+        points = [point for document in added for point in self._points(source, document)]
+        if points:
+            self._client.upsert(self._collection, points, wait=True)
+        for number, place in moved:
+            where = self._where("document", number)
+            self._client.set_payload(self._collection, {"place": place}, points=where, wait=True)
+        for number in removed:
+            chosen = made.FilterSelector(filter=self._where("document", number))
+            self._client.delete(self._collection, points_selector=chosen, wait=True)
+        self._measures = None
+
+    def _points(self, source: str, document: NewDocument) -> Iterator[Any]:
+        digest = document.digest.hex()
+        about = {"source": source, "place": document.place, "digest": digest, "document": _number(source, digest)}
+        about["embedder"] = None if self._note is None else list(astuple(self._note))
+        for index, text in enumerate(document.passages):
             stems = [word.stem for word in fold(text)]
             own: dict[str, Any] = {_STEMS: self._sparse(dict.fromkeys(stems, 1.0))}
-            if vectors is not None:
-                own[_MEANING] = vectors[index].tolist()
-            payload = {"text": text, "source": source, "place": place, "digest": digest.hex(), "document": document}
-            payload |= {"words": len(stems), "stems": sorted(set(stems)), "embedder": note}
-            number = _number(source, digest.hex(), str(index))
-            self._points.append(self._models.PointStruct(id=number, vector=own, payload=payload))
-
-    def move(self, document: int, place: str) -> None:
-        """The same document, elsewhere in its source."""
-        self._moved.append((document, place))
-
-    def remove(self, documents: Iterable[int]) -> None:
-        """Forget documents, with their passages."""
-        self._removed.extend(documents)
+            if document.vectors is not None:
+                own[_MEANING] = document.vectors[index].tolist()
+            payload = {**about, "text": text, "words": len(stems), "stems": sorted(set(stems))}
+            yield self._models.PointStruct(id=_number(source, digest, str(index)), vector=own, payload=payload)
 
     def close(self) -> None:
         """Let go of the server."""
@@ -173,15 +162,6 @@ class QdrantStore:
 
     def _exists(self) -> bool:
         return bool(self._client.collection_exists(self._collection))
-
-    def _make_collection(self) -> None:
-        if self._exists():
-            return
-        made, dense = self._models, {}
-        if self._note is not None:
-            dense = {_MEANING: made.VectorParams(size=self._note.width, distance=made.Distance.COSINE)}
-        sparse = {_STEMS: made.SparseVectorParams()}
-        self._client.create_collection(self._collection, vectors_config=dense, sparse_vectors_config=sparse)
 
     def _where(self, key: str, value: str | int) -> Any:
         match = self._models.MatchValue(value=value)
@@ -201,10 +181,6 @@ class QdrantStore:
             yield from points
             if offset is None:
                 return
-
-
-def _stored(point: Any) -> Stored:
-    return Stored(point.id, Excerpt(point.payload["text"], point.payload["source"], point.payload["place"]))
 
 
 def _number(*parts: str) -> int:

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from itertools import islice
 
 from kotha.errors import UsageError
-from kotha.i18n.message import Message, OnProgress
 from kotha.retrieval.index import By, Embeds, search
 from kotha.retrieval.store import Store
 
@@ -44,19 +43,13 @@ def score_ranks(ranks: Iterable[int | None]) -> RetrievalScore:
 
 
 def evaluate_search(
-    store: Store,
-    questions: Sequence[tuple[str, str]],
-    by: By | None = None,
-    embed: Embeds | None = None,
-    on_progress: OnProgress | None = None,
+    store: Store, questions: Sequence[tuple[str, str]], by: By | None = None, embed: Embeds | None = None
 ) -> RetrievalScore:
     """Ask an index questions of which the right place is known, as (question, place in its source) pairs."""
     ranks: list[int | None] = []
-    for done, (question, right) in enumerate(questions):
+    for question, right in questions:
         places = [hit.passage.place for hit in search(store, question, DEPTH, by, embed).hits]
         ranks.append(places.index(right) + 1 if right in places else None)
-        if on_progress is not None:
-            on_progress(Message("asking"), done + 1, len(questions))
     return score_ranks(ranks)
 
 

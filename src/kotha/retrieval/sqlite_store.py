@@ -11,9 +11,11 @@ are made here and nothing that would act on its own (triggers, views). What is t
 import os
 import sqlite3
 import weakref
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import astuple
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +23,7 @@ from kotha.errors import KothaError
 from kotha.retrieval.dense import Near
 from kotha.retrieval.passages import Excerpt
 from kotha.retrieval.stemming import fold
-from kotha.retrieval.store import EmbedderNote, Known, Measures, Stored, Vectors
+from kotha.retrieval.store import EmbedderNote, Measures, NewDocument, Vectors
 from kotha.storage.status import is_file, is_there
 
 _APPLICATION = 0x4B544849  # "KTHI", where SQLite's header has a place for whose file it is
@@ -39,6 +41,7 @@ _TABLES = (
     "CREATE VIRTUAL TABLE stems USING fts5(line, tokenize=\"unicode61 remove_diacritics 0 categories 'L* M* N* C*'\")",
     "CREATE VIRTUAL TABLE stem_counts USING fts5vocab(stems, row)",
 )
+_SCHEMA = "SELECT sql FROM sqlite_master WHERE sql NOT NULL"
 _BUSY_SECONDS = 20
 # Passages that a query looks at, at most: of a large index, the rarest words that together have so many.
 _MOST_MATCHES = 2000
@@ -61,14 +64,16 @@ class SqliteStore:
         with self._told():
             self._database = _connect(self._path, write)
             weakref.finalize(self, _let_go, self._database)  # who forgets to close it is not told so at some later time
-            self._database.execute("PRAGMA trusted_schema = OFF")
-            self._database.execute("PRAGMA cell_size_check = ON")
-            self._database.execute("PRAGMA foreign_keys = ON")
+            settings = ["trusted_schema = OFF", "cell_size_check = ON", "foreign_keys = ON"]
+            for each in (*settings, *(["journal_mode = WAL", "synchronous = NORMAL"] if write else [])):
+                self._database.execute(f"PRAGMA {each}")
             if write:
-                self._database.execute("PRAGMA journal_mode = WAL")
-                self._database.execute("PRAGMA synchronous = NORMAL")
                 self._make_tables()
             self._check_tables()
+
+    def _query(self, asked: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        with self._told():
+            return self._database.execute(asked, values).fetchall()
 
     # -- reading ------------------------------------------------------------------------------------------------------
 
@@ -76,45 +81,36 @@ class SqliteStore:
         """How much there is."""
         self._forget_what_changed()
         if self._measures is None:
-            with self._told():
-                passages, words = self._database.execute("SELECT count(*), avg(words) FROM passages").fetchone()
-                counted = "SELECT count(*), count(DISTINCT source) FROM documents"
-                documents, sources = self._database.execute(counted).fetchone()
+            [(passages, words)] = self._query("SELECT count(*), avg(words) FROM passages")
+            [(documents, sources)] = self._query("SELECT count(*), count(DISTINCT source) FROM documents")
             self._measures = Measures(passages, documents, sources, float(words or 0.0))
         return self._measures
 
     def embedder(self) -> EmbedderNote | None:
         """Whose vectors are kept."""
-        with self._told():
-            row = self._database.execute("SELECT fingerprint, name, width FROM embedder").fetchone()
-        return None if row is None else EmbedderNote(*row)
+        rows = self._query("SELECT fingerprint, name, width FROM embedder")
+        return EmbedderNote(*rows[0]) if rows else None
 
     def sources(self) -> list[str]:
         """Files that documents are from."""
-        with self._told():
-            return [row[0] for row in self._database.execute("SELECT DISTINCT source FROM documents ORDER BY source")]
+        return [row[0] for row in self._query("SELECT DISTINCT source FROM documents ORDER BY source")]
 
-    def digests(self, source: str) -> dict[bytes, Known]:
+    def digests(self, source: str) -> dict[bytes, tuple[int, str]]:
         """Documents of a source by their digests."""
-        with self._told():
-            rows = self._database.execute("SELECT digest, id, place FROM documents WHERE source = ?", [source])
-            return {digest: Known(number, place) for digest, number, place in rows}
+        rows = self._query("SELECT digest, id, place FROM documents WHERE source = ?", [source])
+        return {digest: (number, place) for digest, number, place in rows}
 
     def some_texts(self) -> list[str]:
         """A few passages, whichever."""
-        with self._told():
-            return [row[0] for row in self._database.execute("SELECT text FROM passages LIMIT 20")]
+        return [row[0] for row in self._query("SELECT text FROM passages LIMIT 20")]
 
     def frequencies(self, stems: Sequence[str]) -> dict[str, int]:
         """In how many passages each stem occurs."""
         marks = ", ".join("?" * len(stems))
-        with self._told():
-            found = dict(
-                self._database.execute(f"SELECT term, doc FROM stem_counts WHERE term IN ({marks})", list(stems))
-            )
+        found = dict(self._query(f"SELECT term, doc FROM stem_counts WHERE term IN ({marks})", stems))
         return {stem: found.get(stem, 0) for stem in stems}
 
-    def find(self, counts: Mapping[str, int], limit: int) -> list[Stored]:
+    def find(self, counts: Mapping[str, int], limit: int) -> list[Excerpt]:
         """The likeliest passages by FTS5's BM25, over the rarest stems first."""
         asked: list[str] = []
         matches = 0
@@ -124,34 +120,36 @@ class SqliteStore:
                 asked.append('"' + stem.replace('"', '""') + '"')
         if not asked:
             return []
-        with self._told():
-            # The ranking alone in the inner query: FTS5 sorts numbers, and only the best have their texts read.
-            rows = self._database.execute(
-                "SELECT passages.id, text, source, place FROM (SELECT rowid AS found, rank FROM stems "
-                "WHERE stems MATCH ? ORDER BY rank LIMIT ?) JOIN passages ON passages.id = found "
-                "JOIN documents ON documents.id = document ORDER BY rank",
-                [" OR ".join(asked), limit],
-            )
-            return [Stored(number, Excerpt(text, source, place)) for number, text, source, place in rows]
+        # The ranking alone in the inner query: FTS5 sorts numbers, and only the best have their texts read.
+        rows = self._query(
+            "SELECT text, source, place FROM (SELECT rowid AS found, rank FROM stems "
+            "WHERE stems MATCH ? ORDER BY rank LIMIT ?) JOIN passages ON passages.id = found "
+            "JOIN documents ON documents.id = document ORDER BY rank",
+            [" OR ".join(asked), limit],
+        )
+        return [Excerpt(*row) for row in rows]
 
-    def near(self, vector: Vectors, limit: int) -> list[tuple[Stored, float]]:
+    def near(self, vector: Vectors, limit: int) -> list[tuple[Excerpt, float]]:
         """Exact search: one product with all vectors, which are held in memory from the first question on."""
         self._forget_what_changed()
         if self._vectors is None:
             self._vectors = self._read_vectors()
         numbers, near = self._vectors
-        if near is None:
-            return []
-        rows = [(numbers[row], cosine) for row, cosine in near(vector, limit)]
-        found = self._passages([number for number, _ in rows])
-        return [(found[number], cosine) for number, cosine in rows if number in found]
+        best = {} if near is None else {numbers[row]: cosine for row, cosine in near(vector, limit)}
+        marks = ", ".join("?" * len(best))
+        rows = self._query(
+            "SELECT passages.id, text, source, place FROM passages JOIN documents ON documents.id = document "
+            f"WHERE passages.id IN ({marks})",
+            list(best),
+        )
+        found = {number: Excerpt(*about) for number, *about in rows}
+        return [(found[number], cosine) for number, cosine in best.items() if number in found]
 
     def _read_vectors(self) -> tuple[list[int], Near | None]:
         """All vectors, with the numbers of their passages."""
         note = self.embedder()
         width = 0 if note is None else note.width
-        with self._told():
-            rows = self._database.execute("SELECT id, vector FROM passages WHERE vector NOT NULL").fetchall()
+        rows = self._query("SELECT id, vector FROM passages WHERE vector NOT NULL")
         if any(not isinstance(row[1], bytes) or len(row[1]) != 2 * width for row in rows):
             raise KothaError(
                 "{name} is damaged: a vector has another width than {width}; index again", name=self.name, width=width
@@ -163,30 +161,19 @@ class SqliteStore:
 
     def _forget_what_changed(self) -> None:
         """What is held in memory is read again once another connection has written."""
-        with self._told():
-            [version] = self._database.execute("PRAGMA data_version").fetchone()
+        [(version,)] = self._query("PRAGMA data_version")
         if version != self._seen_version:
             self._seen_version, self._vectors, self._measures = version, None, None
-
-    def _passages(self, numbers: Sequence[int]) -> dict[int, Stored]:
-        marks = ", ".join("?" * len(numbers))
-        with self._told():
-            rows = self._database.execute(
-                "SELECT passages.id, text, source, place FROM passages JOIN documents ON documents.id = document "
-                f"WHERE passages.id IN ({marks})",
-                list(numbers),
-            )
-            return {row[0]: Stored(row[0], Excerpt(*row[1:])) for row in rows}
 
     # -- writing ------------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def writing(self) -> Iterator[None]:
+    def _writing(self) -> Iterator[sqlite3.Connection]:
         """One transaction."""
         with self._told():
             self._database.execute("BEGIN IMMEDIATE")
             try:
-                yield
+                yield self._database
             except BaseException:
                 self._database.execute("ROLLBACK")
                 raise
@@ -195,36 +182,39 @@ class SqliteStore:
 
     def note_embedder(self, note: EmbedderNote) -> None:
         """Remember whose vectors will be kept."""
-        self._database.execute("DELETE FROM embedder")
-        self._database.execute("INSERT INTO embedder VALUES (?, ?, ?)", [note.fingerprint, note.name, note.width])
+        with self._writing() as database:
+            database.execute("DELETE FROM embedder")
+            database.execute("INSERT INTO embedder VALUES (?, ?, ?)", astuple(note))
 
-    def add(self, source: str, place: str, digest: bytes, passages: Sequence[str], vectors: Vectors | None) -> None:
-        """Keep a document; one that is there already stays as it is."""
+    def write(
+        self,
+        source: str,
+        added: Sequence[NewDocument],
+        moved: Sequence[tuple[int, str]] = (),
+        removed: Sequence[int] = (),
+    ) -> None:
+        """Keep, move and forget documents in one transaction."""
+        with self._writing() as database:
+            for document in added:
+                self._add(source, document)
+            database.executemany("UPDATE documents SET place = ?2 WHERE id = ?1", moved)
+            gone = [(number,) for number in removed]
+            database.executemany("DELETE FROM stems WHERE rowid IN (SELECT id FROM passages WHERE document = ?)", gone)
+            database.executemany("DELETE FROM documents WHERE id = ?", gone)
+
+    def _add(self, source: str, document: NewDocument) -> None:
         row = "INSERT OR IGNORE INTO documents (source, place, digest) VALUES (?, ?, ?)"
-        added = self._database.execute(row, [source, place, digest])
+        added = self._database.execute(row, [source, document.place, document.digest])
         if not added.rowcount:
             return
-        document = added.lastrowid
-        for index, text in enumerate(passages):
+        for index, text in enumerate(document.passages):
             stems = [word.stem for word in fold(text)]
-            blob = None if vectors is None else vectors[index].astype(np.float16).tobytes()
+            blob = None if document.vectors is None else document.vectors[index].astype(np.float16).tobytes()
             kept = self._database.execute(
                 "INSERT INTO passages (document, text, words, vector) VALUES (?, ?, ?, ?)",
-                [document, text, len(stems), blob],
+                [added.lastrowid, text, len(stems), blob],
             )
             self._database.execute("INSERT INTO stems (rowid, line) VALUES (?, ?)", [kept.lastrowid, " ".join(stems)])
-
-    def move(self, document: int, place: str) -> None:
-        """The same document, elsewhere in its source."""
-        self._database.execute("UPDATE documents SET place = ? WHERE id = ?", [place, document])
-
-    def remove(self, documents: Iterable[int]) -> None:
-        """Forget documents, with their passages."""
-        for document in documents:
-            self._database.execute(
-                "DELETE FROM stems WHERE rowid IN (SELECT id FROM passages WHERE document = ?)", [document]
-            )
-            self._database.execute("DELETE FROM documents WHERE id = ?", [document])
 
     def close(self) -> None:
         """Let go of the file; the last one to do so takes the log in."""
@@ -241,20 +231,18 @@ class SqliteStore:
     # -- a file that can be trusted -----------------------------------------------------------------------------------
 
     def _make_tables(self) -> None:
-        with self.writing():
-            if self._database.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,):
-                self._database.execute(f"PRAGMA application_id = {_APPLICATION}")
-                self._database.execute(f"PRAGMA user_version = {_VERSION}")
-                for table in _TABLES:
-                    self._database.execute(table)
+        with self._writing() as database:
+            if not database.execute("SELECT 1 FROM sqlite_master").fetchone():
+                for made in (f"PRAGMA application_id = {_APPLICATION}", f"PRAGMA user_version = {_VERSION}", *_TABLES):
+                    database.execute(made)
 
     def _check_tables(self) -> None:
-        [application] = self._database.execute("PRAGMA application_id").fetchone()
-        [version] = self._database.execute("PRAGMA user_version").fetchone()
+        [(application,)] = self._query("PRAGMA application_id")
+        [(version,)] = self._query("PRAGMA user_version")
         if application != _APPLICATION:
-            if not self._path.stat().st_size or not self._database.execute("SELECT 1 FROM sqlite_master").fetchone():
+            if not self._path.stat().st_size or not self._query("SELECT 1 FROM sqlite_master"):
                 raise KothaError("{name} is empty: no documents were indexed yet; index some first", name=self.name)
-            raise KothaError("{name} is a database, but no index of ours; choose another name", name=self.name)
+            raise KothaError("{path} is no index; choose another name", path=self.name)
         if version != _VERSION:
             raise KothaError(
                 "{name} is an index of format {version}, and this Kotha reads {known}; index again",
@@ -262,8 +250,14 @@ class SqliteStore:
                 version=version,
                 known=_VERSION,
             )
-        found = {row[0] for row in self._database.execute("SELECT sql FROM sqlite_master WHERE sql NOT NULL")}
-        if found != _expected_tables():
+        expected = sqlite3.connect(":memory:")  # for what SQLite itself writes down when these tables are made
+        try:
+            for table in _TABLES:
+                expected.execute(table)
+            made = set(expected.execute(_SCHEMA))
+        finally:
+            expected.close()
+        if set(self._query(_SCHEMA)) != made:
             raise KothaError(
                 "{name} holds other tables than an index does; it was changed, or is damaged", name=self.name
             )
@@ -288,12 +282,11 @@ class SqliteStore:
 def _check_header(path: Path) -> None:
     if not is_there(path):
         raise KothaError("there is no index {path}; make one first, from the documents that you want to ask", path=path)
-    if not is_file(path):
-        raise KothaError("{path} is no file; an index is one", path=path)
-    with path.open("rb") as file:
-        begins = file.read(len(_HEADER))
-    if begins and begins != _HEADER:
-        raise KothaError("{path} is no index; choose another name", path=path)
+    if is_file(path):
+        with path.open("rb") as file:
+            if file.read(len(_HEADER)) in (b"", _HEADER):
+                return
+    raise KothaError("{path} is no index; choose another name", path=path)
 
 
 def _let_go(database: sqlite3.Connection) -> None:
@@ -315,14 +308,3 @@ def _connect(path: Path, write: bool) -> sqlite3.Connection:
         if is_there(path.with_name(f"{path.name}-wal")):
             raise
         return sqlite3.connect(f"{place}?immutable=1", uri=True, isolation_level=None)
-
-
-def _expected_tables() -> set[str]:
-    """What SQLite itself writes down when these tables are made."""
-    database = sqlite3.connect(":memory:")
-    try:
-        for table in _TABLES:
-            database.execute(table)
-        return {row[0] for row in database.execute("SELECT sql FROM sqlite_master WHERE sql NOT NULL")}
-    finally:
-        database.close()

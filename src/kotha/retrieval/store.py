@@ -5,8 +5,7 @@ another kind ranks the same. One file of SQLite's (``sqlite_store.py``) is the u
 server's.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -30,19 +29,13 @@ def unit(vectors: Vectors) -> Vectors:
 
 
 @dataclass(frozen=True)
-class Stored:
-    """A passage in a store, by its number there."""
+class NewDocument:
+    """A document to be kept: its place in its source, a digest of its text, and its passages with their vectors."""
 
-    number: int
-    passage: Excerpt
-
-
-@dataclass(frozen=True)
-class Known:
-    """A document in a store: its number there, and its place in its source."""
-
-    number: int
     place: str
+    digest: bytes
+    passages: list[str]
+    vectors: Vectors | None
 
 
 @dataclass(frozen=True)
@@ -78,23 +71,23 @@ class Store(Protocol):
     def sources(self) -> list[str]:
         """Files that documents are from."""
 
-    def digests(self, source: str) -> dict[bytes, Known]:
-        """Documents of a source by their digests."""
-
-    def writing(self) -> AbstractContextManager[None]:
-        """What is written in this block appears whole or not at all."""
+    def digests(self, source: str) -> dict[bytes, tuple[int, str]]:
+        """Documents of a source by their digests: their numbers here, and their places there."""
 
     def note_embedder(self, note: EmbedderNote) -> None:
         """Remember whose vectors will be kept."""
 
-    def add(self, source: str, place: str, digest: bytes, passages: Sequence[str], vectors: Vectors | None) -> None:
-        """Keep a document; one that is there already stays as it is."""
+    def write(
+        self,
+        source: str,
+        added: Sequence[NewDocument],
+        moved: Sequence[tuple[int, str]] = (),
+        removed: Sequence[int] = (),
+    ) -> None:
+        """Keep new documents, note other places of known ones, forget others: as one.
 
-    def move(self, document: int, place: str) -> None:
-        """The same document, elsewhere in its source."""
-
-    def remove(self, documents: Iterable[int]) -> None:
-        """Forget documents, with their passages."""
+        One that is there already stays as it is.
+        """
 
     def some_texts(self) -> list[str]:
         """A few passages, whichever: enough to see in what letters the documents are written."""
@@ -102,10 +95,10 @@ class Store(Protocol):
     def frequencies(self, stems: Sequence[str]) -> dict[str, int]:
         """In how many passages each stem occurs."""
 
-    def find(self, counts: Mapping[str, int], limit: int) -> list[Stored]:
+    def find(self, counts: Mapping[str, int], limit: int) -> list[Excerpt]:
         """The likeliest passages by their stems, given how many have each: candidates for ``lexical.py`` to weigh."""
 
-    def near(self, vector: Vectors, limit: int) -> list[tuple[Stored, float]]:
+    def near(self, vector: Vectors, limit: int) -> list[tuple[Excerpt, float]]:
         """The passages whose vectors are nearest, with the cosine, best first."""
 
     def close(self) -> None:

@@ -19,12 +19,12 @@ from kotha.model.presets import preset
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.training.config import TrainConfig, check_names, recipe
 from kotha.training.origin import Origin
-from kotha.training.plan.budget import Budget, budget_here, budget_on
 from kotha.training.plan.design import RECIPE, Design, as_learned, check_enough, propose
 from kotha.training.plan.gpus import GPU
 from kotha.training.plan.memory import planned_context
+from kotha.training.plan.planning import Budget, TextSize, budget_for
 from kotha.training.plan.rules import EVALUATIONS, pace_of, times, warmed_in_time
-from kotha.training.plan.text_size import TextSize
+from kotha.training.recipes import recipe
 
 # How long a training takes of which nothing was said.
 USUAL_MINUTES = 10.0
@@ -138,9 +138,7 @@ def resumed_settings(folder: RunFolder, changes: Mapping[str, Any]) -> tuple[Mod
 
 def _budget(request: TrainRequest, settings: TrainConfig) -> Budget:
     minutes = request.minutes or USUAL_MINUTES
-    if request.gpu is not None:
-        return budget_on(request.gpu, minutes, request.memory_bytes, settings.precision)
-    return budget_here(minutes, request.memory_bytes, request.device, settings.precision)
+    return budget_for(minutes, request.memory_bytes, request.device, settings.precision, request.gpu)
 
 
 def fit_to_minutes(

@@ -69,8 +69,8 @@ def test_what_a_page_returned_is_taken_in_and_anothers_is_refused(tmp_path: Path
     }
     for change, message in (
         ({"pairs": "0"}, "is about other pairs"),
-        ({"judgements": {"nothing": "left"}}, "is no judgement"),
-        ({"judgements": {ids[0]: "both"}}, "is no judgement"),
+        ({"judgements": {"nothing": "left"}}, "holds no judgements"),
+        ({"judgements": {ids[0]: "both"}}, "holds no judgements"),
         ({"format": "x"}, "holds no judgements"),
         ({"judge": 5}, "holds no judgements"),
     ):

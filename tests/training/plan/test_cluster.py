@@ -14,9 +14,9 @@ from kotha.model.config import GPTConfig
 from kotha.model.presets import preset
 from kotha.training.config import recipe
 from kotha.training.plan import cluster as on_paper
-from kotha.training.plan.cluster import LADDER, Cluster, ladder_model, plan_cluster, predict_step
+from kotha.training.plan.cluster import LADDER, Cluster, assumptions, ladder_model, plan_cluster, predict_step
 from kotha.training.plan.gpus import GPUS
-from kotha.training.plan.render_cluster import assumptions, in_days
+from kotha.training.recipes import recipe
 
 ROOT = Path(__file__).parents[3]
 PUBLISHED = json.loads((ROOT / "benchmarks" / "results" / "published_runs.json").read_text(encoding="utf-8"))["runs"]
@@ -90,7 +90,8 @@ def test_the_table_of_the_document_is_what_the_command_says() -> None:
     for gpus in (8, 64, 512):
         for sizes in LADDER:
             plan = plan_cluster(ladder_model(*sizes), CLASSIC, Cluster(GPUS["h200"], gpus, gpus // 8))
-            days = " | ".join(in_days(plan.days(tokens)) for tokens in on_paper.TOKENS)
+            found = [plan.days(tokens) for tokens in on_paper.TOKENS]
+            days = " | ".join(f"{each:.2g}" if each < 99.5 else f"{each:,.0f}" for each in found)
             row = f"| {gpus} | {plan.parameters / 1e9:.3g} | {'FSDP' if plan.sharded else 'DDP'} | "
             row += f"{plan.tokens_per_second:,.0f} | {plan.peak_share:.0%} | {days} |"
             assert row in DOCUMENT, row

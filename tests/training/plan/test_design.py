@@ -9,14 +9,13 @@ from kotha.errors import ConfigError, DataError, KothaError, UsageError
 from kotha.model.config import GPTConfig
 from kotha.model.family import build
 from kotha.model.presets import preset
-from kotha.training.plan.budget import Budget, budget_on
 from kotha.training.plan.design import Design, propose
 from kotha.training.plan.flops import count_work
 from kotha.training.plan.gpus import GPUS
 from kotha.training.plan.memory import plan_memory
+from kotha.training.plan.planning import Budget, TextSize, budget_for, measure_text
 from kotha.training.plan.render import reasons_for
 from kotha.training.plan.rules import choose_vocabulary, rates_for
-from kotha.training.plan.text_size import TextSize, measure_text
 
 NEWS = TextSize("news", 32_000_000, 12_000_000, 7000, 2_800_000, 8192, 150_000)
 SPEED = 2e10  # operations a second of a slow machine
@@ -66,7 +65,7 @@ def test_a_slow_machine_gets_a_small_model_and_reasons() -> None:
 def test_more_time_and_more_speed_give_more_model() -> None:
     small = propose(NEWS, SLOW)
     longer = propose(NEWS, replace(SLOW, minutes=600))
-    gpu = budget_on(GPUS["h200"], 30)
+    gpu = budget_for(30, gpu=GPUS["h200"])
     fast = propose(NEWS, gpu)
     check(fast, gpu)
     assert small.parameters < longer.parameters <= fast.parameters
@@ -76,7 +75,7 @@ def test_more_time_and_more_speed_give_more_model() -> None:
 
 @pytest.mark.slow
 def test_less_memory_gives_a_smaller_batch_or_model() -> None:
-    gpu = budget_on(GPUS["t4"], 5, 1_300_000_000)
+    gpu = budget_for(5, 1_300_000_000, gpu=GPUS["t4"])
     design = propose(NEWS, gpu)
     check(design, gpu)
     assert design.memory.total <= 1_300_000_000
@@ -131,7 +130,7 @@ def test_too_little_text_and_too_much_memory() -> None:
     with pytest.raises(DataError, match="500 bytes to train on"):
         propose(replace(NEWS, bytes=500), SLOW)
     with pytest.raises(UsageError, match="1000 GB are more than NVIDIA T4 has"):
-        budget_on(GPUS["t4"], 5, 10**12)
+        budget_for(5, 10**12, gpu=GPUS["t4"])
 
 
 def test_a_corpus_is_measured_by_reading_it(tmp_path: Path) -> None:

@@ -10,8 +10,9 @@ from tests.report.shown import Shown, text
 
 from kotha.errors import CheckpointError
 from kotha.model.presets import preset
-from kotha.training.config import recipe
-from kotha.training.show.report import report_page, write_report
+from kotha.training.recipes import recipe
+from kotha.training.show.findings import Record
+from kotha.training.show.report import report_document, write_report
 
 ATTACK = "</div><script>alert('x')</script><img src=x onerror=alert(1)>"
 
@@ -62,7 +63,7 @@ def write_run(folder: Path, config: object, metrics: list[dict[str, Any]], summa
 
 
 def shown(config: dict[str, Any], metrics: list[dict[str, Any]], summary: dict[str, Any]) -> Shown:
-    return Shown(report_page(config, metrics, summary))
+    return Shown(report_document(Record(config, metrics, summary)).html())
 
 
 def test_a_full_run_is_told_whole(tmp_path: Path) -> None:
@@ -85,7 +86,7 @@ def test_a_full_run_is_told_whole(tmp_path: Path) -> None:
     assert [text(each["title"]) for each in rest] == titles
     memory, time = page.table()[1:]
     assert memory == ["memory in all", "105 MB", "131 MB", "1.25"] and time[1:] == ["50 seconds", "100 seconds", "2.00"]
-    assert page.html == report_page(CONFIG, METRICS, SUMMARY), "the same files give the same page"
+    assert page.html == report_document(Record(CONFIG, METRICS, SUMMARY)).html(), "the same files give the same page"
 
 
 def test_learning_by_heart_is_remarked_only_when_it_happens() -> None:

@@ -1,4 +1,4 @@
-"""The curve of a training, read from the rows of a run's metrics: what the doctor looks at.
+"""The curve of a training, read from the rows of a run's metrics: what the doctor looks at, and what is drawn.
 
 Any part may be missing or broken, because a run may be unfinished or older; such a row is passed over.
 """
@@ -9,9 +9,15 @@ from statistics import median
 from typing import Any
 
 from kotha.artifacts.run_folder import figure, mapping
+from kotha.training.show.findings import Record
 
+MEASURED = ("tokens", "seconds", "loss_nats", "learning_rate", "gradient_norm", "tokens_per_second", "memory_bytes")
+_EVALUATED = ("loss_nats", "bits_per_byte", "bits_per_character")
 # The training loss at an evaluation is the median of so many logged steps since the last: one batch says little.
 _NEAR = 20
+
+
+Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -46,17 +52,14 @@ class Curve:
         """The evaluation of least loss."""
         return min(self.evaluations, key=lambda each: each.loss, default=None)
 
-    def smoothed(self, reach: int = 5) -> list[float]:
-        """The median of each training loss and its neighbours, so that one bad batch is no event."""
-        return [median(self.losses[max(0, i - reach) : i + reach + 1]) for i in range(len(self.losses))]
+    def smoothed(self) -> list[float]:
+        """The median of each training loss and its five neighbours on each side: one bad batch is no event."""
+        return [median(self.losses[max(0, place - 5) : place + 6]) for place in range(len(self.losses))]
 
 
-def read_curve(
-    config: dict[str, Any], metrics: Sequence[dict[str, Any]], references: dict[str, float] | None = None
-) -> Curve:
+def read_curve(config: dict[str, Any], metrics: Sequence[Row], references: dict[str, float] | None = None) -> Curve:
     """The curve of a run; ``references`` are further losses to compare with."""
-    rows = [row for row in metrics if figure(row, "step") is not None]
-    learned = [row for row in rows if "loss_nats" in row and "validation" not in row]
+    learned, looked = _rows(metrics)
     finite = [row for row in learned if figure(row, "loss_nats") is not None]
     rates = [rate for row in learned if (rate := figure(row, "learning_rate")) is not None]
     tokens, corpus = _last(learned, "tokens"), figure(config, "data", "train_tokens")
@@ -70,7 +73,7 @@ def read_curve(
         steps=[int(row["step"]) for row in finite],
         losses=[float(row["loss_nats"]) for row in finite],
         lost=next((int(row["step"]) for row in learned if figure(row, "loss_nats") is None), None),
-        evaluations=_evaluations(rows, finite),
+        evaluations=_evaluations(looked, finite),
         references={**known, **(references or {})},
         learning_rate=max(rates, default=None),
         vocab_size=None if vocab_size is None else int(vocab_size),
@@ -80,18 +83,22 @@ def read_curve(
     )
 
 
-def _evaluations(rows: list[dict[str, Any]], learned: list[dict[str, Any]]) -> list[Evaluation]:
+def _rows(metrics: Sequence[Row]) -> tuple[list[Row], list[Row]]:
+    """The rows of steps, and of looks at unseen text."""
+    record = Record({}, metrics, {})
+    looked = [row for row in record.evaluations if figure(row, "validation", "loss_nats") is not None]
+    return [row for row in record.steps if "loss_nats" in row], looked
+
+
+def _evaluations(looked: list[Row], learned: list[Row]) -> list[Evaluation]:
     found: list[Evaluation] = []
-    for row in rows:
-        loss = figure(row, "validation", "loss_nats")
-        if loss is None or row.get("average_of"):  # the mean of checkpoints at the end is no point of the curve
-            continue
+    for row in looked:
         since = found[-1].step if found else -1
         before = [each for each in learned if since < each["step"] <= row["step"]][-_NEAR:]
         found.append(
             Evaluation(
                 step=int(row["step"]),
-                loss=loss,
+                loss=float(row["validation"]["loss_nats"]),
                 training=median(float(each["loss_nats"]) for each in before) if before else None,
                 tokens=_last(before, "tokens"),
                 bits_per_byte=figure(row, "validation", "bits_per_byte"),
@@ -101,5 +108,36 @@ def _evaluations(rows: list[dict[str, Any]], learned: list[dict[str, Any]]) -> l
     return found
 
 
-def _last(rows: list[dict[str, Any]], key: str) -> float | None:
+def _last(rows: list[Row], key: str) -> float | None:
     return next((value for row in reversed(rows) if (value := figure(row, key)) is not None), None)
+
+
+# -- ready to be drawn -------------------------------------------------------------------------------------------------
+
+
+def points_of(metrics: Sequence[Row], most: int) -> list[Row]:
+    """What was measured at the steps of a run, each figure None where a row has none; about ``most`` rows, or all.
+
+    Of very many, of each stretch the lowest and the highest loss, so that no outlier is lost.
+    """
+    rows, _ = _rows(metrics)
+    if len(rows) > most:
+        length, kept = -(-len(rows) * 2 // most), list[Row]()
+        for start in range(0, len(rows), length):
+            stretch = sorted(rows[start : start + length], key=lambda row: figure(row, "loss_nats") or 0.0)
+            ends = {row["step"]: row for row in (stretch[0], stretch[-1])}
+            kept += [ends[step] for step in sorted(ends)]
+        rows = kept
+    return [{"step": int(row["step"]), **{name: figure(row, name) for name in MEASURED}} for row in rows]
+
+
+def evaluations_of(metrics: Sequence[Row]) -> list[Row]:
+    """The looks at unseen text, with what the model wrote then."""
+    return [
+        {
+            "step": int(row["step"]),
+            **{name: figure(row, "validation", name) for name in _EVALUATED},
+            "sample": row["sample"] if isinstance(row.get("sample"), str) else "",
+        }
+        for row in _rows(metrics)[1]
+    ]

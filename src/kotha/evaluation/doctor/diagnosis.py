@@ -15,17 +15,19 @@ from typing import Any, Literal
 
 import numpy as np
 
+from kotha.artifacts.run_folder import figure, mapping
 from kotha.evaluation.doctor import signs
-from kotha.evaluation.doctor.curve import Curve, read_curve
-from kotha.evaluation.doctor.signs import Symptoms, Thresholds
+from kotha.evaluation.doctor.curve import MEASURED, Curve, evaluations_of, points_of, read_curve
+from kotha.evaluation.doctor.signs import Symptoms
 from kotha.i18n.catalogue import translate
 from kotha.i18n.message import Message
 from kotha.i18n.numbers import LANGUAGES
+from kotha.report.single_file import training_page
 from kotha.text.held_out import tokens_of
 from kotha.text.shards import Dataset
 
 Severity = Literal["alarm", "notice"]
-Sign = Callable[[Curve, Thresholds], Symptoms | None]
+Sign = Callable[[Curve], Symptoms | None]
 
 # Training tokens that are searched for copies of validation documents.
 _SEARCHED = 50_000_000
@@ -106,22 +108,26 @@ def diagnose(
     *,
     references: dict[str, float] | None = None,
     data: DataFacts | None = None,
-    thresholds: Thresholds | None = None,
 ) -> list[Finding]:
     """What a run's config and metrics show, gravest first; an empty list when nothing is wrong.
 
     ``references`` adds losses to those in the config, such as a 5-gram's; ``data`` is what ``look_at`` saw.
     """
-    limits = thresholds or Thresholds()
     curve = read_curve(config, metrics, references)
     if not curve.losses and not curve.evaluations and curve.lost is None:
         return [_finding("empty", {})]
-    broken = _first(curve, limits, _BROKEN)
-    found = [*broken, *_about_data(data, limits), *_first(curve, limits, _TOKENIZER)]
+    found = broken = _first(curve, _BROKEN)
+    if data is not None:
+        shares = {"mismatch-unknown": (data.unknown_share, signs.UNKNOWN_SHARE)}
+        shares["leak-copies"] = data.copied_share, signs.COPIED_SHARE
+        found = found + [
+            _finding(kind, {"share": 100 * share}) for kind, (share, most) in shares.items() if share > most
+        ]
+    found = found + _first(curve, _TOKENIZER)
     if not broken:
-        found += [each for group in _GROUPS for each in _first(curve, limits, group)]
+        found += [each for group in _GROUPS for each in _first(curve, group)]
     if not any(each.kind == "leak-copies" for each in found):
-        found += _first(curve, limits, _LEAKS)
+        found += _first(curve, _LEAKS)
     return found
 
 
@@ -142,17 +148,9 @@ def look_at(data: Dataset) -> DataFacts:
     return DataFacts(n_unknown / max(1, len(line)), copied / max(1, len(held_out)))
 
 
-def _about_data(data: DataFacts | None, limits: Thresholds) -> list[Finding]:
-    if data is None:
-        return []
-    shares = [("mismatch-unknown", data.unknown_share, limits.unknown_share)]
-    shares.append(("leak-copies", data.copied_share, limits.copied_share))
-    return [_finding(kind, {"share": 100 * share}) for kind, share, most in shares if share > most]
-
-
-def _first(curve: Curve, limits: Thresholds, group: dict[str, Sign]) -> list[Finding]:
+def _first(curve: Curve, group: dict[str, Sign]) -> list[Finding]:
     for kind, sign in group.items():
-        evidence = sign(curve, limits)
+        evidence = sign(curve)
         if evidence is not None:
             return [_finding(kind, evidence)]
     return []
@@ -193,3 +191,38 @@ def reassure(loss: float | None, references: Mapping[str, float]) -> Message:
 
 def _by_language(message: Message) -> dict[str, str]:
     return {each: translate(message, each) for each in LANGUAGES}
+
+
+# -- one offline page ------------------------------------------------------------------------------------------------
+
+_POINTS = 1000  # as many as a wide screen can show apart
+_DIGITS = 5  # more than anybody reads off a curve
+
+
+def doctor_page(
+    name: str, config: dict[str, Any], metrics: Sequence[dict[str, Any]], found: Examination, language: str = "en"
+) -> str:
+    """The whole page as HTML; ``name`` is the run's."""
+    points = points_of(metrics, _POINTS)
+    columns = {key: [_short(point[key]) for point in points] for key in ("step", *MEASURED)}
+    data = {
+        "name": name,
+        "sizes": {key: value for key, value in mapping(config, "model").items() if type(value) is int},
+        "steps": figure(config, "training", "steps"),
+        "epochs": found.curve.epochs,
+        "references": found.curve.references,
+        "predicted_seconds": figure(config, "predicted", "seconds"),
+        "predicted_bytes": figure(config, "predicted", "memory_bytes", "total"),
+        "columns": columns,
+        "evaluations": evaluations_of(metrics),
+        "counted": any("gram" in each and each != "unigram" for each in found.curve.references),
+        **found.to_dict(),
+    }
+    return training_page("doctor", f"{name}: the doctor's word", data, made_by="kotha doctor", language=language)
+
+
+def _short(value: float | None) -> float | int | None:
+    """A figure with as many digits as are read."""
+    if value is None or type(value) is int:
+        return value
+    return float(f"{value:.{_DIGITS}g}") if value != int(value) else int(value)

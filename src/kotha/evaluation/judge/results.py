@@ -105,26 +105,31 @@ def judging_result(
         outcomes[left, right, place] += 1
         outcomes[right, left, 2 - place] += 1
     strengths = fit_strengths(outcomes[..., 0] + outcomes[..., 1] / 2)
+    order = sorted(number.items(), key=lambda each: -strengths.values[each[1]])
     standings = [
         Standing(
-            name, float(strengths.values[place]), *strengths.interval(place), *_counts(outcomes[place].sum(axis=0))
+            name, float(strengths.values[place]), *strengths.interval(place), *outcomes[place].sum(axis=0).tolist()
         )
-        for name, place in number.items()
+        for name, place in order
     ]
     meetings = []
-    for one, other in combinations(sorted(standings, key=lambda each: -each.strength), 2):
-        places = number[one.model], number[other.model]
-        if outcomes[places].any():
-            counts = _counts(outcomes[places])
-            meetings.append(Meeting(one.model, other.model, *counts, *strengths.chance(*places)))
+    for (one, place), (other, against) in combinations(order, 2):
+        wins, ties, losses = outcomes[place, against].tolist()
+        if wins or ties or losses:
+            meetings.append(Meeting(one, other, wins, ties, losses, *strengths.chance(place, against)))
+    of_pair = defaultdict[str, list[str]](list)
+    for pair, choice in judged:
+        of_pair[pair.id].append(choice)
+    counts = Counter(choice for _, choice in judged)
+    decided = counts["left"] + counts["right"]
     return JudgingResult(
-        standings=tuple(sorted(standings, key=lambda each: -each.strength)),
+        standings=tuple(standings),
         meetings=tuple(meetings),
-        agreement=agreement(_by_pair(said).values()),
+        agreement=agreement(of_pair.values()),
         judges={judge: len(choices) for judge, choices in said.items()},
         pairs=len(pairs),
         same=same,
-        first_chosen=_first_chosen(judged),
+        first_chosen=counts["left"] / decided if decided else None,
     )
 
 
@@ -151,14 +156,8 @@ def agreement(judged: Iterable[Sequence[str]]) -> Agreement:
 
 def judging_tables(result: JudgingResult) -> list[Table]:
     """Standings, and who won against whom, with what must be said below."""
-    rows: list[list[Text]] = []
-    for each in result.standings:
-        interval = Message("{low} to {high}", low=f"{each.low:+.2f}", high=f"{each.high:+.2f}")
-        rows.append([each.model, f"{each.strength:+.2f}", interval, *_shown(each)])
-    judged = [
-        Message("{judge} judged {n:,} of {pairs:,}", judge=judge, n=n, pairs=result.pairs)
-        for judge, n in result.judges.items()
-    ]
+    told = "{judge} judged {n:,} of {pairs:,}"
+    judged = [Message(told, judge=judge, n=n, pairs=result.pairs) for judge, n in result.judges.items()]
     remarks = [
         Message("strength: nats of odds around the mean (Bradley–Terry), 95 % interval; {judged}", judged=judged)
     ]
@@ -173,38 +172,29 @@ def judging_tables(result: JudgingResult) -> list[Table]:
         alpha = None if found.alpha is None else Message("Krippendorff's alpha {alpha:.2f}", alpha=found.alpha)
         remarks.append(agree if alpha is None else Message("{agree}, {alpha}", agree=agree, alpha=alpha))
     if result.first_chosen is not None:
-        said = "the text shown first was chosen in {share:.0%} of the decided judgements"
-        remarks.append(Message(said, share=result.first_chosen))
+        told = "the text shown first was chosen in {share:.0%} of the decided judgements"
+        remarks.append(Message(told, share=result.first_chosen))
+    rows: list[list[Text]] = [
+        [
+            *(each.model, f"{each.strength:+.2f}"),
+            Message("{low} to {high}", low=f"{each.low:+.2f}", high=f"{each.high:+.2f}"),
+            *_counts(each),
+        ]
+        for each in result.standings
+    ]
+    interval = "{share} ({low} to {high})"
+    met: list[list[Text]] = [
+        [
+            *(each.one, each.other, *_counts(each)),
+            Message(interval, share=f"{each.chance:.0%}", low=f"{each.low:.0%}", high=f"{each.high:.0%}"),
+        ]
+        for each in result.meetings
+    ]
     outcomes = [Message("wins"), Message("ties"), Message("losses")]
-    met: list[list[Text]] = []
-    for pair in result.meetings:
-        chance = Message(
-            "{share} ({low} to {high})", share=f"{pair.chance:.0%}", low=f"{pair.low:.0%}", high=f"{pair.high:.0%}"
-        )
-        met.append([pair.one, pair.other, *_shown(pair), chance])
     header = [Message("model"), Message("strength"), Message("interval"), *outcomes]
     against = [Message("model"), Message("against"), *outcomes, Message("chance to win")]
     return [Table("", header, rows, remarks), Table("", against, met)]
 
 
-def _shown(each: Standing | Meeting) -> list[str]:
-    return [f"{each.wins:,}", f"{each.ties:,}", f"{each.losses:,}"]
-
-
-def _counts(outcomes: Any) -> tuple[int, int, int]:
-    wins, ties, losses = (int(count) for count in outcomes)
-    return wins, ties, losses
-
-
-def _by_pair(said: Mapping[str, Mapping[str, Choice]]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = defaultdict(list)
-    for choices in said.values():
-        for pair, choice in choices.items():
-            found[pair].append(choice)
-    return found
-
-
-def _first_chosen(judged: list[tuple[BlindPair, Choice]]) -> float | None:
-    counts = Counter(choice for _, choice in judged)
-    decided = counts["left"] + counts["right"]
-    return counts["left"] / decided if decided else None
+def _counts(each: Standing | Meeting) -> list[str]:
+    return [f"{n:,}" for n in (each.wins, each.ties, each.losses)]

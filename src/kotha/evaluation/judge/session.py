@@ -66,14 +66,17 @@ class Judging:
                 texts = written[left][number], written[right][number]
                 same += texts[0] == texts[1]
                 if texts[0] != texts[1]:
-                    pairs.append(BlindPair(_name(number, prompt, *texts), prompt, *texts, (left, right)))
+                    # Its name says nothing of whose its texts are.
+                    digest = hashlib.sha256(as_json(sorted((prompt, *texts))).encode()).hexdigest()[:12]
+                    pairs.append(BlindPair(f"{number}-{digest}", prompt, *texts, (left, right)))
         if not pairs:
             raise DataError("all the models wrote the same everywhere, so there is nothing to judge")
-        made = cls(path, models, tuple(pairs), same, dict(about or {}))
+        told = {"format": _FORMAT, "format_version": _VERSION, "models": models, "same": same}
+        told |= {"about": dict(about or {}), "pairs": [asdict(pair) for pair in pairs]}
         with whole_folder(checked_path(path), lambda _: False) as partial:
-            write_whole(partial / PAIRS, as_json(made._to_dict(), indent=1) + "\n")
+            write_whole(partial / PAIRS, as_json(told, indent=1) + "\n")
             (partial / JUDGEMENTS).mkdir()
-        return made
+        return cls(path, models, tuple(pairs), same, dict(about or {}))
 
     @classmethod
     def open(cls, path: Path) -> "Judging":
@@ -160,39 +163,26 @@ class Judging:
     def _read(self, file: Path) -> tuple[str, dict[str, Choice]]:
         values = read_table(file, most_bytes=_MOST_BYTES)
         judge, said = values.get("judge"), values.get("judgements")
-        if values.get("format") != SAID or not isinstance(judge, str) or not isinstance(said, dict):
-            raise KothaError(
-                "{file} holds no judgements; give a file that the page of this judging has returned", file=file
-            )
-        if values.get("pairs") != self.fingerprint:
+        if values.get("format") == SAID and values.get("pairs") != self.fingerprint:
             raise KothaError(
                 "{file} is about other pairs than {path}; it belongs to another judging", file=file, path=self.path
             )
-        known = {pair.id for pair in self.pairs}
-        for pair, choice in said.items():
-            if pair not in known or choice not in CHOICES:
-                raise KothaError(
-                    "{file}: {pair}={choice!r} is no judgement; a pair has {choices}",
-                    file=file,
-                    pair=pair,
-                    choice=choice,
-                    choices=list(CHOICES),
-                )
+        known = {(pair.id, choice) for pair in self.pairs for choice in CHOICES}
+        if not (
+            values.get("format") == SAID
+            and isinstance(judge, str)
+            and isinstance(said, dict)
+            and all(isinstance(choice, str) for choice in said.values())
+            and said.items() <= known
+        ):
+            raise KothaError(
+                "{file} holds no judgements; give a file that the page of this judging has returned", file=file
+            )
         return judge, said
-
-    def _to_dict(self) -> dict[str, Any]:
-        pairs = [asdict(pair) for pair in self.pairs]
-        about = {"models": list(self.models), "same": self.same, "about": self.about}
-        return {"format": _FORMAT, "format_version": _VERSION, **about, "pairs": pairs}
 
     def __repr__(self) -> str:
         counts = f"{len(self.models)} models, {len(self.pairs)} pairs, {len(self.judgements())} judges"
         return f"Judging({str(self.path)!r}: {counts})"
-
-
-def _name(number: int, *texts: str) -> str:
-    """What a pair is called: it says nothing of whose its texts are."""
-    return f"{number}-{hashlib.sha256(as_json(sorted(texts)).encode()).hexdigest()[:12]}"
 
 
 def judging_page(judging: Judging) -> str:

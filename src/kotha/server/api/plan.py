@@ -22,8 +22,8 @@ from kotha.server.wire import FieldError, InEnglish, JsonObject, ModelName, Said
 from kotha.storage.json_files import as_json
 from kotha.training.plan.budget import budget_here
 from kotha.training.plan.gpus import gpu_named
+from kotha.training.plan.planning import TextSize
 from kotha.training.plan.render import tell_plan
-from kotha.training.plan.text_size import TextSize
 from kotha.training.settings import TrainRequest
 
 router = APIRouter(prefix="/api", tags=["Uses"])

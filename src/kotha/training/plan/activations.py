@@ -11,7 +11,7 @@ A compiled graph on a GPU keeps less: ``compiled_block`` says what, part by part
 partitioner (benchmarks/memory_plan.py measures them on a GPU).
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -38,16 +38,15 @@ def body_memory(
     """What a body holds for sequences of a length."""
     length, width = positions(config, context_length), DTYPES[precision].itemsize
     if device == "cpu":
-        return _eager(config, batch_size, length, width)
+        body = _Body(config, batch_size, length, width)
+        return BodyMemory(body.kept(), body.working(), body.measuring())
     # A GPU's attention drops inside its kernel, and a dropout keeps a byte for each number.
-    without_masks = _eager(config.replace(dropout=0.0, attention_dropout=0.0), batch_size, length, width)
-    kept = _compiled_kept(config, batch_size * length, width) if compiled else without_masks.kept
-    return replace(without_masks, kept=_dropout_masks(config, batch_size * length) + kept)
-
-
-def _eager(config: ModelConfig, batch_size: int, length: int, width: int) -> BodyMemory:
-    body = EagerBody(config, batch_size, length, width)
-    return BodyMemory(body.kept(), body.working(), body.measuring())
+    bare = _Body(config.replace(dropout=0.0, attention_dropout=0.0), batch_size, length, width)
+    kept = bare.kept_compiled() if compiled else bare.kept()
+    if config.dropout:
+        dropouts = 2 * bare.layers + bare.crosses + bare.stacks
+        kept += dropouts * batch_size * length * config.d_model
+    return BodyMemory(kept, bare.working(), bare.measuring())
 
 
 def positions(config: ModelConfig, context_length: int) -> int:
@@ -72,25 +71,6 @@ def compiled_block(config: ModelConfig, width: int) -> dict[str, int]:
         "attention output, projected": width * c if config.norm == "rms" else 0,
         "feed-forward": inner * width * config.d_ff,
     }
-
-
-def _compiled_kept(config: ModelConfig, n_positions: int, width: int) -> int:
-    c, q, kv = config.d_model, config.n_heads * config.d_head, config.n_kv_heads * config.d_head
-    n_cross = config.n_decoder_layers if isinstance(config, Seq2SeqConfig) else 0
-    cross = (_FLOAT32 + width) * c + width * 2 * (q + kv) + _FLOAT32 * config.n_heads
-    matrices = 2 * c * (q + kv) + (3 if config.activation == "swiglu" else 2) * c * config.d_ff
-    copies = matrices * width if width < _FLOAT32 else 0  # weights in the type of the products
-    ends = _FLOAT32 * c * n_positions  # what the last norm reads
-    block = sum(compiled_block(config, width).values()) * n_positions + copies
-    return (config.n_layers + n_cross) * block + n_cross * cross * n_positions + ends
-
-
-def _dropout_masks(config: ModelConfig, n_positions: int) -> int:
-    if not config.dropout:
-        return 0
-    n_decoder = config.n_decoder_layers if isinstance(config, Seq2SeqConfig) else 0
-    embeddings = 2 if n_decoder else 1
-    return (2 * config.n_layers + 3 * n_decoder + embeddings) * n_positions * config.d_model
 
 
 def example_inputs(config: ModelConfig, batch_size: int, context_length: int) -> tuple[Tensor, ...]:
@@ -157,200 +137,121 @@ def _turns(config: ModelConfig) -> bool:
     return isinstance(config, TextConfig) and config.positions == "rotary"
 
 
-@dataclass(frozen=True)
-class EagerBody:
-    """A body and the batch that goes through it."""
+class _Body:
+    """A body and the batch that goes through it; ``width`` is the bytes of a product's number."""
 
-    config: ModelConfig
-    batch_size: int
-    length: int  # positions of one example
-    width: int  # bytes of a product's number
+    def __init__(self, config: ModelConfig, batch_size: int, length: int, width: int) -> None:
+        self._config, self._length, self._width = config, length, width
+        self._n, self._patches = batch_size * length, batch_size * (length - 1)
+        self._narrow = width < _FLOAT32
+        self.crosses = config.n_decoder_layers if isinstance(config, Seq2SeqConfig) else 0
+        self.layers, self.stacks = config.n_layers + self.crosses, 2 if self.crosses else 1
+        c, self._inner = config.d_model, width * config.d_ff
+        self._q, self._kv = config.n_heads * config.d_head, config.n_kv_heads * config.d_head
+        self._vector, self._norm = _FLOAT32 * c, eager_norm(config)  # of one position
+        self._noise = width * c if config.dropout else 0  # that a dropout keeps of what a part adds
+        self._gated = 3 if config.activation == "swiglu" else 2
+        self._pixels = config.n_channels * config.patch_size**2 if isinstance(config, ViTConfig) else 0
+        # Cosines and sines of rotary positions.
+        self._angles = _FLOAT32 * length * config.d_head if _turns(config) else 0
+        # Under autocast: weights and biases in the type of the products.
+        self._copied = copied = width if self._narrow else 0
+        self._matrix_copy, self._output_copy = copied * c * config.d_ff, copied * c * self._q
+        self._attention_copies = 2 * copied * c * (self._q + self._kv)
+        self._feedforward_copies = self._gated * self._matrix_copy
+        self._bias_copies = copied * ((self._gated - 1) * config.d_ff + c) if config.feedforward_bias else 0
 
-    @property
-    def _n_positions(self) -> int:
-        return self.batch_size * self.length
-
-    @property
-    def _narrow(self) -> bool:
-        return self.width < _FLOAT32
-
-    @property
-    def _n_decoder_layers(self) -> int:
-        return self.config.n_decoder_layers if isinstance(self.config, Seq2SeqConfig) else 0
-
-    @property
-    def _noise(self) -> int:
-        """What a dropout keeps for one position of what a part adds."""
-        return self.width * self.config.d_model if self.config.dropout else 0
-
-    # -- what the forward pass leaves for the backward pass ----------------------------------------------------------
+    def kept_compiled(self) -> int:
+        """Bytes that a compiled forward pass leaves for the backward pass."""
+        config, n, w = self._config, self._n, self._width
+        cross = self._vector + w * config.d_model + w * 2 * (self._q + self._kv) + _FLOAT32 * config.n_heads
+        block = sum(compiled_block(config, w).values()) * n + self._attention_copies + self._feedforward_copies
+        return self.layers * block + n * (self.crosses * cross + self._vector)  # which the last norm reads
 
     def kept(self) -> int:
-        """Bytes of all layers and of what stands before and after them."""
-        config, n = self.config, self._n_positions
-        around = eager_norm(config) + self._noise
+        """Bytes that the forward pass leaves for the backward pass: all layers, and what stands around them."""
+        config, n, w = self._config, self._n, self._width
+        around = self._norm + self._noise
         attention, cross = (
-            sum(eager_attention(config, self.length, self.width, each).values()) + around for each in (False, True)
+            sum(eager_attention(config, self._length, w, each).values()) + around for each in (False, True)
         )
-        feedforward = sum(eager_feedforward(config, self.width).values()) + around
-        n_layers, n_cross = config.n_layers + self._n_decoder_layers, self._n_decoder_layers
-        layers = n * (n_layers * (attention + feedforward) + n_cross * cross)
-        copies = (n_layers + n_cross) * (self._attention_copies + self._head_norm_copies)
-        copies += n_layers * (self._feedforward_copies + self._angle_copies)
-        return layers + copies + self._ends()
-
-    def _ends(self) -> int:
-        config, n, c = self.config, self._n_positions, self.config.d_model
-        stacks = 2 if self._n_decoder_layers else 1
-        each = _FLOAT32 * c if config.dropout else 0  # of the embeddings
-        each += eager_norm(config) if config.final_norm else 0
+        feedforward = sum(eager_feedforward(config, w).values()) + around
+        found = n * (self.layers * (attention + feedforward) + self.crosses * cross)
+        head_norms = 2 * self._copied * config.d_head if config.qk_norm else 0
+        angles = 2 * self._angles * self._copied // _FLOAT32  # a layer's queries and keys have each their own
+        found += (self.layers + self.crosses) * (self._attention_copies + head_norms)
+        found += self.layers * (self._feedforward_copies + angles)
+        each = (self._vector if config.dropout else 0) + (self._norm if config.final_norm else 0)
         # The last vectors; the encoder's are read in place, but under autocast only copies of them are.
-        last = _FLOAT32 * c * (1 if self._narrow else stacks)
-        found = n * (stacks * each + last)
+        found += n * (self.stacks * each + self._vector * (1 if self._narrow else self.stacks))
+        found += 0 if self._narrow else self.stacks * self._angles
         if isinstance(config, TextConfig) and config.positions == "learned":
-            found += stacks * _INDEX * self.length
+            found += self.stacks * _INDEX * self._length
         if isinstance(config, BERTConfig):
-            found += n * (_INDEX + eager_norm(config))  # segments, and the embeddings' own norm
-        if isinstance(config, ViTConfig):
-            found += self._n_patches * self.width * config.n_channels * config.patch_size**2
-        return found + (0 if self._narrow else stacks * self._angles)
-
-    @property
-    def _n_patches(self) -> int:
-        return self.batch_size * (self.length - 1)
-
-    @property
-    def _angles(self) -> int:
-        """Cosines and sines of rotary positions."""
-        return _FLOAT32 * self.length * self.config.d_head if _turns(self.config) else 0
-
-    @property
-    def _angle_copies(self) -> int:
-        """Under autocast a layer's queries and keys have each their own."""
-        return 2 * self._angles * self.width // _FLOAT32 if self._narrow else 0
-
-    @property
-    def _attention_copies(self) -> int:
-        config = self.config
-        weights = 2 * config.d_model * (config.n_heads + config.n_kv_heads) * config.d_head
-        return self.width * weights if self._narrow else 0
-
-    @property
-    def _head_norm_copies(self) -> int:
-        return 2 * self.width * self.config.d_head if self._narrow and self.config.qk_norm else 0
-
-    @property
-    def _feedforward_copies(self) -> int:
-        matrices = 3 if self.config.activation == "swiglu" else 2
-        return matrices * self._matrix if self._narrow else 0
-
-    @property
-    def _matrix(self) -> int:
-        return self.width * self.config.d_model * self.config.d_ff
-
-    # -- what the backward pass holds beside it ----------------------------------------------------------------------
+            found += n * (_INDEX + self._norm)  # segments, and the embeddings' own norm
+        return found + self._patches * w * self._pixels
 
     def working(self) -> int:
         """Bytes at the fullest moment of the last block's backward pass, less what has been let go by then."""
-        config, n, c, w = self.config, self._n_positions, self.config.d_model, self.width
-        inner, copy = w * config.d_ff, self._matrix if self._narrow else 0
+        config, n, c, w = self._config, self._n, self._config.d_model, self._width
         norms = int(config.final_norm) + int(config.norm_order == "post")  # that come before the last feed-forward
         # The gradients of the body's output and of the sum around the parts, less what the norms on their way had kept.
-        arriving = _FLOAT32 * c * (2 if norms else 1) - norms * eager_norm(config)
+        arriving = self._vector * (2 if norms else 1) - norms * self._norm
         cast = w * c if self._narrow and not config.dropout else 0
-        read = 0 if config.activation == "relu" else inner  # by the last product; ReLU needs it still
-        passed = arriving - self._noise - read
+        read = 0 if config.activation == "relu" else self._inner  # by the last product; ReLU needs it still
+        passed, bias = arriving - self._noise - read, w * c if config.feedforward_bias else 0
         moments = {
             "last norm": n * _FLOAT32 * (5 * c - 1 if config.norm == "rms" else 2 * c) if norms else 0,
-            "last matrix": n * (arriving + cast + inner) + self._matrix + (w * c if config.feedforward_bias else 0),
-            "last matrix in float32": n * (passed + inner) + _FLOAT32 * c * config.d_ff if self._narrow else 0,
-            "bend": n * (passed + (3 if config.activation == "swiglu" else 2) * inner) - copy,
-            "attention": n * (2 * _FLOAT32 * c + self._attention_gradients - (norms + 1) * eager_norm(config))
+            "last matrix": n * (arriving + cast + self._inner) + w * c * config.d_ff + bias,
+            "last matrix in float32": n * (passed + self._inner) + self._vector * config.d_ff if self._narrow else 0,
+            "bend": n * (passed + self._gated * self._inner) - self._matrix_copy,
+            "attention": n * (2 * self._vector + self._attention_gradients() - (norms + 1) * self._norm)
             - n * (sum(eager_feedforward(config, w).values()) + 2 * self._noise)
             - self._feedforward_copies
             - self._output_copy,
         }
         if self._narrow and config.norm_order == "post":  # what is added and not read, so that nobody keeps it
             dropped = 1 if config.dropout and not isinstance(config, BERTConfig) else 0
-            vectors = 3 + dropped - int(config.final_norm) + int(self._n_decoder_layers > 0)
-            moments["forward"] = n * _FLOAT32 * c * vectors
+            moments["forward"] = n * self._vector * (2 + dropped - int(config.final_norm) + self.stacks)
         return max(moments.values())
 
-    @property
     def _attention_gradients(self) -> int:
         """Of the heads' outputs, of values or of all three, and of the weights where there are some; for a position."""
-        config, w = self.config, self.width
-        q, kv = config.n_heads * config.d_head, config.n_kv_heads * config.d_head
+        config, q, w = self._config, self._q, self._width
         if config.attention_dropout:
-            return _FLOAT32 * (2 * q + config.n_heads * self.length) - w * q
-        return w * (q + 2 * kv) + (0 if config.qk_norm or _turns(config) else w * q)
-
-    @property
-    def _output_copy(self) -> int:
-        config = self.config
-        return self.width * config.d_model * config.n_heads * config.d_head if self._narrow else 0
-
-    # -- a pass without gradients ------------------------------------------------------------------------------------
+            return _FLOAT32 * (2 * q + config.n_heads * self._length) - w * q
+        return w * (q + 2 * self._kv) + (0 if config.qk_norm or self._angles else w * q)
 
     def measuring(self) -> int:
-        """Bytes at the fullest moment of the last block, where nothing has to be kept."""
-        config, n, c, w = self.config, self._n_positions, self.config.d_model, self.width
-        q, kv = config.n_heads * config.d_head, config.n_kv_heads * config.d_head
-        vectors = _FLOAT32 * c  # of one position
-        entered = 2 * vectors + (vectors if self._n_decoder_layers else 0)  # embedded, into the block, the encoder's
-        normed_first = vectors if config.norm_order == "pre" else 0
-        thinking = entered + normed_first + vectors
-        looking = thinking if self._n_decoder_layers else entered + normed_first  # at a memory, after itself
-        last_copy = self._matrix + (w * c if config.feedforward_bias else 0) if self._narrow else 0
-        later = self._feedforward_copies + self._feedforward_bias_copies
-        relaid = w * q if config.qk_norm or _turns(config) else 0
-        normed = 2 * vectors if config.norm == "rms" else vectors + 2 * _FLOAT32
+        """Bytes at the fullest moment of a pass without gradients, in the last block, where nothing is kept."""
+        config, n, c, w = self._config, self._n, self._config.d_model, self._width
+        q, kv, vector = self._q, self._kv, self._vector
+        entered = (1 + self.stacks) * vector  # embedded, into the block, the encoder's
+        normed_first = vector if config.norm_order == "pre" else 0
+        thinking = entered + normed_first + vector
+        looking = thinking if self.crosses else entered + normed_first  # at a memory, after itself
+        last_copy = self._matrix_copy + (self._copied * c if config.feedforward_bias else 0)
+        later = self._feedforward_copies + self._bias_copies
+        relaid = w * q if config.qk_norm or self._angles else 0
+        normed = 2 * vector if config.norm == "rms" else vector + 2 * _FLOAT32
         moments = {
-            "norm": n * (entered + 2 * vectors - normed_first + normed),
+            "norm": n * (entered + 2 * vector - normed_first + normed),
             "projected": n * (looking + w * (2 * q + 2 * kv + c) + relaid) - later,
-            "bend": n * (thinking + (3 if config.activation == "swiglu" else 2) * w * config.d_ff) - last_copy,
-            "last matrix": n * (thinking + w * (config.d_ff + c)),
+            "bend": n * (thinking + self._gated * self._inner) - last_copy,
+            "last matrix": n * (thinking + self._inner + w * c),
         }
-        before_output = later + self._output_copy
         if config.qk_norm:
             wide = (3 if self._narrow else 2) * _FLOAT32 * q + _FLOAT32 * config.n_heads
-            moments["queries' norm"] = n * (looking + w * (q + 2 * kv) + wide) - before_output
-        if _turns(config):
-            moments["turned"] = n * (looking + w * (2 * q + 4 * kv)) - before_output
-        return max(self._all_copies + self._ids + max(moments.values()), self._cutting)
-
-    @property
-    def _ids(self) -> int:
-        """What goes along through all layers: numbers of positions and segments, angles; of images, their patches."""
-        if isinstance(self.config, ViTConfig):
-            return self._n_patches * self.width * self.config.d_model
-        segments = self._n_positions if isinstance(self.config, BERTConfig) else 0
-        return _INDEX * (self.length + segments) + self._angles
-
-    @property
-    def _cutting(self) -> int:
-        """Images cut into patches, and those in the type of the products, as they are projected."""
-        if not isinstance(self.config, ViTConfig):
-            return 0
-        c, w, pixels = self.config.d_model, self.width, self.config.n_channels * self.config.patch_size**2
-        read = _FLOAT32 + w if self._narrow else _FLOAT32
-        return self._n_patches * (read * pixels + w * c) + (w * c * (pixels + 1) if self._narrow else 0)
-
-    @property
-    def _all_copies(self) -> int:
-        """Under autocast: each weight and bias of the body in the type of the products."""
-        if not self._narrow:
-            return 0
-        config, c, w = self.config, self.config.d_model, self.width
-        q, kv = config.n_heads * config.d_head, config.n_kv_heads * config.d_head
-        biases = w * (q + 2 * kv + c) if config.attention_bias else 0
-        n_layers, n_cross = config.n_layers + self._n_decoder_layers, self._n_decoder_layers
-        patches = config.n_channels * config.patch_size**2 + 1 if isinstance(config, ViTConfig) else 0
-        attentions = (n_layers + n_cross) * (self._attention_copies + biases)
-        return attentions + n_layers * (self._feedforward_copies + self._feedforward_bias_copies) + w * c * patches
-
-    @property
-    def _feedforward_bias_copies(self) -> int:
-        config, inner = self.config, 2 if self.config.activation == "swiglu" else 1
-        wanted = self._narrow and config.feedforward_bias
-        return self.width * (inner * config.d_ff + config.d_model) if wanted else 0
+            moments["queries' norm"] = n * (looking + w * (q + 2 * kv) + wide) - later - self._output_copy
+        if self._angles:
+            moments["turned"] = n * (looking + w * (2 * q + 4 * kv)) - later - self._output_copy
+        biases = self._copied * (q + 2 * kv + c) if config.attention_bias else 0
+        copies = (self.layers + self.crosses) * (self._attention_copies + biases) + self.layers * later
+        if not isinstance(config, ViTConfig):
+            segments = n if isinstance(config, BERTConfig) else 0
+            along = _INDEX * (self._length + segments) + self._angles  # through all layers
+            return copies + along + max(moments.values())
+        copy = self._copied * c * (self._pixels + 1)
+        # Images cut into patches, and those in the type of the products, as they are projected.
+        cutting = self._patches * ((_FLOAT32 + self._copied) * self._pixels + w * c) + copy
+        return max(copies + copy + self._patches * w * c + max(moments.values()), cutting)

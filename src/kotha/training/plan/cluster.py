@@ -10,20 +10,28 @@ Failures come at the rate of the one published count of that size: 419 unexpecte
 H100s (The Llama 3 Herd of Models, 2024, section 3.3.4, https://arxiv.org/abs/2407.21783). The best time between two
 checkpoints is Young's (1974), sqrt(2 C M) for a checkpoint of C seconds and M seconds between failures.
 
+What was assumed is told with the figures (``cluster.json``).
+
 What it leaves out: stragglers, slow disks for data, tensor and pipeline parallelism, float8, recomputed activations.
 """
 
+import json
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from kotha.errors import ConfigError, UsageError
+from kotha.i18n.message import Message, Plural, Text
+from kotha.i18n.numbers import Count, Duration, Size
 from kotha.model.config import GPTConfig
 from kotha.training.config import TrainConfig
 from kotha.training.plan.design import shape
 from kotha.training.plan.flops import count_work
 from kotha.training.plan.gpus import COMPILE_SECONDS, GPU, SECONDS_PER_LAYER, SHARE_OF_PEAK, moving_seconds
-from kotha.training.plan.memory import Conditions, plan_memory
+from kotha.training.plan.memory import Conditions, largest_micro_batch, plan_memory
+from kotha.training.plan.render import Reason, Table, amount
 
 PER_NODE = 8
 NETWORK = 400e9 / 8  # bytes a second of one GPU's card, each way
@@ -40,9 +48,9 @@ _BATCHES = ((0.0, 1 << 19), (1e9, 1 << 20), (3e9, 1 << 22))
 LADDER = ((12, 768), (24, 1024), (24, 2048), (32, 2560), (32, 4096))
 VOCABULARY, CONTEXT = 49_152, 2048
 TOKENS = (10e9, 100e9, 1e12)
-_MOST_GPUS = 1 << 17
-_FLOAT32 = 4
-_LARGEST_SHORT_ID = 65_536
+_UNITS = {"K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
+_MOST_GPUS, _MOST_TOKENS = 1 << 17, 1e18
+_FLOAT32, _LARGEST_SHORT_ID, _DAY = 4, 65_536, 86_400
 _KEPT = 3  # checkpoints on the disk at once: two, and the one that is written
 
 
@@ -101,7 +109,7 @@ class ClusterPlan:
 
     def days(self, tokens: float) -> float:
         """How long so many tokens take, with what is lost."""
-        return tokens / self.tokens_per_second / (1 - self.lost_share) / 86_400
+        return tokens / self.tokens_per_second / (1 - self.lost_share) / _DAY
 
     def disk_bytes(self, tokens: float) -> float:
         """Tokens and checkpoints on the disk."""
@@ -129,15 +137,13 @@ def ladder_model(layers: int, width: int) -> GPTConfig:
 
 
 def plan_cluster(
-    model: GPTConfig, training: TrainConfig, cluster: Cluster, batch_size: int | None = None, shard: bool | None = None
+    model: GPTConfig, training: TrainConfig, cluster: Cluster, batch_size: int | None = None
 ) -> ClusterPlan:
-    """What a cluster makes of a model; ``batch_size`` in sequences, by the table above where it is left out.
-
-    It is sharded where it must be, unless ``shard`` says so or not.
-    """
+    """What a cluster makes of a model, sharded where it must be; ``batch_size`` in sequences, else by the table."""
     context = training.context_length or model.context_length
     work = count_work(model, context)
-    sequences = batch_size or max(usual_batch(work.parameters) // context, cluster.gpus)
+    usual = max(tokens for least, tokens in _BATCHES if work.parameters >= least)
+    sequences = batch_size or max(usual // context, cluster.gpus)
     if sequences < cluster.gpus or sequences % cluster.gpus:
         raise ConfigError(
             "a batch of {sequences} sequences cannot be shared by {gpus} GPUs; give a multiple of {gpus}",
@@ -145,12 +151,16 @@ def plan_cluster(
             gpus=cluster.gpus,
         )
     training = training.change(batch_size=sequences)
-    sharded, micro, memory = _fit(model, training, cluster, context, shard)
+    sharded, micro, memory = _fit(model, training, cluster, context)
     step = predict_step(model, context, cluster, sequences // cluster.gpus, micro, sharded)
     tokens = sequences * context
-    kept = plan_memory(model, training, micro_batch_size=1, **_how(context, 1, False))
+    kept = plan_memory(model, training, micro_batch_size=1, **_how(context))
     saved = kept.weights + kept.optimizer + kept.average
     per_card = 8 * step.sent * (cluster.nodes - 1) / cluster.nodes / (cluster.gpus / cluster.nodes)
+    failures = FAILURES * cluster.gpus
+    apart, writing = _DAY / failures, saved / (cluster.storage * cluster.nodes)
+    every = math.sqrt(2 * writing * apart)
+    again = every / 2 + NOTICED_SECONDS + COMPILE_SECONDS + writing  # done again after a failure, and before it
     return ClusterPlan(
         parameters=work.parameters,
         flops_per_token=work.training_per_token,
@@ -164,8 +174,12 @@ def plan_cluster(
         tokens_per_second=tokens / step.seconds,
         peak_share=tokens * work.training_per_token / step.seconds / (cluster.gpus * cluster.gpu.half),
         network_needed=per_card / LINK_SHARE / step.compute,
+        checkpoint_bytes=saved,
+        checkpoint_seconds=writing,
+        failures_per_day=failures,
+        checkpoint_every_seconds=every,
+        lost_share=min(0.99, writing / every + again / apart),
         token_bytes=2 if model.vocab_size <= _LARGEST_SHORT_ID else 4,
-        **_failing(cluster, saved),
     )
 
 
@@ -187,53 +201,21 @@ def predict_step(
     passes = -(-sequences // micro_batch_size)
     compute = sequences * context * work.training_per_token / (SHARE_OF_PEAK * cluster.gpu.half)
     compute += passes * model.n_layers * SECONDS_PER_LAYER
-    weights = _FLOAT32 * work.parameters
-    sent = (2 * passes + 1) * weights if sharded else 2 * weights
+    sent = _FLOAT32 * work.parameters * (2 * passes + 1 if sharded else 2)
     messages = cluster.seconds(sent) if cluster.gpus > 1 else 0.0
     moving = moving_seconds(cluster.gpu, work.parameters) / (cluster.gpus if sharded else 1)
     return ClusterStep(compute, messages, max(compute, messages) + messages / model.n_layers + moving, sent)
 
 
-def usual_batch(parameters: float) -> int:
-    """Tokens of a step.
-
-    >>> usual_batch(124e6), usual_batch(7e9)
-    (524288, 4194304)
-    """
-    return max(tokens for least, tokens in _BATCHES if parameters >= least)
-
-
-def _failing(cluster: Cluster, saved: int) -> dict[str, Any]:
-    """How often something fails, how often to save, and what both cost."""
-    per_day = FAILURES * cluster.gpus
-    apart = 86_400 / per_day
-    writing = saved / (cluster.storage * cluster.nodes)
-    every = math.sqrt(2 * writing * apart)
-    starting = NOTICED_SECONDS + COMPILE_SECONDS + writing
-    return {
-        "checkpoint_bytes": saved,
-        "checkpoint_seconds": writing,
-        "failures_per_day": per_day,
-        "checkpoint_every_seconds": every,
-        "lost_share": min(0.99, writing / every + (every / 2 + starting) / apart),
-    }
-
-
-def _fit(
-    model: GPTConfig, training: TrainConfig, cluster: Cluster, context: int, shard: bool | None
-) -> tuple[bool, int, int]:
+def _fit(model: GPTConfig, training: TrainConfig, cluster: Cluster, context: int) -> tuple[bool, int, int]:
     """Whether it is sharded, the largest micro-batch that fits, and the memory that it takes on one GPU."""
-    each = training.batch_size // cluster.gpus
-    for sharded in (False, True) if shard is None else (shard,):
+    room = cluster.gpu.memory
+    for sharded in (False, True) if cluster.gpus > 1 else (False,):
         how = _how(context, cluster.gpus, sharded)
-        if sharded and cluster.gpus == 1:
-            break
-        micro = each
-        while micro > 1 and plan_memory(model, training, micro_batch_size=micro, **how).total > cluster.gpu.memory:
-            micro = -(-micro // 2)
-        memory = plan_memory(model, training, micro_batch_size=micro, **how).total
-        if memory <= cluster.gpu.memory:
-            return sharded, micro, memory
+        size = largest_micro_batch(model, training, available_bytes=room, **how)
+        memory = plan_memory(model, training, micro_batch_size=size, **how).total
+        if memory <= room:
+            return sharded, size, memory
     raise ConfigError(
         "{gpus} x {gpu} are too small for {n_layers} layers of {d_model}: one sequence of {context} "
         "tokens needs {needed:.0f} GB on each; take more GPUs or a shorter context",
@@ -246,7 +228,106 @@ def _fit(
     )
 
 
-def _how(context: int, ranks: int, sharded: bool) -> Conditions:
+def _how(context: int, ranks: int = 1, sharded: bool = False) -> Conditions:
     return Conditions(
         context_length=context, precision="bfloat16", device="cuda", compiled=True, ranks=ranks, sharded=sharded
     )
+
+
+# -- as it is told -----------------------------------------------------------------------------------------------------
+
+
+def read_tokens(words: Sequence[str]) -> tuple[float, ...]:
+    """Numbers of tokens, as people write them; none for the three that are usual.
+
+    >>> read_tokens(["10B", "1.5T", "250_000_000"])
+    (10000000000.0, 1500000000000.0, 250000000.0)
+    """
+    found = []
+    for word in words:
+        unit = _UNITS.get(word[-1:].upper())
+        try:
+            value = float(word[:-1] if unit else word) * (unit or 1.0)
+        except ValueError as error:
+            raise UsageError(
+                "tokens={word!r} is no number of tokens; write 10B, 1.5T or 250000000", word=word
+            ) from error
+        if not 1 <= value <= _MOST_TOKENS:
+            raise UsageError("tokens={word!r} must be from 1 to a million trillion", word=word)
+        found.append(value)
+    return tuple(found) or TOKENS
+
+
+def tell_cluster(
+    model: GPTConfig | None,
+    training: TrainConfig,
+    cluster: Cluster,
+    tokens: tuple[float, ...],
+    batch_size: int | None = None,
+    context_length: int | None = None,
+) -> tuple[dict[str, Any], list[Table]]:
+    """Plan a model, or without one a ladder of them: ready for JSON, and the tables that tell it."""
+    models = [model] if model is not None else [ladder_model(*sizes) for sizes in LADDER]
+    if model is None and context_length is not None:
+        models = [each.replace(context_length=context_length) for each in models]
+    plans = [plan_cluster(each, training, cluster, batch_size) for each in models]
+    names = [f"{each.n_layers} x {each.d_model}" for each in models]
+    assumed = assumptions(cluster, models[0], training)
+    found = {
+        "gpu": cluster.gpu.title,
+        "gpus": cluster.gpus,
+        "nodes": cluster.nodes,
+        "models": [
+            {"config": each.to_dict(), **plan.to_dict(tokens, cluster.gpus)}
+            for each, plan in zip(models, plans, strict=True)
+        ],
+        "assumed": [dict(zip(("what", "value", "why"), each, strict=True)) for each in assumed],
+    }
+    return found, _tables(cluster, list(zip(names, plans, strict=True)), tokens, assumed)
+
+
+def _tables(
+    cluster: Cluster, plans: list[tuple[str, ClusterPlan]], tokens: tuple[float, ...], assumed: list[Reason]
+) -> list[Table]:
+    machines = Plural("{n} machine", "{n:,} machines", n=cluster.nodes)
+    where: dict[str, Any] = {"n": cluster.gpus, "gpu": cluster.gpu.title, "machines": machines}
+    sizes, many = Message("layers x width"), [Message("for {n} tokens", n=Count(each)) for each in tokens]
+    given = [sizes, Message("parameters"), Message("how"), Message("tokens a step"), Message("tokens a second")]
+    needed = [sizes, Message("memory a GPU"), Message("network a GPU"), Message("a checkpoint")]
+    gives, needs, disk = list[list[Text]](), list[list[Text]](), list[list[Text]]()
+    for name, plan in plans:
+        how = "FSDP" if plan.sharded else "DDP"
+        speed = [f"{plan.tokens_per_step:,}", f"{plan.tokens_per_second:,.0f}", f"{plan.peak_share:.0%}"]
+        days = [amount(Duration(_DAY * plan.days(each))) for each in tokens]
+        gives.append([name, amount(Count(plan.parameters)), how, *speed, *days])
+        network = f"{plan.network_needed / 1e9:,.0f} Gb/s" if plan.network_needed else Message("not needed")
+        memory, saved = (amount(Size(each)) for each in (plan.memory_bytes, plan.checkpoint_bytes))
+        times = [amount(Duration(each)) for each in (plan.checkpoint_seconds, plan.checkpoint_every_seconds)]
+        needs.append([name, memory, network, saved, *times, f"{plan.lost_share:.2%}"])
+        disk.append([name, *(amount(Size(plan.disk_bytes(each))) for each in tokens)])
+    written = [Message("written in"), Message("every"), Message("lost")]
+    return [
+        (Message("{n} x {gpu} in {machines}: what they give", **where), [*given, Message("of the peak"), *many], gives),
+        (Message("{n} x {gpu} in {machines}: what they need", **where), [*needed, *written], needs),
+        (Message("on the disk: tokens, and three checkpoints"), [sizes, *many], disk),
+        (Message("assumed"), ["", Message("value"), Message("why")], [list(each) for each in assumed]),
+    ]
+
+
+def assumptions(cluster: Cluster, model: GPTConfig, training: TrainConfig) -> list[Reason]:
+    """Everything that the figures stand on: what, its value, and where it comes from."""
+    values: dict[str, Any] = {
+        "share": SHARE_OF_PEAK,
+        "peak": cluster.gpu.half / 1e12,
+        "layer": 1e3 * SECONDS_PER_LAYER,
+        "link": cluster.gpu.link / 1e9,
+        "network": 8 * cluster.network / 1e9,
+        "reached": LINK_SHARE,
+        "context": training.context_length or model.context_length,
+        "optimizer": training.optimizer,
+        "storage": cluster.storage / 1e9,
+        "failures": FAILURES * cluster.gpus,
+        "time": Duration(NOTICED_SECONDS + COMPILE_SECONDS),
+    }
+    table = json.loads(Path(__file__).with_name("cluster.json").read_text(encoding="utf-8"))
+    return [(Message(what), Message(value, **values), Message(why, **values)) for what, value, why in table]

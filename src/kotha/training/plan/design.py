@@ -19,10 +19,10 @@ from kotha.i18n.message import Message, Plural
 from kotha.model.config import GPTConfig
 from kotha.model.parameters import count_parameters
 from kotha.model.presets import preset
-from kotha.training.config import TrainConfig, recipe
-from kotha.training.plan.budget import Budget
+from kotha.training.config import TrainConfig
 from kotha.training.plan.flops import count_work
 from kotha.training.plan.memory import MemoryPlan, plan_memory
+from kotha.training.plan.planning import Budget, TextSize
 from kotha.training.plan.rules import (
     EVALUATIONS,
     batch_for,
@@ -35,7 +35,7 @@ from kotha.training.plan.rules import (
     rates_for,
     restraint_for,
 )
-from kotha.training.plan.text_size import TextSize
+from kotha.training.recipes import recipe
 
 # Layers and width. One step up costs about twice as much.
 RUNGS = (
@@ -155,38 +155,25 @@ class Design:
                 "too slow: {wanted:,.0f} tokens would take more than the time at this machine's very best",
                 wanted=wanted,
             )
-        if not self._smallest and _LEAST_BYTES_PER_PARAMETER * self.parameters > self._budget.memory_bytes:
-            return Message("too large: its weights, gradients and the optimizer alone need more than the memory")
         if self._smallest:
             self.take_smaller_steps()
-        return self._memory_verdict() or self._time_verdict(wanted)
-
-    def _memory_verdict(self) -> Message | None:
+        elif _LEAST_BYTES_PER_PARAMETER * self.parameters > self._budget.memory_bytes:
+            return Message("too large: its weights, gradients and the optimizer alone need more than the memory")
         total, available = self.memory.total, self._budget.memory_bytes
-        if total <= available:
-            return None
-        return Message(
-            "{available:g} GB of memory is too little for {layers} of {width}: it needs {needed:.2f} GB, one sequence "
-            "of {context} tokens at a time; give at least {least:.1f} GB",
-            available=available / 1e9,
-            layers=Plural("{n} layer", "{n:,} layers", n=self.model.n_layers),
-            width=self.model.d_model,
-            needed=total / 1e9,
-            context=self.context_length,
-            least=total / 1e9 + 0.05,
-        )
-
-    def _time_verdict(self, wanted: float) -> Message | None:
+        if total > available:
+            return Message(
+                "{available:g} GB of memory is too little for {layers} of {width}: it needs {needed:.2f} GB, one "
+                "sequence of {context} tokens at a time; give at least {least:.1f} GB",
+                available=available / 1e9,
+                layers=Plural("{n} layer", "{n:,} layers", n=self.model.n_layers),
+                width=self.model.d_model,
+                needed=total / 1e9,
+                context=self.context_length,
+                least=total / 1e9 + 0.05,
+            )
         tokens = self._budget.seconds / self.seconds_per_step * self.tokens_per_step
-        if tokens >= wanted:
-            return None
-        return Message(
-            "too slow: {tokens:,.0f} tokens in the time, and it should see {wanted:,.0f}", tokens=tokens, wanted=wanted
-        )
-
-    @property
-    def _settings(self) -> TrainConfig:
-        return recipe(RECIPE, **self._base)
+        slow = "too slow: {tokens:,.0f} tokens in the time, and it should see {wanted:,.0f}"
+        return None if tokens >= wanted else Message(slow, tokens=tokens, wanted=wanted)
 
     @property
     def tokens_per_step(self) -> int:
@@ -196,7 +183,7 @@ class Design:
     @cached_property
     def seconds_per_step(self) -> float:
         """As the machine was timed, or a GPU's is estimated."""
-        return self._budget.pace(self.model, self._settings, self.micro_batch_size, self.context_length)
+        return self._budget.pace(self.model, recipe(RECIPE, **self._base), self.micro_batch_size, self.context_length)
 
     def take_smaller_steps(self) -> None:
         """Halve the batch as long as there would be very few steps, unless the user chose it."""
@@ -212,13 +199,13 @@ class Design:
     @cached_property
     def micro_batch_size(self) -> int:
         """Sequences at once that the memory holds."""
-        return self._budget.micro_batch(self.model, self._settings, self.context_length)
+        return self._budget.micro_batch(self.model, recipe(RECIPE, **self._base), self.context_length)
 
     @cached_property
     def memory(self) -> MemoryPlan:
         """What it needs."""
-        how = self._budget.how(self.context_length)
-        return plan_memory(self.model, self._settings, micro_batch_size=self.micro_batch_size, **how)
+        settings, how = recipe(RECIPE, **self._base), self._budget.how(self.context_length)
+        return plan_memory(self.model, settings, micro_batch_size=self.micro_batch_size, **how)
 
     @property
     def _steps_by(self) -> tuple[int, int]:

@@ -11,7 +11,7 @@ counts tables that are looked up as work and leaves out the square; ``Work`` tel
 """
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 from torch import nn
@@ -30,6 +30,7 @@ from kotha.training.plan.activations import positions
 from kotha.training.tasks.masked_words import CHOSEN
 
 _FORWARD, _TRAINING = 2, 6
+_PATCHES = 4  # of training: images need no gradients
 PARTS = ("attention_matrices", "attention_scores", "feedforward", "head", "patches")
 
 
@@ -38,8 +39,13 @@ class Work:
     """Floating-point operations for each position that is read; a Seq2Seq's source and target both count as read."""
 
     forward: dict[str, float]  # going forward, by part
-    training: dict[str, float]  # forward and backward, by part
     parameters: int
+
+    @cached_property
+    def training(self) -> dict[str, float]:
+        """Forward and backward, by part."""
+        times = {"patches": _PATCHES / _FORWARD}
+        return {part: times.get(part, _TRAINING / _FORWARD) * value for part, value in self.forward.items()}
 
     @property
     def forward_per_token(self) -> float:
@@ -76,18 +82,15 @@ def count_work(model: ModelConfig, context_length: int) -> Work:
     A BERT's word head works on the guessed places only. A Seq2Seq reads as long a source as its target.
     """
     n = positions(model, context_length)
-    forward, training = dict.fromkeys(PARTS, 0.0), dict.fromkeys(PARTS, 0.0)
+    products = dict.fromkeys(PARTS, 0)
     for name, module in build(model, "meta").named_modules():
         if isinstance(module, nn.Linear):
-            part, products = _part(name), _positions_met(model, name, n) * module.weight.numel()
-            forward[part] += _FORWARD * products
-            training[part] += (_FORWARD * 2 if part == "patches" else _TRAINING) * products
+            products[_part(name)] += _positions_met(model, name, n) * module.weight.numel()
     n_heads = sum(len(model.heads_of(name)) for name in model.attentions())  # of all attentions together
-    products = 2 * n_heads * model.d_head * n * n  # queries with keys, weights with values
-    forward["attention_scores"], training["attention_scores"] = _FORWARD * products, _TRAINING * products
+    products["attention_scores"] = 2 * n_heads * model.d_head * n * n  # queries with keys, weights with values
     read = 2 * n if isinstance(model, Seq2SeqConfig) else n
-    forward, training = ({part: value / read for part, value in each.items()} for each in (forward, training))
-    return Work(forward, training, count_parameters(model).total)
+    forward = {part: _FORWARD * value / read for part, value in products.items()}
+    return Work(forward, count_parameters(model).total)
 
 
 def _part(name: str) -> str:

@@ -59,17 +59,8 @@ class GPU:
         return self.single if precision == "float32" else self.half
 
 
-def _read() -> dict[str, GPU]:
-    """The table as data sheets have it: TFLOP/s, GB/s and GB."""
-    units = {"half": 1e12, "single": 1e12, "bandwidth": 1e9, "link": 1e9, "memory": 10**9}
-    table = json.loads(Path(__file__).with_name("gpus.json").read_text(encoding="utf-8"))
-    return {
-        name: GPU(**{key: value * units[key] if key in units else value for key, value in each.items()})
-        for name, each in table.items()
-    }
-
-
-GPUS = _read()
+_TABLE = json.loads(Path(__file__).with_name("gpus.json").read_text(encoding="utf-8"))
+GPUS = {name: GPU(**each) for name, each in _TABLE.items()}
 
 
 def gpu_named(name: str) -> GPU:

@@ -8,9 +8,9 @@ On a CPU the total is what the process has resident at most (``ru_maxrss``), on 
 (``max_memory_allocated``). benchmarks/memory_plan.py compares with real steps.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal, NotRequired, TypedDict, Unpack, cast
+from typing import Literal, NamedTuple, NotRequired, TypedDict, Unpack, cast
 
 from torch import nn
 
@@ -90,33 +90,58 @@ def plan_memory(
     >>> plan.weights, plan.optimizer > 2 * plan.weights
     (3632, True)
     """
-    width = DTYPES[precision].itemsize
-    shape = _shape(model, training.optimizer, context_length, width, device, training.lora)
+    sizes = _sizes(model, training.optimizer, training.lora)
     shares = ranks if sharded else 1
-    weights, states = -(-shape.weights // shares), -(-shape.optimizer // shares)
-    learning = -(-shape.learning // shares)
+    weights, states, learning = (-(-each // shares) for each in (sizes.weights, sizes.optimizer, sizes.learning))
     gradients = learning * (2 if ranks > 1 and not sharded else 1)
     average = learning if training.ema_decay is not None else 0
     body = body_memory(model, micro_batch_size, context_length, precision, device, compiled)
-    body = replace(body, kept=body.kept + shape.beside(micro_batch_size))
-    gathered = shape.gathered if shares > 1 else 0
-    standing = weights + states + average + gathered
+    width, places = DTYPES[precision].itemsize, positions(model, context_length)
+    kept = body.kept + micro_batch_size * places * sizes.beside * width
+    loss, loss_gradients, chunk = _loss(model, sizes.vocabulary, micro_batch_size, context_length, width, device)
+    seen = max(1, POSITIONS_AT_ONCE[device] // places)  # sequences of a validation batch
+    _, _, seen_chunk = _loss(model, sizes.vocabulary, seen, context_length, width, device)
+    measuring = body_memory(model, seen, context_length, precision, device, compiled).measuring
+    hidden = _FLOAT32 * seen * places * model.d_model
+    depth = max(1, model.n_layers)
+    # With FSDP, gathered when their turn comes: what stands outside the blocks, this block and the next.
+    gathered = sizes.weights - sizes.blocks + 2 * sizes.blocks // depth if shares > 1 else 0
+    table = _FLOAT32 * model.vocab_size * model.d_model if isinstance(model, TextConfig) else 0
+    copies = 0 if device == "cuda" else _ADAMW_COPIES  # a GPU's AdamW is one kernel
+    step = _FLOAT32 * max(copies * sizes.largest_moved, _MUON_COPIES * sizes.largest_matrix)
     accumulated = gradients if training.batch_size > micro_batch_size * ranks else 0
-    loss = shape.loss(micro_batch_size)
+    validation = max(measuring, hidden + seen_chunk + width * sizes.vocabulary * model.d_model)
     moments = {
-        "forward": accumulated + body.kept + loss,
+        "forward": accumulated + kept + loss + chunk,
         "backward": max(
-            accumulated + body.kept + shape.loss_gradients(micro_batch_size) + body.working,
-            gradients + body.kept // shape.depth + body.working + shape.table,
+            accumulated + kept + loss_gradients + body.working, gradients + kept // depth + body.working + table
         ),
-        "step": gradients + -(-shape.step // shares),
-        "validation": gradients + average + shape.validation(precision, compiled) + shape.merged,
+        "step": gradients + -(-step // shares),
+        "validation": gradients + average + validation + sizes.merged,
     }
     moment = max(moments, key=lambda name: moments[name])
-    base = _BASE if device == "cpu" else 0
-    scattered = int(_SCATTERED * (standing + moments[moment])) if device == "cpu" else 0
-    total = base + standing + moments[moment] + scattered
-    return MemoryPlan(weights, gradients, states, average, body.kept, loss, base, total, moment)
+    base, total = 0, weights + states + average + gathered + moments[moment]
+    if device == "cpu":
+        base, total = _BASE, _BASE + total + int(_SCATTERED * total)
+    return MemoryPlan(weights, gradients, states, average, kept, loss + chunk, base, total, moment)
+
+
+def _loss(
+    model: ModelConfig, vocabulary: int, batch_size: int, context_length: int, width: int, device: Device
+) -> tuple[int, int, int]:
+    """The loss at its fullest with its gradients so far, those gradients as it made them and scaled, and its chunk.
+
+    Under autocast there are copies in the type of the products.
+    """
+    rows = batch_size
+    if not isinstance(model, ViTConfig | ClassifierConfig):
+        rows = int(batch_size * context_length * (CHOSEN if isinstance(model, BERTConfig) else 1.0))
+    head, read = vocabulary * model.d_model, rows * model.d_model  # numbers in the head, and in what it reads
+    largest = GPU_CHUNK_LOGITS if device == "cuda" else CHUNK_LOGITS
+    chunk = _CHUNKS * _FLOAT32 * min(rows * vocabulary, max(largest, vocabulary))
+    copied, summed = (width, _FLOAT32) if width < _FLOAT32 else (0, 0)
+    fullest = copied * (read + 2 * head) + width * read + _FLOAT32 * head
+    return fullest, 2 * width * (read + head) + summed * head, chunk
 
 
 def largest_micro_batch(
@@ -175,91 +200,49 @@ def planned_context(model: ModelConfig, training: TrainConfig) -> int:
     return wanted
 
 
-class _Shape:
-    """Sizes that follow from a model and its training, whatever the micro-batch."""
+class _Sizes(NamedTuple):
+    """Bytes that follow from a model and its optimizer, whatever the batch."""
 
-    def __init__(
-        self,
-        model: ModelConfig,
-        optimizer: Optimizer,
-        context_length: int,
-        width: int,
-        device: Device,
-        lora: int | None = None,
-    ) -> None:
-        self._model, self._context_length, self._width, self._device = model, context_length, width, device
-        try:
-            built = build(model, "meta")
-        except (RuntimeError, OverflowError, TypeError) as error:  # torch, of a size that it cannot count
-            raise ConfigError(
-                "d_model={d_model} and d_ff={d_ff} make matrices beyond any machine; choose smaller sizes",
-                d_model=model.d_model,
-                d_ff=model.d_ff,
-            ) from error
-        if lora is not None:
-            add_low_rank(built, lora, alpha=1.0, whole=learned_whole(model.family))
-        muon, *adamw = split_parameters(built, use_muon=optimizer == "muon")
-        moved = [each.numel() for group in adamw for _, each in group]
-        matrices = [each.numel() for _, each in muon]
-        self.weights = _FLOAT32 * _size(built)
-        self.learning = _FLOAT32 * (sum(moved) + sum(matrices))
-        adapted = [module for module in built.modules() if isinstance(module, LowRankLinear)]
-        self.merged = _FLOAT32 * sum(module.weight.numel() for module in adapted)  # for the plain model that is kept
-        # What the first narrow matrix gives and the second reads.
-        self._beside = len(adapted) * (lora or 0) * width
-        self.optimizer = _FLOAT32 * (2 * sum(moved) + len(moved) + sum(matrices))  # AdamW counts steps of each tensor
-        copies = 0 if device == "cuda" else _ADAMW_COPIES  # a GPU's AdamW is one kernel
-        self.step = _FLOAT32 * max(copies * max(moved), _MUON_COPIES * max(matrices, default=0))
-        self.depth = max(1, model.n_layers)
-        self._vocabulary = model.n_classes if isinstance(model, ViTConfig) else built.head.out_features
-        self.table = _FLOAT32 * model.vocab_size * model.d_model if isinstance(model, TextConfig) else 0
-        # Gathered when their turn comes: what stands outside the blocks, this block and the next.
-        blocks = _FLOAT32 * sum(_size(module) for name, module in built.named_modules() if name.endswith("blocks"))
-        self.gathered = self.weights - blocks + 2 * blocks // self.depth
-
-    def beside(self, batch_size: int) -> int:
-        """What the narrow matrices of LoRA leave for the backward pass."""
-        return batch_size * positions(self._model, self._context_length) * self._beside
-
-    def loss(self, batch_size: int) -> int:
-        """The loss at its fullest: copies in the type of the products, a chunk of logits, and gradients so far."""
-        copies = self._heads(batch_size) * self._width if self._width < _FLOAT32 else 0
-        summed = _FLOAT32 * self._head + (self._width * self._head if self._width < _FLOAT32 else 0)
-        return copies + self._rows(batch_size) * self._width * self._model.d_model + summed + self._chunk(batch_size)
-
-    def loss_gradients(self, batch_size: int) -> int:
-        """The gradients of rows and head as the loss made them, and scaled."""
-        own = self._heads(batch_size)
-        return 2 * self._width * own + (_FLOAT32 * self._head if self._width < _FLOAT32 else 0)
-
-    def validation(self, precision: str, compiled: bool) -> int:
-        """A batch of the validation set, in its blocks or in its loss."""
-        size = max(1, POSITIONS_AT_ONCE[self._device] // positions(self._model, self._context_length))
-        body = body_memory(self._model, size, self._context_length, precision, self._device, compiled)
-        hidden = _FLOAT32 * size * positions(self._model, self._context_length) * self._model.d_model
-        return max(body.measuring, hidden + self._chunk(size) + self._width * self._head)
-
-    def _rows(self, batch_size: int) -> int:
-        if isinstance(self._model, ViTConfig | ClassifierConfig):
-            return batch_size
-        guessed = CHOSEN if isinstance(self._model, BERTConfig) else 1.0
-        return int(batch_size * self._context_length * guessed)
-
-    @property
-    def _head(self) -> int:
-        return self._vocabulary * self._model.d_model
-
-    def _heads(self, batch_size: int) -> int:
-        """Numbers in what the head reads and in the head."""
-        return self._rows(batch_size) * self._model.d_model + self._head
-
-    def _chunk(self, batch_size: int) -> int:
-        largest = GPU_CHUNK_LOGITS if self._device == "cuda" else CHUNK_LOGITS
-        return _CHUNKS * _FLOAT32 * min(self._rows(batch_size) * self._vocabulary, max(largest, self._vocabulary))
+    weights: int
+    learning: int  # the weights that learn
+    optimizer: int
+    blocks: int
+    merged: int  # LoRA's, for the plain model that is kept
+    beside: int  # numbers that LoRA's first narrow matrices give and the second read, for a position
+    vocabulary: int  # rows of the head
+    largest_moved: int  # numbers in AdamW's largest tensor
+    largest_matrix: int  # … and in Muon's
 
 
-_shape = lru_cache(maxsize=64)(_Shape)
+@lru_cache(maxsize=64)
+def _sizes(model: ModelConfig, optimizer: Optimizer, lora: int | None) -> _Sizes:
+    try:
+        built = build(model, "meta")
+    except (RuntimeError, OverflowError, TypeError) as error:  # torch, of a size that it cannot count
+        raise ConfigError(
+            "d_model={d_model} and d_ff={d_ff} make matrices beyond any machine; choose smaller sizes",
+            d_model=model.d_model,
+            d_ff=model.d_ff,
+        ) from error
+    if lora is not None:
+        add_low_rank(built, lora, alpha=1.0, whole=learned_whole(model.family))
+    muon, *adamw = split_parameters(built, use_muon=optimizer == "muon")
+    moved = [each.numel() for group in adamw for _, each in group]
+    matrices = [each.numel() for _, each in muon]
+    adapted = [module for module in built.modules() if isinstance(module, LowRankLinear)]
+    blocks = [module for name, module in built.named_modules() if name.endswith("blocks")]
+    return _Sizes(
+        weights=_bytes(built),
+        learning=_FLOAT32 * (sum(moved) + sum(matrices)),
+        optimizer=_FLOAT32 * (2 * sum(moved) + len(moved) + sum(matrices)),  # AdamW counts steps of each tensor
+        blocks=sum(map(_bytes, blocks)),
+        merged=_FLOAT32 * sum(module.weight.numel() for module in adapted),
+        beside=len(adapted) * (lora or 0),
+        vocabulary=model.n_classes if isinstance(model, ViTConfig) else built.head.out_features,
+        largest_moved=max(moved),
+        largest_matrix=max(matrices, default=0),
+    )
 
 
-def _size(module: nn.Module) -> int:
-    return sum(parameter.numel() for parameter in module.parameters())
+def _bytes(module: nn.Module) -> int:
+    return _FLOAT32 * sum(parameter.numel() for parameter in module.parameters())

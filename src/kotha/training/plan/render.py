@@ -1,60 +1,32 @@
 """A plan for people: its tables and sentences, why a design is as it is, and the learning rate in a few lines."""
 
+import json
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 from kotha.i18n.message import Message, Plural, Text
 from kotha.i18n.numbers import Amount, Count, Duration, Size
 from kotha.model.config import ModelConfig
 from kotha.model.parameters import count_parameters
+from kotha.report.single_file import training_page
 from kotha.training.config import TrainConfig
-from kotha.training.optim import learning_rate_share, schedule_steps
-from kotha.training.plan.budget import ASIDE
+from kotha.training.optim.schedule import learning_rate_share, schedule_steps
 from kotha.training.plan.design import BASE, RECIPE, TOKENS_PER_PARAMETER, Design
-from kotha.training.plan.planning import TrainingPlan, plan_training
+from kotha.training.plan.planning import ASIDE, TextSize, TrainingPlan, measure_text, plan_training
 from kotha.training.plan.rules import times
 from kotha.training.plan.step_time import use_fastest_threads
-from kotha.training.plan.text_size import TextSize, measure_text
 from kotha.training.settings import TrainRequest, choose_settings
 
-_PARAMETERS = {
-    "token_embedding": Message("token embedding"),
-    "segments": Message("segments"),
-    "positions": Message("positions"),
-    "attention": Message("attention"),
-    "feedforward": Message("feedforward"),
-    "norms": Message("norms"),
-    "head": Message("output head"),
-}
-_INSIDE = {
-    "attention_per_layer": Message("in one attention"),
-    "attention_per_head": Message("in one head"),
-    "feedforward_per_layer": Message("in one feed-forward"),
-}
-_WORK = {
-    "attention_matrices": Message("attention matrices"),
-    "attention_scores": Message("attention scores"),
-    "feedforward": Message("feed-forward"),
-    "head": Message("output head"),
-    "patches": Message("patches"),
-}
-_MEMORY = {
-    "weights": Message("weights"),
-    "gradients": Message("gradients"),
-    "optimizer": Message("optimizer"),
-    "average": Message("average"),
-    "activations": Message("activations"),
-    "loss": Message("loss"),
-    "base": Message("base"),
-}
-_MOMENTS = {
-    "forward": Message("forward"),
-    "backward": Message("backward"),
-    "step": Message("step"),
-    "validation": Message("validation"),
-}
+_TOLD = json.loads(Path(__file__).with_name("render.json").read_text(encoding="utf-8"))
+_POINTS = 400  # of a drawn schedule
+_ON_PAGE = (
+    *("preset", "config", "parameters", "precision", "device", "context_length", "micro_batch_size", "gpu"),
+    *("memory_available_bytes", "memory_bytes", "flops", "tokens_per_step", "steps", "tokens", "epochs"),
+    *("seconds_per_step", "seconds", "time_source", "peak_flops_per_second", "peak_share", "doors"),
+)
 _LONG = 60  # a cell longer than this is a sentence
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 # Rungs that did not fit, as many as say something.
@@ -116,47 +88,34 @@ def tell_plan(
 def plan_words(plan: TrainingPlan) -> list[Message]:
     """What the tables do not say: the fullest moment, the rule of thumb, a step, the whole run."""
     work, available = plan.work, plan.memory_available_bytes
-    moment = _MOMENTS[plan.memory.moment]
+    moment = Message(plan.memory.moment)
     words = [Message("the parts are not all there at once; the fullest moment is {moment}", moment=moment)]
     if available is not None and plan.memory.total > available:
-        words.append(
-            Message(
-                "{gpu} has {memory}: this does not fit; try a smaller micro-batch or model",
-                gpu=plan.gpu,
-                memory=Size(available),
-            )
-        )
-    words.append(
+        small = "{gpu} has {memory}: this does not fit; try a smaller micro-batch or model"
+        words.append(Message(small, gpu=plan.gpu, memory=Size(available)))
+    many = "" if plan.epochs is None else Message(", {times} times through the data", times=times(plan.epochs))
+    words += [
         Message(
             "6 operations for each parameter, the rule of thumb, would be {thumb}, {ratio:.2f} times the count",
             thumb=Count(work.rule_of_thumb),
             ratio=work.rule_of_thumb / work.training_per_token,
-        )
-    )
-    words.append(
+        ),
         Message(
             "{work} operations a token, {tokens:,} tokens a step, {per_step:.3g} a step",
             work=Count(work.training_per_token),
             tokens=plan.tokens_per_step,
             per_step=work.training_per_token * plan.tokens_per_step,
-        )
-    )
-    many = "" if plan.epochs is None else Message(", {times} times through the data", times=times(plan.epochs))
-    words.append(
+        ),
         Plural(
             "{n} step read {tokens} tokens{times}",
             "{n:,} steps read {tokens} tokens{times}",
             n=plan.steps,
             tokens=Count(plan.tokens),
             times=many,
-        )
-    )
-    return words + _time_words(plan)
-
-
-def _time_words(plan: TrainingPlan) -> list[Message]:
+        ),
+    ]
     if plan.seconds_per_step is None or plan.seconds is None:
-        return []
+        return words
     whole = Message(
         "{seconds:,.3g} s a step {where}, {time} for all; {speed:,.0f} tokens a second{share}",
         seconds=plan.seconds_per_step,
@@ -165,7 +124,7 @@ def _time_words(plan: TrainingPlan) -> list[Message]:
         speed=plan.tokens_per_step / plan.seconds_per_step,
         share=_share_of_peak(plan),
     )
-    return [whole, Message("the time: {source}", source=plan.time_source)]
+    return [*words, whole, Message("the time: {source}", source=plan.time_source)]
 
 
 def _share_of_peak(plan: TrainingPlan) -> Text:
@@ -178,6 +137,26 @@ def _share_of_peak(plan: TrainingPlan) -> Text:
         share=plan.peak_share,
         peak=plan.peak_flops_per_second / 1e12,
     )
+
+
+def plan_page(found: dict[str, Any], settings: TrainConfig) -> str:
+    """One offline page as HTML, of what ``tell_plan`` found, drawn as the studio's design room draws it."""
+    data = {name: found[name] for name in _ON_PAGE}
+    data |= {"design": found.get("design"), "schedule": drawn_schedule(settings)}
+    return training_page("plan", "What a training needs, before it starts", data, made_by="kotha plan")
+
+
+def drawn_schedule(settings: TrainConfig) -> dict[str, Any]:
+    """The learning rate over a run that is still to come: the schedule's name, its corners, and points to draw."""
+    return {
+        "name": settings.schedule,
+        "steps": settings.steps,
+        "warmup": settings.warmup_steps,
+        "rate": settings.learning_rate,
+        "muon_rate": settings.muon_learning_rate if settings.optimizer == "muon" else None,
+        "last_share": learning_rate_share(settings.steps, settings),
+        "points": [[step, learning_rate_share(step, settings)] for step in schedule_steps(settings, _POINTS)],
+    }
 
 
 def schedule_lines(settings: TrainConfig, columns: int = 60, rows: int = 4) -> list[str]:
@@ -223,18 +202,40 @@ def _design_tables(facts: dict[str, Any]) -> list[Table]:
 
 
 def _plan_tables(title: Text, parameters: dict[str, Any], plan: TrainingPlan) -> list[Table]:
-    part, share = Message("part"), Message("share")
+    part, share, total = Message("part"), Message("share"), Message("total")
+    called: dict[str, list[tuple[str, Message]]] = {
+        kind: [(name, Message(label)) for name, label in _TOLD[kind].items()]
+        for kind in ("parameters", "inside", "work", "memory")
+    }
+    whole = parameters["total"]
+    of_parameters: Rows = [
+        [what, f"{parameters[name]:,}", f"{parameters[name] / whole:.1%}"] for name, what in called["parameters"]
+    ]
+    of_parameters.append([total, f"{whole:,}", "100.0%"])
+    of_parameters += [[what, f"{parameters[name]:,}", ""] for name, what in called["inside"]]
+    forward, training, all_work = plan.work.forward, plan.work.training, plan.work.training_per_token
+    of_work: Rows = [
+        [what, _count(forward[name]), _count(training[name]), f"{training[name] / all_work:.1%}"]
+        for name, what in called["work"]
+        if training[name]
+    ]
+    of_work.append([total, _count(plan.work.forward_per_token), _count(all_work), "100.0%"])
+    memory = asdict(plan.memory)
+    of_memory: Rows = [
+        [what, amount(Size(memory[name])), f"{memory[name] / memory['total']:.1%}"] for name, what in called["memory"]
+    ]
+    of_memory.append([total, amount(Size(memory["total"])), ""])
     work = Message("operations (multiply and add) for each token, context {n}", n=plan.context_length)
-    memory = Message(
+    where = Message(
         "memory to train in {precision} on {device}, {shape} at once",
         precision=plan.precision,
         device=plan.gpu or plan.device,
         shape=f"{plan.micro_batch_size} x {plan.context_length}",
     )
     return [
-        (title, [part, Message("parameters"), share], _parameter_rows(parameters)),
-        (work, [part, Message("forward"), Message("and backward"), share], _work_rows(plan)),
-        (memory, [part, Message("memory"), share], _memory_rows(plan)),
+        (title, [part, Message("parameters"), share], of_parameters),
+        (work, [part, Message("forward"), Message("and backward"), share], of_work),
+        (where, [part, Message("memory"), share], of_memory),
     ]
 
 
@@ -243,30 +244,8 @@ def _door_table(doors: Sequence[Any]) -> Table:
     return Message("doors of kotha export"), [Message("door"), "", Message("because")], rows
 
 
-def _parameter_rows(parts: dict[str, Any]) -> Rows:
-    total = parts["total"]
-    rows: Rows = [[what, f"{parts[name]:,}", f"{parts[name] / total:.1%}"] for name, what in _PARAMETERS.items()]
-    inside: Rows = [[what, f"{parts[name]:,}", ""] for name, what in _INSIDE.items()]
-    return [*rows, [Message("total"), f"{total:,}", "100.0%"], *inside]
-
-
-def _work_rows(plan: TrainingPlan) -> Rows:
-    forward, training, total = plan.work.forward, plan.work.training, plan.work.training_per_token
-    rows: Rows = [
-        [_WORK[part], amount(Count(forward[part])), amount(Count(each)), f"{each / total:.1%}"]
-        for part, each in training.items()
-        if each
-    ]
-    whole = [amount(Count(plan.work.forward_per_token)), amount(Count(total))]
-    return [*rows, [Message("total"), *whole, "100.0%"]]
-
-
-def _memory_rows(plan: TrainingPlan) -> Rows:
-    memory = asdict(plan.memory)
-    rows: Rows = [
-        [what, amount(Size(memory[name])), f"{memory[name] / memory['total']:.1%}"] for name, what in _MEMORY.items()
-    ]
-    return [*rows, [Message("total"), amount(Size(memory["total"])), ""]]
+def _count(value: float) -> Message:
+    return amount(Count(value))
 
 
 def amount(value: Amount) -> Message:
@@ -280,32 +259,20 @@ def amount(value: Amount) -> Message:
 def reasons_for(design: Design, text: TextSize) -> list[Reason]:
     """What was chosen and why, from the vocabulary to the number of steps."""
     model, settings = design.model, design.settings
-    context = settings.context_length or model.context_length
-    heads = Message("{width} wide each, feed-forward {inner:,} wide", width=model.d_head, inner=model.d_ff)
-    layout = Message(
-        "RMSNorm, rotary positions, SwiGLU, QK-norm and Muon: 0.476 bits a byte on the news where the course had 0.547"
-    )
-    longer = Message("grows with the run: 128 served a minute on two cores, 512 beat 128 on the news")
-    batch = Message(
-        "{n:,} tokens a step; smaller in a short run, so that there are more steps", n=settings.batch_size * context
-    )
-    rates = Message("measured at widths of 96 and 512, and falling with the width between and beyond them")
-    restraint = Message(
-        "{times} passes over the text: many must be held back from memorising, a short run not",
-        times=times(design.epochs),
-    )
-    at_once = Message("of {n}: what the memory holds and is of use", n=settings.batch_size)
+    context, each = settings.context_length or model.context_length, design.tokens / design.parameters
+    rung = Message("the largest step of the ladder that fits")
+    if each < TOKENS_PER_PARAMETER:
+        rung = Message("the smallest step of the ladder, and more time would serve it")
+    values = {
+        **{**vars(model), **vars(settings), "context": context, "recipe": RECIPE, "inner": model.d_ff},
+        **{"width": model.d_head, "tokens": settings.batch_size * context, "parameters": design.parameters},
+        **{"each": each, "rung": rung, "size": Size(text.bytes), "epochs": design.epochs, "aside": ASIDE},
+        **{"times": times(design.epochs), "seconds": design.seconds_per_step},
+    }
+    second = {"vocabulary": text.prepared, "steps": design.text_ends}
     return [
-        (Message("vocabulary"), f"{model.vocab_size:,}", _vocabulary(text)),
-        (Message("layers x width"), f"{model.n_layers} x {model.d_model}", _shape(design)),
-        (Message("heads"), str(model.n_heads), heads),
-        (Message("layout and recipe"), RECIPE, layout),
-        (Message("context"), str(context), longer),
-        (Message("batch"), f"{settings.batch_size} x {context}", batch),
-        (Message("at once"), str(settings.micro_batch_size), at_once),
-        (Message("learning rates"), f"{settings.learning_rate:g}, Muon {settings.muon_learning_rate:g}", rates),
-        (Message("dropout, weight decay"), f"{settings.dropout:g}, {settings.weight_decay:g}", restraint),
-        (Message("steps"), f"{settings.steps:,}", _steps(design)),
+        (Message(what), value.format_map(values), Message(whys[second.get(what, False)], **values))
+        for what, value, *whys in _TOLD["reasons"]
     ]
 
 
@@ -316,7 +283,7 @@ def design_facts(design: Design, text: TextSize) -> dict[str, Any]:
         "sizes": {**design.sizes, "vocab_size": design.model.vocab_size},
         "recipe": RECIPE,
         "settings": design.changes,
-        "reasons": [{"what": what, "value": value, "why": why} for what, value, why in reasons_for(design, text)],
+        "reasons": [dict(zip(("what", "value", "why"), each, strict=True)) for each in reasons_for(design, text)],
         "considered": [
             {"layers": each.model.n_layers, "width": each.model.d_model}
             | {"parameters": each.parameters, "verdict": each.verdict or ""}
@@ -338,31 +305,3 @@ def commands_for(design: Design, text: TextSize) -> list[str]:
                      for name, value in {**design.sizes, **changes}.items())  # fmt: skip
     start = f"kotha train {shlex.quote(data)} --out run --preset {BASE} --recipe {RECIPE}"
     return [*lines, f"{start} --steps {design.changes['steps']} --set {words}"]
-
-
-def _vocabulary(text: TextSize) -> Message:
-    if text.prepared:
-        return Message("that of the data folder's tokenizer")
-    return Message(
-        "for {size} of text; with 32 MB, 8,192 pieces gave fewer bits a byte than 32,100", size=Size(text.bytes)
-    )
-
-
-def _shape(design: Design) -> Message:
-    each = design.tokens / design.parameters
-    rung = Message("the largest step of the ladder that fits")
-    if each < TOKENS_PER_PARAMETER:
-        rung = Message("the smallest step of the ladder, and more time would serve it")
-    return Message(
-        "{n:,} parameters, {each:.2g} tokens seen for each: {rung}", n=design.parameters, each=each, rung=rung
-    )
-
-
-def _steps(design: Design) -> Message:
-    if design.text_ends:
-        return Message("{n:.0f} passes, as many as still gain; the rest of the time is not used", n=design.epochs)
-    return Message(
-        "what the time allows at {seconds:.3g} s a step, {aside:.0%} kept for evaluations",
-        seconds=design.seconds_per_step,
-        aside=ASIDE,
-    )

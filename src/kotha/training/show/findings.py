@@ -21,6 +21,8 @@ from kotha.report.chart import Point
 
 # A validation loss this much above the best is a rise, not noise.
 _RISE = 1.01
+# The training loss at a step is the median of this share of all steps to each side.
+_NEAR = 0.01
 
 
 @dataclass(frozen=True)
@@ -65,31 +67,10 @@ class Record:
         return points if any(value is not None for _, value in points) else []
 
 
-def smooth(points: Sequence[Point], share: float = 0.01) -> list[Point]:
-    """The median of a point and its neighbours, a share of all points to each side, at some 600 places.
-
-    A single peak does not move a median. Near the start, where curves are steep, fewer neighbours are looked at.
-
-    >>> smooth([(1, 0.0), (2, 3.0), (3, None), (4, 9.0)], share=0.25)
-    [(1, 0.0), (2, 1.5), (3, None), (4, 9.0)]
-    """
-    reach, every = round(share * len(points)), 1 + len(points) // 600
-    smoothed: list[Point] = []
-    for place in sorted({*range(0, len(points), every), len(points) - 1} if points else ()):
-        x, y = points[place]
-        near = min(reach, place)
-        values = [value for _, value in points[place - near : place + near + 1] if value is not None]
-        smoothed.append((x, None if y is None else median(values)))
-    return smoothed
-
-
 def title(config: dict[str, Any]) -> Text:
     """The model in a few words."""
     model = mapping(config, "model")
-    if not model.get("family"):
-        parts: list[Text] = [Message("A training run")]
-    else:
-        parts = [str(model["family"]).upper()]
+    parts: list[Text] = [str(model["family"]).upper() if model.get("family") else Message("A training run")]
     layers, width = figure(model, "n_layers"), figure(model, "d_model")
     parts += [Plural("{n} layer", "{n:,} layers", n=int(layers))] if layers else []
     parts += [Message("width {width:g}", width=width)] if width else []
@@ -124,23 +105,22 @@ def result(validation: dict[str, Any]) -> Message:
     """One evaluation as the end of a sentence."""
     per_byte, per_character = figure(validation, "bits_per_byte"), figure(validation, "bits_per_character")
     accuracy, majority = figure(validation, "accuracy"), figure(validation, "majority")
-    if accuracy is not None and majority is not None:
-        return Message(
-            "it answers {share:.1%} of unseen examples rightly (always giving the most frequent answer: {usual:.1%})",
-            share=accuracy,
-            usual=majority,
-        )
     if accuracy is not None:
-        return Message("it answers {share:.1%} of unseen examples rightly", share=accuracy)
-    if per_byte is not None and per_character is not None:
-        told = "it needs {bits:.3f} bits per byte of unseen text, {character:.3f} per character"
-        return Message(told, bits=per_byte, character=per_character)
+        told = "it answers {share:.1%} of unseen examples rightly"
+        if majority is not None:
+            told = (
+                "it answers {share:.1%} of unseen examples rightly (always giving the most frequent answer: "
+                "{usual:.1%})"
+            )
+        return Message(told, share=accuracy, usual=majority)
     if per_byte is not None:
-        return Message("it needs {bits:.3f} bits per byte of unseen text", bits=per_byte)
+        told = "it needs {bits:.3f} bits per byte of unseen text"
+        if per_character is not None:
+            told = "it needs {bits:.3f} bits per byte of unseen text, {character:.3f} per character"
+        return Message(told, bits=per_byte, character=per_character)
     loss = figure(validation, "loss_nats")
-    if loss is None:
-        return Message("its loss was not a number")
-    return Message("its loss on unseen text is {loss:.3f} nats per token", loss=loss)
+    told = "its loss was not a number" if loss is None else "its loss on unseen text is {loss:.3f} nats per token"
+    return Message(told, loss=loss)
 
 
 def remark(record: Record) -> list[Text]:
@@ -150,9 +130,13 @@ def remark(record: Record) -> list[Text]:
         return []
     best, best_loss = record.best["step"], figure(record.best, "validation", "loss_nats")
     end, end_loss = validation[-1]
-    training = [(x, y) for x, y in smooth(record.line("loss_nats")) if y is not None]
-    before, after = [y for x, y in training if x <= best], [y for x, y in training if x > best]
-    if best_loss is None or end_loss < _RISE * best_loss or not before or not after or after[-1] >= before[-1]:
+    training = [(x, y) for x, y in record.line("loss_nats") if y is not None]
+    losses, place = [y for _, y in training], sum(x <= best for x, _ in training) - 1
+    if best_loss is None or end_loss < _RISE * best_loss or not 0 <= place < len(losses) - 1:
+        return []
+    near = round(_NEAR * len(losses))  # a single peak does not move a median
+    before, after = median(losses[max(0, place - near) : place + near + 1]), median(losses[-near - 1 :])
+    if after >= before:
         return []
     return [
         Message(
@@ -160,8 +144,8 @@ def remark(record: Record) -> list[Text]:
             "from {before:.2f} to {after:.2f}, and on unseen text rises from {best_loss:.2f} to {end_loss:.2f}.",
             best=best,
             end=end,
-            before=before[-1],
-            after=after[-1],
+            before=before,
+            after=after,
             best_loss=best_loss,
             end_loss=end_loss,
         ),

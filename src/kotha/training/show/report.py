@@ -14,7 +14,7 @@ from kotha.i18n.numbers import Amount, Duration, Size
 from kotha.report.document import Block, Columns, Folded, Heading, Paragraph, Quote, Report, Settings
 from kotha.report.table import Table
 from kotha.storage.atomic import write_whole
-from kotha.training.show.curves import health_charts, loss_chart, validation_charts
+from kotha.training.show.curves import charts, loss_chart
 from kotha.training.show.findings import Record, lead, remark, result, title
 
 REPORT = "report.html"
@@ -23,8 +23,7 @@ _SHOWN_SAMPLES = 3
 
 def write_report(folder: Path) -> Path:
     """Write the report of a run into its folder, and say where it is."""
-    record = read_record(folder)
-    write_whole(folder / REPORT, report_page(record.config, list(record.metrics), record.summary))
+    write_whole(folder / REPORT, report_document(read_record(folder)).html())
     return folder / REPORT
 
 
@@ -39,11 +38,6 @@ def read_record(folder: Path) -> Record:
     return record
 
 
-def report_page(config: dict[str, Any], metrics: list[dict[str, Any]], summary: dict[str, Any]) -> str:
-    """The report as HTML, from what the run folder's files hold."""
-    return report_document(Record(config, metrics, summary)).html()
-
-
 def report_document(record: Record) -> Report:
     """The report as data."""
     samples = [row for row in record.evaluations if isinstance(row.get("sample"), str) and row["sample"].strip()]
@@ -51,7 +45,7 @@ def report_document(record: Record) -> Report:
     first: list[Block] = [Heading(Message("Loss")), chart] if chart else []
     first += [Paragraph(note, note=True)] if note else []
     blocks: list[Block] = [Columns([first, *([_samples(samples)] if samples else [])])]
-    if measured := validation_charts(record):
+    if measured := charts(record, "validation"):
         of_text = bool(record.line("validation", "bits_per_byte"))
         blocks.append(Heading(Message("On text it has not seen") if of_text else Message("On unseen examples")))
         blocks.append(Columns([[each] for each in measured]))
@@ -59,8 +53,8 @@ def report_document(record: Record) -> Report:
         told = "With the mean of the weights of the last {n} checkpoints, {result}."
         reached = result(record.averaged["validation"])
         blocks.append(Paragraph(Message(told, n=record.averaged["average_of"], result=reached)))
-    if charts := health_charts(record):
-        blocks += [Heading(Message("How the training went")), Columns([[each] for each in charts])]
+    if health := charts(record, "health"):
+        blocks += [Heading(Message("How the training went")), Columns([[each] for each in health])]
     blocks += [*_predictions(record), *_settings(record.config, record.summary)]
     made = "Made by Kotha from the files of the run folder: config.json, metrics.jsonl, summary.json."
     return Report(title(record.config), lead(record), blocks, [Message(made)])
@@ -99,10 +93,14 @@ def _predictions(record: Record) -> list[Block]:
         for name, amount in memory.items()
         if name != "total"
     ]
-    if total := memory.get("total"):
-        rows.append([Message("memory in all"), *_compared(Size, total, used)])
-    if seconds := figure(predicted, "seconds"):
-        rows.append([Message("time"), *_compared(Duration, seconds, figure(record.summary, "seconds"))])
+    compared: list[tuple[str, type[Amount], float | None, float | None]] = [
+        ("memory in all", Size, memory.get("total"), used),
+        ("time", Duration, figure(predicted, "seconds"), figure(record.summary, "seconds")),
+    ]
+    for name, unit, promised, found in compared:
+        if promised:
+            measured_as = ["", ""] if found is None else [_amount(unit(found)), f"{found / promised:.2f}"]
+            rows.append([Message(name), _amount(unit(promised)), *measured_as])
     if not rows:
         return []
     header: list[Text] = ["", Message("predicted"), Message("measured"), Message("ratio")]
@@ -110,11 +108,6 @@ def _predictions(record: Record) -> list[Block]:
     if used and str(record.summary.get("device", "")).startswith("cpu"):
         remarks = [Message("On a CPU the memory measured is that of the whole process, Python and torch included.")]
     return [Heading(Message("Predicted and measured")), Table("", header, rows, remarks)]
-
-
-def _compared(unit: type[Amount], predicted: float, measured: float | None) -> list[Text]:
-    found: list[Text] = ["", ""] if measured is None else [_amount(unit(measured)), f"{measured / predicted:.2f}"]
-    return [_amount(unit(predicted)), *found]
 
 
 def _amount(amount: Amount) -> Message:

@@ -4,7 +4,8 @@ The default recipe is settled here, with the sizes, the context and the share of
 All trials keep these unless they are searched, so that they are measured alike and compared at equal time.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any
 
 from kotha.errors import UsageError
@@ -12,9 +13,9 @@ from kotha.i18n.message import Message, Option
 from kotha.model.presets import preset
 from kotha.text.shards import Dataset
 from kotha.training.plan.design import BASE
+from kotha.training.plan.planning import measure_text
 from kotha.training.plan.rules import EVALUATIONS
 from kotha.training.plan.step_time import use_fastest_threads
-from kotha.training.plan.text_size import measure_text
 from kotha.training.settings import USUAL_PRESET, TrainRequest, choose_settings, take_sizes
 from kotha.training.sweep.space import SIZE, Searched, Value, as_changes, default_of, read_search, usual_search
 
@@ -50,20 +51,24 @@ class SweepRequest:
 
 @dataclass(frozen=True)
 class Sweep:
-    """What everybody knows of a sweep."""
+    """What everybody knows of a sweep, ready for JSON."""
 
     asked: dict[str, Any]
     data: str  # the identity of the data
     preset: str | None  # of every trial
     fixed: dict[str, Any]  # settings and sizes of every trial, unless searched
     measured_by: dict[str, Any]  # settings that only say how it is measured
-    searched: list[Searched]
-    defaults: dict[str, Value] = field(default_factory=dict)  # of what is searched
+    search: list[str]  # in words
+    defaults: dict[str, Value]  # of what is searched
+
+    @cached_property
+    def searched(self) -> list[Searched]:
+        """What is searched."""
+        return read_search(self.search, preset(self.preset or USUAL_PRESET))
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
-        plain = {name: getattr(self, name) for name in ("asked", "data", "preset", "fixed", "measured_by", "defaults")}
-        return {"format": _FORMAT, **plain, "search": [each.words for each in self.searched]}
+        """For the study."""
+        return {"format": _FORMAT, **asdict(self)}
 
     def changes(self, values: dict[str, Value]) -> dict[str, Any]:
         """What a trial with these values changes, as ``kotha train`` would be told."""
@@ -72,8 +77,7 @@ class Sweep:
     def request(self, values: dict[str, Value]) -> TrainRequest:
         """A trial with these values."""
         changes = {**self.measured_by, **self.changes(values)}
-        asked = self.asked
-        return TrainRequest(self.preset, asked["recipe"], asked["minutes"], changes=changes)
+        return TrainRequest(self.preset, self.asked["recipe"], self.asked["minutes"], changes=changes)
 
 
 def describe_sweep(data: Dataset, request: SweepRequest) -> Sweep:
@@ -103,7 +107,7 @@ def describe_sweep(data: Dataset, request: SweepRequest) -> Sweep:
         preset=BASE if sizes_open else asked.preset,
         fixed=fixed,
         measured_by={name: value for name, value in measured_by.items() if name not in fixed},
-        searched=searched,
+        search=[each.words for each in searched],
         defaults={each.name: default_of(each.name, choice) for each in searched},
     )
 
@@ -126,13 +130,12 @@ def read_sweep(told: dict[str, Any], data: Dataset, request: SweepRequest) -> Sw
                 asked=value,
                 another=_ANOTHER,
             )
-    choice = choose_settings(TrainRequest(told["preset"], told["asked"]["recipe"], changes={"steps": 1}))
-    searched = read_search(told["search"], choice.model)
-    if request.search and [each.words for each in read_search(request.search, choice.model)] != told["search"]:
+    sweep = Sweep(**{name: value for name, value in told.items() if name != "format"})
+    again = read_search(request.search, preset(sweep.preset or USUAL_PRESET))
+    if again and [each.words for each in again] != sweep.search:
         raise UsageError(
             "the study searches {searched}; go on with the same, or {another}",
-            searched=" ".join(told["search"]),
+            searched=" ".join(sweep.search),
             another=_ANOTHER,
         )
-    named = ("asked", "data", "preset", "fixed", "measured_by", "defaults")
-    return Sweep(searched=searched, **{name: told[name] for name in named})
+    return sweep

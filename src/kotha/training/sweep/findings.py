@@ -4,11 +4,15 @@ The importance of a setting is how much its values among the better trials diffe
 add up to one. From few trials it says little, and each trial has one seed, so a small gain may be chance.
 """
 
+import math
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from kotha.i18n.message import Message, Text
-from kotha.training.sweep.searching import Searching, title_of, unit_message, value_of
+from kotha.report.document import Block, Code, Curves, DrawnLine, Heading, Headline, Paragraph, Report
+from kotha.report.table import Table
+from kotha.training.plan.rules import EVALUATIONS
+from kotha.training.sweep.searching import Searching, title_of
 from kotha.training.sweep.space import Value, rounded, short
 from kotha.training.sweep.study import DEFAULT, FOLDER, optuna
 
@@ -16,15 +20,16 @@ from kotha.training.sweep.study import DEFAULT, FOLDER, optuna
 _FEWEST = 4
 # With fewer than so many for each setting, what mattered is a guess.
 _FEW_FOR_EACH = 5
+_ENDS = {"complete": Message("to its end"), "pruned": Message("stopped early")}
 
 
 @dataclass(frozen=True)
 class Trial:
     """One trial, as it stands."""
 
-    name: str
+    name: Text
     folder: str
-    state: str  # complete, pruned, failed, running or waiting
+    state: str  # complete, pruned, running or waiting
     value: float | None  # what decides: lower is better
     is_default: bool
     values: dict[str, Value]
@@ -32,11 +37,6 @@ class Trial:
     seconds: float | None = None
     problem: str | None = None
     curve: list[tuple[int, float]] = field(default_factory=list)  # parts of the run, and the value there
-
-    @property
-    def title(self) -> Message:
-        """Its name for people."""
-        return Message("trial {n}", n=int(self.name.rpartition(" ")[2]))
 
 
 @dataclass(frozen=True)
@@ -53,17 +53,8 @@ class SweepFindings:
     minutes: float | None
     changes: dict[str, Any]  # what the best trial is told beside preset, recipe and time
     at_an_end: list[str]  # settings of which the best value lies close to an end of what was searched
-
-    @property
-    def best(self) -> Trial | None:
-        """The trial that reached the lowest figure."""
-        ended = [each for each in self.trials if each.state == "complete" and each.value is not None]
-        return min(ended, key=lambda each: each.value or 0.0, default=None)
-
-    @property
-    def default(self) -> Trial | None:
-        """The default recipe, once it has come to its end."""
-        return next((each for each in self.trials if each.is_default and each.state == "complete"), None)
+    best: Trial | None  # the trial that reached the lowest figure
+    default: Trial | None  # the default recipe, once it has come to its end
 
     def count(self, *states: str) -> int:
         """How many trials are in these states."""
@@ -71,64 +62,50 @@ class SweepFindings:
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
-        best, default = self.best, self.default
-        told = {"best": None if best is None else asdict(best), "default": None if default is None else asdict(default)}
-        return {**asdict(self), **told}
+        return asdict(self)
 
 
 def find(searching: Searching) -> SweepFindings:
-    """What the study says by now, all processes together."""
+    """What the study says by now, all processes together; what failed was done again, or was one too many."""
     study, sweep = searching.study, searching.sweep
-    trials = [_trial(each, sweep.defaults) for each in study.get_trials(deepcopy=False) if _is_told(each)]
-    asked = sweep.asked
-    partial = SweepFindings(
+    told = [each for each in study.get_trials(deepcopy=False) if each.state != optuna().trial.TrialState.FAIL]
+    trials = [_trial(each, sweep.defaults) for each in told]
+    ended = [each for each in trials if each.state == "complete" and each.value is not None]
+    best = min(ended, key=lambda each: each.value or 0.0, default=None)
+    values = {} if best is None else best.values
+    names = [each.name for each in sweep.searched]
+    importance: dict[str, float] = {}
+    if len(ended) >= _FEWEST and len({each.value for each in ended}) > 1:
+        importance = optuna().importance.get_param_importances(study, params=names)
+    return SweepFindings(
         trials=trials,
-        importance=_importance(study, [each.name for each in sweep.searched], trials),
+        importance={name: float(importance.get(name, 0.0)) for name in names if importance},
         default_values=sweep.defaults,
         searched={each.name: each.range for each in sweep.searched},
-        unit=next((each.user_attrs["unit"] for each in study.get_trials() if "unit" in each.user_attrs), "bits/byte"),
+        unit=next((each.user_attrs["unit"] for each in told if "unit" in each.user_attrs), "bits/byte"),
         preset=sweep.preset,
-        recipe=asked["recipe"],
-        minutes=asked["minutes"],
-        changes={},
-        at_an_end=[],
+        recipe=sweep.asked["recipe"],
+        minutes=sweep.asked["minutes"],
+        changes=sweep.changes(values),
+        at_an_end=[each.name for each in sweep.searched if each.at_an_end(values.get(each.name))],
+        best=best,
+        default=next((each for each in ended if each.is_default), None),
     )
-    best = partial.best
-    values = {} if best is None else best.values
-    ends = [each.name for each in sweep.searched if each.at_an_end(values.get(each.name))]
-    return SweepFindings(**{**vars(partial), "changes": sweep.changes(values), "at_an_end": ends})
-
-
-def _is_told(trial: Any) -> bool:
-    """What was done again elsewhere, or was one too many, is nobody's business."""
-    return bool(trial.state != optuna().trial.TrialState.FAIL)
 
 
 def _trial(trial: Any, defaults: dict[str, Value]) -> Trial:
     attributes = trial.user_attrs
     is_default = bool(attributes.get(DEFAULT))
-    value = trial.value if trial.value is not None and value_of({"loss_nats": trial.value}) < float("inf") else None
     return Trial(
-        name=str(title_of(trial)),
+        name=title_of(trial),
         folder=str(attributes.get(FOLDER, "")),
         state=trial.state.name.lower(),
-        value=value,
+        value=trial.value if trial.value is not None and math.isfinite(trial.value) else None,
         is_default=is_default,
         values=dict(defaults) if is_default else {name: rounded(value) for name, value in trial.params.items()},
-        steps=attributes.get("steps"),
-        seconds=attributes.get("seconds"),
-        problem=attributes.get("problem"),
+        **{name: attributes.get(name) for name in ("steps", "seconds", "problem")},
         curve=sorted(trial.intermediate_values.items()),
     )
-
-
-def _importance(study: Any, names: list[str], trials: list[Trial]) -> dict[str, float]:
-    """The share of each setting; empty where there is too little to tell, or nothing differs."""
-    ended = [each.value for each in trials if each.state == "complete"]
-    if len(ended) < _FEWEST or len(set(ended)) < 2:
-        return {}
-    found = optuna().importance.get_param_importances(study, params=names)
-    return {name: float(found.get(name, 0.0)) for name in names}
 
 
 # -- as it is told -----------------------------------------------------------------------------------------------------
@@ -136,41 +113,40 @@ def _importance(study: Any, names: list[str], trials: list[Trial]) -> dict[str, 
 
 def mattered_rows(found: SweepFindings) -> list[list[Text]]:
     """Each setting: what was searched, the default, the best, and how much it mattered; what mattered most first."""
-    best = found.best
     rows: list[list[Text]] = []
     for name in sorted(found.searched, key=lambda each: -found.importance.get(each, 0.0)):
-        share = found.importance.get(name)
-        chosen = "" if best is None else short(best.values.get(name))
-        told = "" if share is None else f"{share:.0%}"
-        rows.append([name, found.searched[name], short(found.default_values[name]), chosen, told])
+        chosen = "" if found.best is None else short(found.best.values.get(name))
+        share = f"{found.importance[name]:.0%}" if name in found.importance else ""
+        rows.append([name, found.searched[name], short(found.default_values[name]), chosen, share])
     return rows
 
 
 def trial_rows(found: SweepFindings, most: int = 10) -> list[list[Text]]:
     """The trials, the best first: figure, how it ended, and its values."""
     known = [each for each in found.trials if each.value is not None]
-    ranked = sorted(known, key=lambda each: (each.state != "complete", each.value))
     rows: list[list[Text]] = []
-    for each in ranked[:most]:
+    for each in sorted(known, key=lambda each: (each.state != "complete", each.value))[:most]:
         values = ", ".join(f"{name}={short(value)}" for name, value in each.values.items())
-        name = Message("{trial} (default)", trial=each.title) if each.is_default else each.title
+        name = Message("{trial} (default)", trial=each.name) if each.is_default else each.name
         rows.append([name, f"{each.value:.4f}", _ENDS.get(each.state, each.state), values])
     return rows
 
 
-_ENDS = {"complete": Message("to its end"), "pruned": Message("stopped early")}
-
-
 def sentences(found: SweepFindings) -> list[Message]:
     """What must be said of the tables."""
-    best, default = found.best, found.default
-    whole, stopped = found.count("complete"), found.count("pruned")
-    told = [Message("trials that came to their end: {whole}; stopped early: {stopped}", whole=whole, stopped=stopped)]
+    best, whole = found.best, found.count("complete")
+    told = [
+        Message(
+            "trials that came to their end: {whole}; stopped early: {stopped}",
+            whole=whole,
+            stopped=found.count("pruned"),
+        )
+    ]
     if elsewhere := found.count("running", "waiting"):
         told.append(Message("at work elsewhere, or waiting: {n}; the same command goes on with them", n=elsewhere))
     if best is None or best.value is None:
         return [*told, Message("no trial came to its end, so there is nothing to recommend yet")]
-    told.append(_about_best(best, best.value, default, unit_message(found.unit)))
+    told.append(_about_best(best, best.value, found.default, Message(found.unit)))
     told += [
         Message(
             "{name} is best close to an end of {range}, at {value}; search beyond it",
@@ -193,13 +169,56 @@ def _about_best(best: Trial, value: float, default: Trial | None, unit: Text) ->
     if best.is_default:
         return Message("no trial was better than the default recipe, {value:.4f} {unit}", value=value, unit=unit)
     if default is None or default.value is None:
-        return Message("{trial} is the best: {value:.4f} {unit}", trial=best.title, value=value, unit=unit)
+        return Message("{trial} is the best: {value:.4f} {unit}", trial=best.name, value=value, unit=unit)
     return Message(
         "{trial} is the best: {value:.4f} {unit}, {gain:.1%} below the default recipe's {default:.4f}; each has one "
         "seed, so a small gain may be chance",
-        trial=best.title,
+        trial=best.name,
         value=value,
         unit=unit,
         gain=1 - value / default.value,
         default=default.value,
     )
+
+
+# -- one offline page ------------------------------------------------------------------------------------------------
+
+_MOST_TRIALS = 200
+
+
+def sweep_document(found: SweepFindings, command: str) -> Report:
+    """The page as data; ``command`` trains the best again."""
+    best, default, unit = found.best, found.default, Message(found.unit)
+    figures: list[tuple[str, Text]] = []
+    if best is not None:
+        figures.append((f"{best.value:.4f}", Message("{unit}, {trial}", unit=unit, trial=best.name)))
+    if default is not None:
+        figures.append((f"{default.value:.4f}", Message("{unit}, the default recipe", unit=unit)))
+    blocks: list[Block] = [Headline([*figures, (str(len(found.trials)), Message("trials"))])]
+    blocks += [Paragraph(each) for each in sentences(found)]
+    if best is not None:
+        blocks.append(Code(command, Message("To train the best again, for longer if you like")))
+    settings = [Message("setting"), Message("searched"), Message("default"), Message("best"), Message("importance")]
+    blocks += [Heading(Message("What mattered")), Table("", settings, mattered_rows(found))]
+    curves = [_line(each, best, default) for each in found.trials if len(each.curve) > 1]
+    if curves:
+        told = "Each line is a trial, by {n} parts of its run; a short one was stopped early."
+        title = Message("Learning curves of {n} trials", n=len(curves))
+        # Those that matter last, so that they lie on top.
+        ordered = sorted(curves, key=lambda each: each.look != "faint")
+        caption = [Message(told, n=EVALUATIONS)]
+        blocks.append(Heading(Message("Learning curves")))
+        blocks.append(Curves(title, Message("part of the run"), unit, ordered, caption=caption))
+    trials = [Message("trial"), unit, Message("ended"), Message("settings")]
+    blocks += [Heading(Message("Trials")), Table("", trials, trial_rows(found, _MOST_TRIALS))]
+    lead = Message("Many short trainings, stopped early where they fell behind.")
+    return Report(Message("What a search for settings found"), [lead], blocks, [Message("Made by kotha sweep.")])
+
+
+def _line(trial: Trial, best: Trial | None, default: Trial | None) -> DrawnLine:
+    points = [(float(part), value) for part, value in trial.curve]
+    if best is not None and trial.name == best.name:
+        return DrawnLine(Message("best ({trial})", trial=trial.name), points, 1, "dots")
+    if default is not None and trial.name == default.name:
+        return DrawnLine(Message("default"), points, 2, "dots")
+    return DrawnLine(trial.name, points, 6, "faint")

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from kotha.artifacts.run_folder import RunFolder, figure
-from kotha.errors import ConfigError, TrainingError, UsageError
-from kotha.i18n.message import Message, Text
+from kotha.errors import ConfigError, TrainingError
+from kotha.i18n.message import Message
 from kotha.text.shards import Dataset
 from kotha.training.fitting import OnRemark
 from kotha.training.loop import Training
@@ -40,15 +40,10 @@ from kotha.training.sweep.study import (
     take_over,
 )
 
-PRUNERS = ("median", "hyperband", "none")
-NAME = "sweep"
 FIGURES = {"bits_per_byte": "bits/byte", "loss_nats": "nats"}  # what decides, the first that a task measures
-_UNITS = {"bits/byte": Message("bits/byte"), "nats": Message("nats")}
 # Trials that come to their end before any is stopped, and parts of a run in which none is.
 _WHOLE_TRIALS, _FIRST_PARTS = 4, EVALUATIONS // 4
 _DRAWN_BY_CHANCE = 8
-
-OnEvent = Callable[[dict[str, Any]], None]
 
 
 class _EnoughError(Exception):
@@ -68,27 +63,34 @@ class Searching:
         folder: Path,
         request: SweepRequest,
         *,
-        url: str | None = None,
-        name: str = NAME,
-        on_event: OnEvent | None = None,
-        on_remark: OnRemark | None = None,
+        url: str | None,
+        name: str,
+        on_event: Callable[[dict[str, Any]], None],
+        on_remark: OnRemark,
     ) -> None:
-        if request.prune not in PRUNERS:
-            raise UsageError("prune={prune!r} is not known; take one of {names}", prune=request.prune, names=PRUNERS)
         check_held_out(data)
         self._data, self._folder, self._request = data, folder, request
-        self._hear, self._say = on_event or (lambda _: None), on_remark or (lambda _: None)
+        self._hear, self._say = on_event, on_remark
         optuna()  # before a folder is made
         self._url = database_in(folder) if url is None else url
         with database_told(self._url):
             self.study = open_study(self._url, name, folder, lambda: describe_sweep(data, request).to_dict())
             self.sweep: Sweep = read_sweep(self.study.user_attrs[ABOUT], data, request)
-        self.study.pruner = _pruner(request.prune)
+        pruners = optuna().pruners
+        self.study.pruner = {
+            "median": pruners.MedianPruner(n_startup_trials=_WHOLE_TRIALS, n_warmup_steps=_FIRST_PARTS),
+            "hyperband": pruners.HyperbandPruner(_FIRST_PARTS, max_resource=EVALUATIONS, reduction_factor=2),
+            "none": pruners.NopPruner(),
+        }[request.prune]
+        self._states = optuna().trial.TrialState
         self._at = 0  # the trial at hand
+
+    def _counted(self) -> list[Any]:
+        """The trials that count; what failed was queued again, or was one too many."""
+        return [each for each in self.study.get_trials(deepcopy=False) if each.state != self._states.FAIL]
 
     def run(self) -> None:
         """Do trials until there are enough, those of other processes included."""
-        states = optuna().trial.TrialState
         worker = SweepWorker(self._folder)
         try:
             with database_told(self._url):
@@ -99,9 +101,9 @@ class Searching:
                                 "{trial} was left by a process that is gone; it is done again", trial=title_of(left)
                             )
                         )
-                    trials = self.study.get_trials(deepcopy=False)
-                    waiting = any(each.state == states.WAITING for each in trials)
-                    if not waiting and sum(each.state != states.FAIL for each in trials) >= self._request.trials:
+                    trials = self._counted()
+                    waiting = any(each.state == self._states.WAITING for each in trials)
+                    if not waiting and len(trials) >= self._request.trials:
                         return
                     self._one(worker)
         finally:
@@ -114,7 +116,7 @@ class Searching:
         except BaseException as error:
             with suppress(Exception):  # the database may be what failed; then who comes next finds the trial left
                 last = self.study.trials[self._at]
-                if last.state == optuna().trial.TrialState.FAIL and last.user_attrs.get(WORKER) == worker.name:
+                if last.state == self._states.FAIL and last.user_attrs.get(WORKER) == worker.name:
                     do_again(self.study, last, blamed=not isinstance(error, SweepStopped))
             raise
 
@@ -122,9 +124,7 @@ class Searching:
         """One trial, from its values to its best figure."""
         trial.set_user_attr(WORKER, worker.name)
         self._at = trial.number
-        states = optuna().trial.TrialState
-        others = [each for each in self.study.get_trials(deepcopy=False) if each.state != states.FAIL]
-        if sum(each.number < trial.number for each in others) >= self._request.trials:
+        if sum(each.number < trial.number for each in self._counted()) >= self._request.trials:
             raise _EnoughError
         is_default = trial.number == 0 or bool(trial.user_attrs.get(DEFAULT))
         trial.set_user_attr(DEFAULT, is_default)
@@ -132,11 +132,8 @@ class Searching:
             trial.set_user_attr(FOLDER, f"trial-{trial.number:04d}")
         values = self._values(trial, is_default)
         drawn = [f"{name.replace('_', ' ')} {short(value)}" for name, value in values.items()]
-        self._say(
-            Message("{trial} is the default recipe: {drawn}", trial=title_of(trial), drawn=drawn)
-            if is_default
-            else Message("{trial}: {drawn}", trial=title_of(trial), drawn=drawn)
-        )
+        told = "{trial} is the default recipe: {drawn}" if is_default else "{trial}: {drawn}"
+        self._say(Message(told, trial=title_of(trial), drawn=drawn))
         folder = RunFolder(self._folder / trial.user_attrs[FOLDER])
         try:
             return self._train(trial, folder, values, is_default)
@@ -150,21 +147,19 @@ class Searching:
     def _values(self, trial: Any, is_default: bool) -> dict[str, Value]:
         """The trial's values; the default's are told to the study where they lie within what is searched."""
         seed = np.random.SeedSequence([self._request.seed, trial.number]).generate_state(1)[0]
-        samplers = optuna().samplers
-        sampler = samplers.TPESampler(seed=int(seed), n_startup_trials=_DRAWN_BY_CHANCE, constant_liar=True)
+        samplers, searched, defaults = optuna().samplers, self.sweep.searched, self.sweep.defaults
+        self.study.sampler = samplers.TPESampler(seed=int(seed), n_startup_trials=_DRAWN_BY_CHANCE, constant_liar=True)
         if not is_default:
-            self.study.sampler = sampler
-            return {each.name: each.draw(trial) for each in self.sweep.searched}
-        defaults = self.sweep.defaults
-        within = [each for each in self.sweep.searched if each.holds(defaults[each.name])]
-        told = {each.name: defaults[each.name] for each in within}
-        self.study.sampler = samplers.PartialFixedSampler(told, sampler)
-        for each in within:
-            each.draw(trial)
+            return {each.name: each.draw(trial) for each in searched}
+        within = {each.name: defaults[each.name] for each in searched if each.holds(defaults[each.name])}
+        self.study.sampler = samplers.PartialFixedSampler(within, self.study.sampler)
+        for each in searched:
+            if each.name in within:
+                each.draw(trial)
         return dict(defaults)
 
     def _train(self, trial: Any, folder: RunFolder, values: dict[str, Value], is_default: bool) -> float:
-        curve = _Curve(trial, may_prune=not is_default and self._request.prune != "none")
+        curve = _Curve(trial, may_prune=not is_default)
         goes_on = folder.exists
         if goes_on:
             for row in folder.metrics():
@@ -185,31 +180,19 @@ class Searching:
         reached = value_of(folder.best() or {})
         for name in ("steps", "tokens", "seconds"):
             trial.set_user_attr(name, summary[name])
-        trial.set_user_attr("unit", unit_of(summary))
+        unit = next((unit for name, unit in FIGURES.items() if name in summary), "nats")
+        trial.set_user_attr("unit", unit)
         if summary["stopped"] and not curve.pruned:
             raise SweepStopped
-        shown = Message("{value:.4f} {unit}", value=reached, unit=unit_message(unit_of(summary)))
+        shown = Message("{value:.4f} {unit}", value=reached, unit=Message(unit))
+        told = {"trial": title_of(trial), "shown": shown}
         if curve.pruned:
-            parts = curve.parts
-            self._say(
-                Message(
-                    "{trial} was stopped at {shown} after {parts} of {evaluations} parts: it fell behind",
-                    trial=title_of(trial),
-                    shown=shown,
-                    parts=parts,
-                    evaluations=EVALUATIONS,
-                )
-            )
+            behind = "{trial} was stopped at {shown} after {parts} of {evaluations} parts: it fell behind"
+            self._say(Message(behind, **told, parts=curve.parts, evaluations=EVALUATIONS))
             raise optuna().TrialPruned
-        better = all(reached < each.value for each in _ended(self.study))
-        self._say(
-            Message(
-                "{trial} reached {shown}{best}",
-                trial=title_of(trial),
-                shown=shown,
-                best=Message(", the best so far") if better else "",
-            )
-        )
+        ended = [each.value for each in self._counted() if each.state == self._states.COMPLETE]
+        best = Message(", the best so far") if reached < min(ended, default=float("inf")) else ""
+        self._say(Message("{trial} reached {shown}{best}", **told, best=best))
         return reached
 
 
@@ -233,26 +216,15 @@ class _Curve:
             return
         self.parts = part
         self._trial.report(value, part)
-        running = self._training is not None and event["step"] < event["steps"]
-        if self._may_prune and running and self._training is not None and self._trial.should_prune():
-            self.pruned = True
-            self._training.interrupts.asked = True  # it saves, and ends as if someone had asked it to
+        training = self._training if self._may_prune and event["step"] < event["steps"] else None
+        if training is not None and self._trial.should_prune():
+            self.pruned = training.interrupts.asked = True  # it saves, and ends as if someone had asked it to
 
 
 def value_of(score: dict[str, Any]) -> float:
     """The figure of a score that decides, lower is better; infinity where there is none."""
     found = (figure(score, name) for name in FIGURES)
     return next((value for value in found if value is not None), float("inf"))
-
-
-def unit_of(score: dict[str, Any]) -> str:
-    """What that figure is measured in."""
-    return next((unit for name, unit in FIGURES.items() if name in score), "nats")
-
-
-def unit_message(unit: str) -> Text:
-    """A unit for people."""
-    return _UNITS.get(unit, unit)
 
 
 def title_of(trial: Any) -> Message:
@@ -264,17 +236,3 @@ def title_of(trial: Any) -> Message:
     """
     folder = str(trial.user_attrs.get(FOLDER, trial.number))
     return Message("trial {n}", n=int(folder.rpartition("-")[2]))
-
-
-def _ended(study: Any) -> list[Any]:
-    states = optuna().trial.TrialState
-    return list(study.get_trials(deepcopy=False, states=(states.COMPLETE,)))
-
-
-def _pruner(name: str) -> Any:
-    pruners = optuna().pruners
-    if name == "median":
-        return pruners.MedianPruner(n_startup_trials=_WHOLE_TRIALS, n_warmup_steps=_FIRST_PARTS)
-    if name == "hyperband":
-        return pruners.HyperbandPruner(min_resource=_FIRST_PARTS, max_resource=EVALUATIONS, reduction_factor=2)
-    return pruners.NopPruner()

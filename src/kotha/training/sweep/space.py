@@ -11,11 +11,11 @@ import math
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
-from typing import Any, Protocol, get_args, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 from kotha.errors import UsageError, nearest
-from kotha.i18n.message import Message
 from kotha.model.config import ModelConfig
 from kotha.model.fields import is_number
 from kotha.training.config import TrainConfig
@@ -33,19 +33,8 @@ _RATE_FACTOR = 4.0
 _DECAYS = (0.01, 1.0)
 _DROPOUTS = (0.0, 0.1, 0.2, 0.3)
 _SIZE_FORM = re.compile(r"([1-9]\d{0,3})x([1-9]\d{0,5})")
-_MOST_CHOICES = 100
 # Of a range, the share on each side in which a value is at its end.
 _NEAR_AN_END = 0.05
-
-
-class ValueSource(Protocol):
-    """What draws a value: a trial of Optuna."""
-
-    def suggest_categorical(self, name: str, choices: Sequence[Value]) -> Any: ...  # noqa: D102 - Optuna's
-
-    def suggest_int(self, name: str, low: int, high: int, *, log: bool) -> int: ...  # noqa: D102 - Optuna's
-
-    def suggest_float(self, name: str, low: float, high: float, *, log: bool) -> float: ...  # noqa: D102 - Optuna's
 
 
 @dataclass(frozen=True)
@@ -75,14 +64,12 @@ class Searched:
             return ",".join(map(in_words, self.choices))
         return f"{in_words(self.low)}..{in_words(self.high)}{':log' if self.log else ''}"
 
-    def draw(self, trial: ValueSource) -> Value:
-        """A value, by whoever draws."""
+    def draw(self, trial: Any) -> Value:
+        """A value, by a trial of Optuna."""
         if self.choices:
-            found: Value = trial.suggest_categorical(self.name, self.choices)
-            return found
-        if self.whole:
-            return trial.suggest_int(self.name, int(self.low), int(self.high), log=self.log)
-        return rounded(trial.suggest_float(self.name, self.low, self.high, log=self.log))
+            return rounded(trial.suggest_categorical(self.name, self.choices))
+        suggest = trial.suggest_int if self.whole else trial.suggest_float
+        return rounded(suggest(self.name, self.low, self.high, log=self.log))
 
     def holds(self, value: Value) -> bool:
         """Could this value be drawn?"""
@@ -97,7 +84,7 @@ class Searched:
         >>> rates.at_an_end(0.0098), rates.at_an_end(0.001)
         (True, False)
         """
-        if self.choices or isinstance(value, bool) or not isinstance(value, int | float) or not self.holds(value):
+        if self.choices or not isinstance(value, int | float) or not self.holds(value):
             return False
         low, high, here = (math.log(each) if self.log else each for each in (self.low, self.high, value))
         return not _NEAR_AN_END <= (here - low) / (high - low) <= 1 - _NEAR_AN_END
@@ -152,10 +139,9 @@ def read_search(words: Sequence[str], model: ModelConfig, fixed: Mapping[str, An
 
 def _read(word: str, model: ModelConfig) -> Searched:
     name, equals, rest = word.partition("=")
+    unread = "{word!r} says nothing to search; write NAME=FROM..TO, NAME=FROM..TO:log or NAME=A,B,C"
     if not equals or not name:
-        raise UsageError(
-            "{word!r} says nothing to search; write NAME=FROM..TO, NAME=FROM..TO:log or NAME=A,B,C", word=word
-        )
+        raise UsageError(unread, word=word)
     kinds = {**get_type_hints(type(model)), **get_type_hints(TrainConfig)}
     known = [each.name for each in (*fields(model), *fields(TrainConfig)) if each.name not in _MEASURES]
     if name in _MEASURES:
@@ -168,10 +154,8 @@ def _read(word: str, model: ModelConfig) -> Searched:
     if ".." not in ends:
         return _among(name, rest, kinds.get(name))
     if colon and how != "log":
-        raise UsageError("{word!r} ends in {how!r}; only :log is known there", word=word, how=how)
-    if name == SIZE:
-        raise UsageError("size is searched among a few, as size=2x96,4x192")
-    return _between(name, ends, colon == ":", kinds[name])
+        raise UsageError(unread, word=word)
+    return _between(name, ends, colon == ":", kinds.get(name))
 
 
 def _between(name: str, ends: str, log: bool, kind: Any) -> Searched:
@@ -181,48 +165,29 @@ def _between(name: str, ends: str, log: bool, kind: Any) -> Searched:
         raise UsageError("{name} is no number; search it among a few, as {name}=A,B", name=name)
     low, high = (_number(name, part, whole) for part in ends.split("..", 1))
     if not low < high:
-        raise UsageError(
-            "{name}={ends} is empty: {high:g} is not above {low:g}; write the smaller end first",
-            name=name,
-            ends=ends,
-            high=high,
-            low=low,
-        )
+        empty = "{name}={ends} is empty: {high:g} is not above {low:g}; write the smaller end first"
+        raise UsageError(empty, name=name, ends=ends, high=high, low=low)
     if log and low <= 0:
-        raise UsageError(
-            "{name}={ends}:log begins at {low:g}, which has no logarithm; begin above 0", name=name, ends=ends, low=low
-        )
+        none = "{name}={ends}:log begins at {low:g}, which has no logarithm; begin above 0"
+        raise UsageError(none, name=name, ends=ends, low=low)
     for end in (low, high):
         _check(name, end)
     return Searched(name, low=low, high=high, log=log, whole=whole)
 
 
 def _number(name: str, text: str, whole: bool) -> float:
-    try:
+    with suppress(ValueError):
         value = int(text) if whole else float(text)
-    except ValueError as error:
-        wrong = Message("is no whole number") if whole else Message("is no number")
-        raise UsageError(
-            "{name}: {text!r} {wrong}; write {name}=FROM..TO", name=name, text=text, wrong=wrong
-        ) from error
-    if not is_number(value):
-        raise UsageError("{name}: {text!r} is no end of a range", name=name, text=text)
-    return value
+        if is_number(value):
+            return value
+    raise UsageError("{name}: {text!r} is no end of a range", name=name, text=text)
 
 
 def _among(name: str, rest: str, kind: Any) -> Searched:
-    parts = rest.split(",")
-    if len(parts) > _MOST_CHOICES:
-        raise UsageError(
-            "{name} has {n} values; name at most {most}, or a range", name=name, n=len(parts), most=_MOST_CHOICES
-        )
-    values = tuple(dict.fromkeys(_value(part, kind) for part in parts if part))
+    values = tuple(dict.fromkeys(_value(part, kind) for part in rest.split(",") if part))
     if len(values) < 2:
-        raise UsageError(
-            "{name}={rest} leaves nothing to search; name two values or more, or a range as FROM..TO",
-            name=name,
-            rest=rest,
-        )
+        few = "{name}={rest} leaves nothing to search; name two values or more, or a range as FROM..TO"
+        raise UsageError(few, name=name, rest=rest)
     for value in values:
         if name == SIZE and not (isinstance(value, str) and _SIZE_FORM.fullmatch(value)):
             raise UsageError("size={value} is not layers x width; write it as size=2x96,4x192", value=value)
@@ -255,20 +220,19 @@ def _check(name: str, value: Value) -> None:
 def usual_search(choice: Choice, fixed: Mapping[str, Any], sizes_open: bool) -> list[Searched]:
     """What is searched unless told otherwise, around the default; nothing that was given a value (``fixed``)."""
     settings = choice.settings
-    rates = ["learning_rate", *(["muon_learning_rate"] if settings.optimizer == "muon" else [])]
-    found = [_around(name, getattr(settings, name)) for name in rates]
-    found.append(Searched("weight_decay", low=_DECAYS[0], high=_DECAYS[1], log=True))
-    found.append(Searched("dropout", choices=_DROPOUTS))
+    ends = {"weight_decay": _DECAYS}
+    for name in ("learning_rate", *(["muon_learning_rate"] if settings.optimizer == "muon" else [])):
+        rate = getattr(settings, name)
+        ends[name] = float(f"{rate / _RATE_FACTOR:.3g}"), float(f"{rate * _RATE_FACTOR:.3g}")
     batch = settings.batch_size
-    found.append(Searched("batch_size", choices=tuple(sorted({max(1, batch // 2), batch, 2 * batch}))))
-    if sizes_open and (steps := _sizes_beside(choice.model)):
-        found.append(Searched(SIZE, choices=steps))
-    return [each for each in found if each.name not in fixed]
-
-
-def _around(name: str, value: float) -> Searched:
-    low, high = (float(f"{each:.3g}") for each in (value / _RATE_FACTOR, value * _RATE_FACTOR))
-    return Searched(name, low=low, high=high, log=True)
+    few: dict[str, tuple[Value, ...]] = {
+        "dropout": _DROPOUTS,
+        "batch_size": tuple(sorted({max(1, batch // 2), batch, 2 * batch})),
+        SIZE: _sizes_beside(choice.model) if sizes_open else (),
+    }
+    between = [Searched(name, low=low, high=high, log=True) for name, (low, high) in sorted(ends.items())]
+    among = [Searched(name, choices=choices) for name, choices in few.items() if choices]
+    return [each for each in (*between, *among) if each.name not in fixed]
 
 
 def _sizes_beside(model: ModelConfig) -> tuple[str, ...]:
@@ -291,9 +255,8 @@ def default_of(name: str, choice: Choice) -> Value:
     """What a setting is where nobody searches it."""
     if name == SIZE:
         return size_of(choice.model)
-    sizes = choice.model.to_dict()
-    value: Value = getattr(choice.settings, name, None) if hasattr(choice.settings, name) else sizes.get(name)
-    return sizes.get(name) if value is None and name in sizes else value
+    value: Value = getattr(choice.settings, name, None)
+    return choice.model.to_dict().get(name) if value is None else value
 
 
 def as_changes(values: Mapping[str, Value]) -> dict[str, Any]:

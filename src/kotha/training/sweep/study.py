@@ -10,6 +10,7 @@ What the sweep is (data, settings, what is searched) is written into the study b
 reads it there.
 """
 
+import re
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -20,10 +21,8 @@ from typing import Any
 from uuid import uuid4
 
 from kotha.errors import KothaError, UsageError, library
-from kotha.i18n.message import Message, Text
 from kotha.storage.atomic import filled_folder
 from kotha.storage.locks import InUseError, Lock
-from kotha.storage.status import is_file
 
 DATABASE, WORKERS = "study.db", "workers"
 ABOUT = "kotha_sweep"  # the attribute of a study that says what it is
@@ -32,7 +31,7 @@ WORKER, FOLDER, DEFAULT, AGAIN = "worker", "folder", "default", "again"
 _MOST_AGAIN = 3
 _HEARTBEAT_SECONDS, _GRACE_SECONDS = 15, 60
 _WAIT_FOR_DATABASE = 60  # seconds in which another process may be writing a SQLite file
-_WAIT_FOR_ABOUT = 10.0
+_WAIT_FOR_ABOUT = 5.0  # in which a study that another machine is making says what it is
 
 NEEDED = "a sweep needs Optuna; install it with: pip install 'kotha[sweep]'"
 
@@ -54,34 +53,29 @@ def database_in(folder: Path) -> str:
     return url
 
 
-def without_password(url: str) -> Text:
+def without_password(url: str) -> str:
     """An address of a database that may be shown.
 
     >>> without_password("postgresql://me:secret@host/db"), without_password("nonsense")
     ('postgresql://me:***@host/db', 'nonsense')
     """
-    engine = library("sqlalchemy.engine", NEEDED)
-    try:
-        return str(engine.make_url(url).render_as_string(hide_password=True))
-    except Exception:  # whatever it is, it is no address
-        return url if "@" not in url else Message("the database")
+    return re.sub(r":[^/@][^@]*@", ":***@", url)
 
 
 @contextmanager
 def database_told(url: str) -> Iterator[None]:
     """What goes wrong with a database, in one line and without its password."""
-    errors = library("sqlalchemy.exc", NEEDED)
-    internal = optuna().exceptions.StorageInternalError
+    errors, ours = library("sqlalchemy.exc", NEEDED), optuna().exceptions
     try:
         with warnings.catch_warnings():  # heartbeats are called experimental by Optuna; they are what we need
-            warnings.simplefilter("ignore", optuna().exceptions.ExperimentalWarning)
+            warnings.simplefilter("ignore", ours.ExperimentalWarning)
             yield
-    except (errors.SQLAlchemyError, internal) as error:
-        reason = str(getattr(error, "orig", None) or error.__cause__ or error).strip().splitlines()
+    except (errors.SQLAlchemyError, ours.StorageInternalError) as error:
+        reason = str(getattr(error, "orig", None) or error.__cause__ or error).strip()
         raise KothaError(
             "the database {url} cannot be used: {why}; see that it is there, and that you may write to it",
             url=without_password(url),
-            why=reason[0] if reason else Message("it does not answer"),
+            why=reason.partition("\n")[0],
         ) from error
     except ImportError as error:
         if "DB access module" not in str(error):
@@ -100,42 +94,32 @@ def open_study(url: str, name: str, folder: Path, about: Callable[[], dict[str, 
     What cannot be begun leaves no folder behind.
     """
     found = optuna()
-    with filled_folder(folder), _alone(folder):
-        storage = _storage(url)
-        if _exists(storage, name):
-            study = found.load_study(study_name=name, storage=storage)
-        else:
-            told = about()  # before the study is there, so that nobody waits for it long
-            with suppress(found.exceptions.DuplicatedStudyError):  # made by another machine meanwhile
-                study = found.create_study(study_name=name, storage=storage)
-                study.set_user_attr(ABOUT, told)
-                return study
-            study = found.load_study(study_name=name, storage=storage)
-    until = time.monotonic() + _WAIT_FOR_ABOUT
-    while ABOUT not in study.user_attrs:
-        if time.monotonic() > until:  # who made it was killed in between
-            if study.get_trials(deepcopy=False):
-                raise UsageError(
-                    "the study {name!r} of {url} is not a sweep of ours; name another",
-                    name=name,
-                    url=without_password(url),
-                )
-            study.set_user_attr(ABOUT, about())
-        time.sleep(0.1)
+    with filled_folder(folder):
+        alone = Lock(folder, wait=True)  # no other process of the folder makes tables or studies
+        try:
+            named: dict[str, Any] = {"study_name": name, "storage": _storage(url)}
+            if name not in found.get_all_study_names(named["storage"]):
+                told = about()  # before the study is there, so that nobody waits for it
+                with suppress(found.exceptions.DuplicatedStudyError):  # made by another machine meanwhile
+                    found.create_study(**named).set_user_attr(ABOUT, told)
+            study = found.load_study(**named)
+        finally:
+            alone.let_go()
+    if ABOUT not in study.user_attrs:
+        time.sleep(_WAIT_FOR_ABOUT)
+    if ABOUT not in study.user_attrs:
+        raise UsageError(
+            "the study {name!r} of {url} is not a sweep of ours; name another", name=name, url=without_password(url)
+        )
     return study
 
 
 def _storage(url: str) -> Any:
-    storages = optuna().storages
     options: dict[str, Any] = {"pool_pre_ping": True}
-    if url in ("sqlite://", "sqlite:///:memory:"):
-        raise UsageError(
-            "{url} is gone with its process; leave the address out for a file in the sweep folder", url=url
-        )
     if url.startswith("sqlite"):  # a file is opened for each thing that is asked of it, and never left open
         options = {"connect_args": {"timeout": _WAIT_FOR_DATABASE}, "poolclass": library("sqlalchemy", NEEDED).NullPool}
     try:
-        return storages.RDBStorage(
+        return optuna().storages.RDBStorage(
             url,
             engine_kwargs=options,
             heartbeat_interval=_HEARTBEAT_SECONDS,
@@ -148,24 +132,6 @@ def _storage(url: str) -> Any:
         ) from error
 
 
-def _exists(storage: Any, name: str) -> bool:
-    try:
-        storage.get_study_id_from_name(name)
-    except KeyError:
-        return False
-    return True
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """While this is open, no other process of the folder makes tables or studies."""
-    held = Lock(folder, wait=True)
-    try:
-        yield
-    finally:
-        held.let_go()
-
-
 # -- who does what -----------------------------------------------------------------------------------------------------
 
 
@@ -173,20 +139,17 @@ class SweepWorker:
     """This process among those that work on a study: a file that it holds for as long as it lives."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder / WORKERS
+        self._folder, self.name = folder / WORKERS, uuid4().hex
         self._folder.mkdir(parents=True, exist_ok=True)
-        self.name = uuid4().hex
         self._path = self._folder / self.name
         self._path.touch()
-        self._held: Lock | None = Lock(self._path)
+        self._held = Lock(self._path)
         self._has_locks = not _is_free(self._path)
 
     def close(self) -> None:
         """Let go."""
-        if self._held is not None:
-            self._path.unlink(missing_ok=True)
-            self._held.let_go()
-            self._held = None
+        self._path.unlink(missing_ok=True)
+        self._held.let_go()
 
     def has_left(self, trial: Any) -> bool:
         """Is the process that did this running trial known to be gone?"""
@@ -194,14 +157,13 @@ class SweepWorker:
         if name is None:  # killed in the moment between making a trial and putting its name there
             began = trial.datetime_start
             return began is not None and datetime.now() - began > timedelta(seconds=2 * _GRACE_SECONDS)
-        path = self._folder / str(name)
-        return self._has_locks and path.parent == self._folder and is_file(path) and _is_free(path)
+        return self._has_locks and _is_free(self._folder / Path(str(name)).name)
 
 
 def _is_free(path: Path) -> bool:
     try:
         Lock(path).let_go()
-    except (InUseError, FileNotFoundError):
+    except (InUseError, FileNotFoundError):  # of another machine
         return False
     return True
 
