@@ -8,8 +8,8 @@ import pytest
 
 from kotha.cli.flags import from_words
 from kotha.cli.main import main
+from kotha.training.config import recipe
 from kotha.training.plan.render import drawn_schedule, schedule_lines
-from kotha.training.recipes import recipe
 from kotha.training.settings import TrainRequest, choose_settings
 
 

@@ -16,7 +16,7 @@ from kotha.evaluation import masked
 from kotha.evaluation.masked import evaluate_masked, masked_table
 from kotha.text.held_out import from_texts
 from kotha.text.stories.corpus import stories
-from kotha.training.tasks.masking import Masking
+from kotha.training.tasks.masked_words import Masking
 
 TEXTS = [story.text for story in islice(stories(seed=11), 12)]
 

@@ -12,7 +12,7 @@ from tests.finetune.conftest import QUICK, WORDS, moods, stopped_and_resumed, wr
 
 import kotha
 from kotha.artifacts import model_folder as bundle
-from kotha.errors import CheckpointError, ConfigError, DataError, KothaError, UsageError
+from kotha.errors import CheckpointError, ConfigError, KothaError, UsageError
 from kotha.evaluation.classification import classes_table
 from kotha.finetune.classify import PAGE, ClassifyTexts
 from kotha.finetune.examples import EXAMPLES

@@ -17,7 +17,6 @@ from kotha.errors import CorpusError, KothaError
 from kotha.i18n.catalogue import FOLDER, catalogue, to_json, translate
 from kotha.i18n.message import Message, Option, Plural
 from kotha.i18n.numbers import Count, Duration, Size
-from kotha.model.presets import presets
 from kotha.storage.locks import InUseError
 
 SOURCE = Path(__file__).parents[2] / "src" / "kotha"

@@ -26,7 +26,7 @@ from kotha.model.evaluating import evaluating
 from kotha.report.table import Table
 from kotha.text.held_out import HeldOut, Line
 from kotha.text.tokenizer.tokenizer import Tokenizer
-from kotha.training.tasks.masking import Masking, n_chosen
+from kotha.training.tasks.masked_words import Masking, n_chosen
 
 _MARKS = 3  # [CLS], and [SEP] twice
 _SHORTEST = 4  # tokens that a window must have, to be cut in two and to have something hidden

@@ -24,7 +24,6 @@ from kotha.training.plan.gpus import GPU
 from kotha.training.plan.memory import planned_context
 from kotha.training.plan.planning import Budget, TextSize, budget_for
 from kotha.training.plan.rules import EVALUATIONS, pace_of, times, warmed_in_time
-from kotha.training.recipes import recipe
 
 # How long a training takes of which nothing was said.
 USUAL_MINUTES = 10.0

@@ -16,7 +16,6 @@ from kotha.training.config import recipe
 from kotha.training.plan import cluster as on_paper
 from kotha.training.plan.cluster import LADDER, Cluster, assumptions, ladder_model, plan_cluster, predict_step
 from kotha.training.plan.gpus import GPUS
-from kotha.training.recipes import recipe
 
 ROOT = Path(__file__).parents[3]
 PUBLISHED = json.loads((ROOT / "benchmarks" / "results" / "published_runs.json").read_text(encoding="utf-8"))["runs"]

@@ -10,7 +10,7 @@ from tests.report.shown import Shown, text
 
 from kotha.errors import CheckpointError
 from kotha.model.presets import preset
-from kotha.training.recipes import recipe
+from kotha.training.config import recipe
 from kotha.training.show.findings import Record
 from kotha.training.show.report import report_document, write_report
 

@@ -26,7 +26,7 @@ from kotha.course.lessons.measuring import let_write
 from kotha.course.lessons.result import Condition, LessonResult, Line, Sample, both
 from kotha.errors import UsageError
 from kotha.i18n.message import Bilingual, Option
-from kotha.training.device.hardware import describe_machine
+from kotha.training.device import describe_machine
 
 _MOST_SEEDS = 100
 Measure = Callable[[Taught], float]

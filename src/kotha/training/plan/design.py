@@ -19,7 +19,7 @@ from kotha.i18n.message import Message, Plural
 from kotha.model.config import GPTConfig
 from kotha.model.parameters import count_parameters
 from kotha.model.presets import preset
-from kotha.training.config import TrainConfig
+from kotha.training.config import TrainConfig, recipe
 from kotha.training.plan.flops import count_work
 from kotha.training.plan.memory import MemoryPlan, plan_memory
 from kotha.training.plan.planning import Budget, TextSize
@@ -35,7 +35,6 @@ from kotha.training.plan.rules import (
     rates_for,
     restraint_for,
 )
-from kotha.training.recipes import recipe
 
 # Layers and width. One step up costs about twice as much.
 RUNGS = (

@@ -19,8 +19,7 @@ from kotha.storage.status import is_file
 from kotha.text.corpus.documents import read_documents
 from kotha.text.shards import DATASET_FILE, Dataset
 from kotha.training.config import Precision, TrainConfig
-from kotha.training.device.hardware import available_memory, peak_flops_per_second, share_of_peak
-from kotha.training.device.precision import Arithmetic, choose_arithmetic
+from kotha.training.device import Arithmetic, available_memory, choose_arithmetic, peak_flops_per_second, share_of_peak
 from kotha.training.plan.activations import positions
 from kotha.training.plan.flops import Work, count_work
 from kotha.training.plan.gpus import COMPILE_SECONDS, GPU, SHARE_OF_PEAK, SOURCE, estimate_seconds_per_step

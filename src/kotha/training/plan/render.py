@@ -13,7 +13,7 @@ from kotha.model.config import ModelConfig
 from kotha.model.parameters import count_parameters
 from kotha.report.single_file import training_page
 from kotha.training.config import TrainConfig
-from kotha.training.optim.schedule import learning_rate_share, schedule_steps
+from kotha.training.optim import learning_rate_share, schedule_steps
 from kotha.training.plan.design import BASE, RECIPE, TOKENS_PER_PARAMETER, Design
 from kotha.training.plan.planning import ASIDE, TextSize, TrainingPlan, measure_text, plan_training
 from kotha.training.plan.rules import times
