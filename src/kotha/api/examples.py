@@ -12,11 +12,9 @@ from kotha.api import Place
 from kotha.artifacts.model_folder import Bundle
 from kotha.artifacts.run_folder import RunFolder
 from kotha.errors import UsageError
-from kotha.evaluation.classes_page import classes_page
-from kotha.evaluation.classification import ClassificationScore, evaluate_classifier, evaluate_images
+from kotha.evaluation.classification import ClassificationScore, classes_document, evaluate_classifier, evaluate_images
 from kotha.evaluation.instructions import evaluate_instructions
-from kotha.evaluation.translation import can_score, evaluate_pairs
-from kotha.evaluation.translation_page import translations_page
+from kotha.evaluation.translation import can_score, evaluate_pairs, translations_document
 from kotha.finetune import examples as finetune
 from kotha.finetune import pairs
 from kotha.finetune.classify import PAGE
@@ -135,7 +133,7 @@ def measure_images(best: Bundle, parts: Parts[Any], run: Path, say: OnRemark) ->
 
 def _classes(score: ClassificationScore, run: Path, lead: Message, **how: str) -> dict[str, Any]:
     title = Message("{name}: {n:,} classes", name=run.name, n=len(score.labels))
-    write_whole(run / PAGE, classes_page(score, title, lead, **how))
+    write_whole(run / PAGE, classes_document(score, title, lead, **how).html())
     return score.to_dict()
 
 
@@ -150,8 +148,8 @@ def measure_pairs(best: Bundle, parts: Parts[Any], run: Path, say: OnRemark) -> 
         "{n:,} pairs that were kept out of training and out of every choice.",
         n=score.sentences,
     )
-    page = translations_page(score, parts.test, Message("{name}: translations", name=run.name), lead)
-    write_whole(run / pairs.PAGE, page)
+    page = translations_document(score, parts.test, Message("{name}: translations", name=run.name), lead)
+    write_whole(run / pairs.PAGE, page.html())
     return score.to_dict()
 
 

@@ -20,7 +20,7 @@ from kotha.server.serial_executor import HowFar
 from kotha.server.state import State, state_of
 from kotha.server.wire import FieldError, InEnglish, JsonObject, ModelName, Said
 from kotha.storage.json_files import as_json
-from kotha.training.plan.budget import budget_here
+from kotha.training.plan.planning import budget_for
 from kotha.training.plan.gpus import gpu_named
 from kotha.training.plan.planning import TextSize
 from kotha.training.plan.render import tell_plan
@@ -153,7 +153,7 @@ class MachineTold(WireAnswer):
 @of_server(router, "/machine", MachineTold, method="GET")
 def machine(_state: State, _: OnProgress) -> JsonObject:
     """What this machine has; its speed is timed once, which takes a moment."""
-    found = budget_here(minutes=1)
+    found = budget_for(minutes=1)
     return {**vars(found), "cores": os.cpu_count() or 1, "operations_per_second": found.usual}
 
 

@@ -15,9 +15,8 @@ from pydantic import Field
 from kotha.api.compare import compare as compare_runs
 from kotha.artifacts.run_folder import METRICS, RunFolder, figure, find_data, mapping, run_config
 from kotha.errors import CorpusError, DataError
-from kotha.evaluation.doctor.curve import read_curve
+from kotha.evaluation.doctor.curve import evaluations_of, points_of, read_curve
 from kotha.evaluation.doctor.diagnosis import examine
-from kotha.evaluation.doctor.drawing import evaluations_of, points_of
 from kotha.finetune.examples import EXAMPLES, PARTS
 from kotha.i18n.message import Message, OnProgress
 from kotha.server.api.requests import WireAnswer, of_server
