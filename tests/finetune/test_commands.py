@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from tests.finetune.conftest import moods, write_table
 
-from kotha.cli.uses import _line
 from kotha.cli.main import FAILED, MISUSED, OK, main
+from kotha.cli.uses import _line
 from kotha.generation.classes import Classified
 
 Call = Callable[..., tuple[int, str, str]]
@@ -51,7 +51,7 @@ def test_from_a_table_to_an_answer(call: Call, bases: dict[str, Path], table: Pa
     score = json.loads(out)
     assert code == OK and score["examples"] == 9 and "majority" in score["baselines"]
     code, out, err = call("evaluate", run, "--text", "আজ")
-    assert code == MISUSED and "names classes; give a file of texts with labels" in err
+    assert code == MISUSED and "is measured here on texts with labels; give a file of them" in err
     code, _, err = call("generate", run, "আজ")
     assert code == MISUSED and "writes no text; it names classes" in err
     code, _, err = call("chat", run)

@@ -4,7 +4,7 @@ import itertools
 import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,10 @@ from kotha.api import Place, listed
 from kotha.arguments import checked
 from kotha.errors import UsageError
 from kotha.i18n.message import Message, OnProgress, Option, Text
+from kotha.inside.view import View
 from kotha.report.table import Table
-from kotha.storage.atomic import whole_file, write_page
+from kotha.report.tokenizer_card import cards_page
+from kotha.storage.atomic import whole_file
 from kotha.storage.destinations import checked_path
 from kotha.text.clean.copies import Duplicates as Duplicates
 from kotha.text.corpus.documents import OnProblem, read_documents
@@ -128,31 +130,10 @@ def inspect_corpus(
     return inspect_documents(listed(paths), field=field, language=language, **how)
 
 
-@dataclass(frozen=True)
-class TokenizerCards:
-    """Tokenizers side by side on a text."""
-
-    cards: Sequence[card.Card]
-    tokenizers: dict[str, Tokenizer]
-    sample: str
-    source: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """The first tokenizer's figures, and those that it is compared with."""
-        first, *others = self.cards
-        return {**vars(first), "compared_with": [vars(other) for other in others]}
-
-    def table(self) -> Table:
-        """A row for each tokenizer."""
-        header = [title for _, title in card.COLUMNS]
-        title = Message("on {n:,} words", n=self.cards[0].words)
-        return Table(title, header, [card.cells(each) for each in self.cards], marks=card.marks(self.cards))
-
-    def save(self, path: Place) -> None:
-        """Write one offline page, with the sample cut by each."""
-        from kotha.report.tokenizer_card import cards_page
-
-        write_page(Path(path), cards_page(self.cards, self.tokenizers, self.sample, self.source))
+def cards_table(cards: Sequence[card.Card]) -> Table:
+    """A row for each tokenizer."""
+    header, title = [title for _, title in card.COLUMNS], Message("on {n:,} words", n=cards[0].words)
+    return Table(title, header, [card.cells(each) for each in cards], marks=card.marks(cards))
 
 
 def compare_tokenizers(
@@ -164,7 +145,7 @@ def compare_tokenizers(
     field: str = "text",
     errors: Errors = "stop",
     on_problem: OnProblem | None = None,
-) -> TokenizerCards:
+) -> View[list[card.Card]]:
     """Measure tokenizers (files, folders or hub names) on a text: tokens a word, bytes a token, cuts, round trip.
 
     With ``caution`` a BPE of the same size with GPT-2's pattern stands beside them, trained on ``caution_text``, or on
@@ -184,7 +165,10 @@ def compare_tokenizers(
         train_on = texts(caution_text) if caution_text else documents
         loaded["GPT-2 pattern (a caution)"] = card.train_gpt2_style(train_on, size)
     cards = [card.measure(name, tokenizer, documents) for name, tokenizer in loaded.items()]
-    return TokenizerCards(cards, loaded, " ".join(documents[0].split()[:60]), ", ".join(source))
+    sample, first = " ".join(documents[0].split()[:60]), cards[0]
+    told = {**vars(first), "compared_with": [vars(other) for other in cards[1:]]}
+    page = partial(cards_page, cards, loaded, sample, ", ".join(source))
+    return View("Tokenizers side by side", cards, page, lambda: told)
 
 
 def _short(name: str, names: Sequence[str]) -> str:

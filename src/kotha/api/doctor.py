@@ -1,6 +1,5 @@
 """What a training curve shows, and what to try, from Python and for the command."""
 
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,33 +11,14 @@ from kotha.evaluation.baselines import count_baselines
 from kotha.evaluation.doctor.diagnosis import Examination, examine
 from kotha.evaluation.doctor.page import doctor_page
 from kotha.i18n.message import Option
-from kotha.i18n.numbers import Language
-from kotha.storage.atomic import write_page
+from kotha.inside.view import View
+from kotha.report.page import page_language
 from kotha.text.held_out import from_dataset
 from kotha.text.shards import Dataset
 
 
-@dataclass(frozen=True)
-class Checkup:
-    """What the doctor says of a run, and the curve that it was read from."""
-
-    name: str
-    found: Examination
-    config: dict[str, Any] = field(repr=False)
-    metrics: list[dict[str, Any]] = field(repr=False)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
-        told = self.found.to_dict()
-        return {name: told[name] for name in ("findings", "looked_at_data")}
-
-    def save(self, path: Place, language: Language = "en") -> None:
-        """Write the curve and what it shows as a page."""
-        write_page(Path(path), doctor_page(self.name, self.config, self.metrics, self.found, language))
-
-
 @checked()
-def doctor(run: Place, *, data: Place | None = None, ngrams: bool = False) -> Checkup:
+def doctor(run: Place, *, data: Place | None = None, ngrams: bool = False) -> View[Examination]:
     """Read the loss curve of a run, finished or not, and say what it shows, with the evidence.
 
     ``data`` is its data folder, where that is not where it was; with ``ngrams`` n-grams are counted there to compare.
@@ -47,8 +27,10 @@ def doctor(run: Place, *, data: Place | None = None, ngrams: bool = False) -> Ch
     config, metrics = folder.about(), folder.metrics()
     place = find_data(config, folder.path) if data is None else Path(data)
     dataset = None if place is None else Dataset(place, verify=False)
-    references = _count(dataset, config) if ngrams else None
-    return Checkup(folder.path.resolve().name, examine(config, metrics, dataset, references), config, metrics)
+    found = examine(config, metrics, dataset, _count(dataset, config) if ngrams else None)
+    name, told = folder.path.resolve().name, found.to_dict()
+    plain = {key: told[key] for key in ("findings", "looked_at_data")}
+    return View(name, found, lambda: doctor_page(name, config, metrics, found, page_language()), lambda: plain)
 
 
 def _count(dataset: Dataset | None, config: dict[str, Any]) -> dict[str, float]:

@@ -35,7 +35,7 @@ class Adapting:
     def run(self, use: str, data: Path | None, class_weights: str | None = None, **own: Any) -> None:
         """Adapt the model to a use, and show what it reached."""
         import kotha
-        from kotha.api.reached import reached
+        from kotha.api.scores import reached
 
         adapt = getattr(kotha, f"adapt_{use}")
         given = self.settings.given(adapt, seed=self.seed, lora=self.lora, class_weights=class_weights)
@@ -48,8 +48,8 @@ class Adapting:
         told = None if self.as_json else reached(run)
         if told:
             print_parts(told.table)
-        if told and told.page:
-            tell(told.page)
+        if told and told.remark:
+            tell(told.remark)
 
 
 @app.command

@@ -59,7 +59,7 @@ def evaluate(
     many are answered right. With --perturb: how far these figures fall when the text is written otherwise.
     """
     import kotha
-    from kotha.api.measure import measure
+    from kotha.api.scores import measure
 
     folder, held_out = _model_and_text(run, path, text)
     if measuring.pair is not None and text is not None:

@@ -41,7 +41,7 @@ def doctor(
 
     told = examine(run, data=data, ngrams=ngrams)
     if html is not None:
-        told.save(html, language)
+        told.save(html)
     if as_json:
         print_json(told)
         return

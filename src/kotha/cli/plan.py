@@ -9,10 +9,10 @@ from kotha.cli.flags import InLanguage, More, flag, from_words, group, page
 from kotha.cli.spoken import said
 from kotha.cli.terminal import Table, notes, print_commands, print_json, print_parts, results
 from kotha.errors import UsageError
-from kotha.i18n.message import Message
+from kotha.i18n.message import Message, Text
 
 if TYPE_CHECKING:
-    from kotha.api.plan import PlanTable, PlanText
+    from kotha.api.plan import PlanText
 
 Number = Annotated[int | None, flag("Overrides the preset or the recipe.")]
 
@@ -117,7 +117,7 @@ def _print(text: "PlanText") -> None:
         print_commands(Message("to run it:"), text.commands)
 
 
-def _print_tables(tables: "Sequence[PlanTable]") -> None:
+def _print_tables(tables: Sequence[tuple[Text, list[Text], list[list[Text]]]]) -> None:
     """The tables of a plan; one with sentences in it is read from its left."""
     from rich.cells import cell_len
 

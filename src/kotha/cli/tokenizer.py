@@ -39,7 +39,7 @@ def card(
     as_json: Json = False,
 ) -> None:
     """Compare tokenizers on a text: tokens a word, bytes a token, unknowns, letters cut in two, round trip."""
-    from kotha.api.data import compare_tokenizers
+    from kotha.api.data import cards_table, compare_tokenizers
 
     how: Any = {"caution": caution, "caution_text": caution_text, "field": field, "errors": errors}
     with notes().status(said(Message("measuring …"))), problems_told() as problems:
@@ -47,7 +47,7 @@ def card(
     if html is not None:
         found.save(html)
         tell(Message("page in {path}", path=html))
-    show(found, as_json, found.table())
+    show(found, as_json, cards_table(found.found))
 
 
 @app.command

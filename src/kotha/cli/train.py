@@ -91,12 +91,16 @@ def train(
 
 
 def _tell(run: "Run", as_json: bool) -> None:
-    from kotha.api.reached import reached
+    from kotha.api.scores import reached
 
     summary = run.summary
     told = None if as_json else reached(run)
     unmeasured = summary["stopped"] and summary["best_step"] is None
-    hidden = {"validation", *(("best_step", "loss_nats") if unmeasured else ()), *(told.names if told else ())}
+    hidden = {
+        "validation",
+        *(("best_step", "loss_nats") if unmeasured else ()),
+        *(told.score.to_dict() if told else ()),
+    }
     rows = [[label(name), readable(name, value)] for name, value in summary.items() if name not in hidden]
     for name, value in summary.get("validation", {}).items():
         rows.append([Message("validation {what}", what=label(name)), readable(name, value)])
@@ -107,6 +111,6 @@ def _tell(run: "Run", as_json: bool) -> None:
         )
     if told:
         print_parts(told.table)
-        if told.page:
-            tell(told.page)
+        if told.remark:
+            tell(told.remark)
     show(summary, as_json, Table(str(run.path), [Message("summary"), ""], rows, remarks))
