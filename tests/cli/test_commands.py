@@ -1,5 +1,6 @@
 """The commands as a user types them: results on stdout, remarks on stderr, exit codes, no traceback."""
 
+import contextlib
 import json
 import math
 import signal
@@ -301,3 +302,39 @@ def test_a_tokenizer_is_not_trained_for_a_place_that_is_a_file(capsys, made: Pat
     (tmp_path / "taken").touch()
     code, _, err = run(capsys, "tokenizer", "train", "nothing.jsonl", "--out", str(tmp_path / "taken"))
     assert code == 2 and "taken is a file, and no folder" in err
+
+
+def test_an_empty_list_is_shown_as_no_default(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sweep", "--help"]) == 0
+    shown = capsys.readouterr().out
+    assert "()" not in shown and "[default: modern]" in shown
+
+
+@pytest.mark.parametrize("words", ["train data", "adapt classify moods.csv --from box"])
+@pytest.mark.parametrize(("given", "flag"), [("out=other", "--out"), ("resume=true", "--resume")])
+def test_a_named_argument_is_no_setting(
+    words: str, given: str, flag: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    config = tmp_path / "more.toml"
+    config.write_text(given.replace("other", "'other'") + "\n", encoding="utf-8")
+    for way in (["--set", given], ["--config", str(config)]):
+        assert main([*words.split(), "--out", str(tmp_path / "run"), *way]) == 2
+        assert f"{given.partition('=')[0]} is no setting; give it as {flag}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("error", "template"),
+    [(OSError(5, "Input/output error", "a{b}"), "{where}: {why}"), (ValueError("odd {x}"), "{kind}: {why}")],
+)
+def test_a_failure_is_left_as_a_message(
+    error: Exception, template: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def fail(words: list[str]) -> None:
+        raise error
+
+    monkeypatch.setenv("KOTHA_ERROR_FILE", str(tmp_path / "error.json"))
+    monkeypatch.setattr("kotha.cli.main._run", fail)
+    with contextlib.nullcontext() if isinstance(error, OSError) else pytest.raises(ValueError, match="odd"):
+        assert main([]) == 1
+    told = json.loads((tmp_path / "error.json").read_text(encoding="utf-8"))
+    assert told["template"] == template and "{" in told["text"]

@@ -18,12 +18,13 @@ import sys
 from kotha.cli.controls import visible_controls
 text = {HOSTILE!r}
 with visible_controls():
-    from kotha.cli.terminal import notes, results, table
+    from kotha.cli.terminal import notes, print_parts, results
+    from kotha.report.table import Table
     print(text)
     print(text, file=sys.stderr)
     sys.stdout.writelines([text, "\\n"])
     results().print(text, markup=False)
-    results().print(table(text, ["name"], [[text]]))
+    print_parts(Table(text, ["name"], [[text]]))
     notes().print(text, style="bold")
 """
 

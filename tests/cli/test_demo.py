@@ -99,7 +99,7 @@ def test_a_folder_that_no_demo_made_is_left_alone(tmp_path: Path, capsys) -> Non
 
 def test_a_demo_that_was_stopped_can_be_done_again(tmp_path: Path) -> None:
     for _ in range(2):
-        steps = Demonstration(tmp_path / "demo", documents=100, vocab_size=1000, minutes=1, seed=0).steps
+        steps = Demonstration(tmp_path / "demo", documents=100, vocab_size=1000, minutes=1, seed=0).steps()
         next(step for step in steps if str(step.name) == "Stories").work()
     assert len((tmp_path / "demo" / "stories.jsonl").read_text(encoding="utf-8").splitlines()) == 100
 

@@ -141,7 +141,7 @@ def test_a_model_that_translates(capsys, made: Path, tmp_path: Path) -> None:
     assert (found["fields"], found["seen"]) == (["en", "bn"], None)
     table = said(capsys, "evaluate", tmp_path / "model", pairs)
     assert "chrF++" in table and "Translated from 'en', compared with 'bn'." in table, "guessed, and said"
-    assert "give a PATH to pairs" in said(capsys, "evaluate", tmp_path / "model", "--text", "আজ", code=2)
+    assert "on pairs of texts; give a file" in said(capsys, "evaluate", tmp_path / "model", "--text", "আজ", code=2)
     alone = tmp_path / "alone.txt"
     alone.write_text("আজ", encoding="utf-8")
     assert "no fields to tell a source from its target" in said(capsys, "evaluate", tmp_path / "model", alone, code=1)

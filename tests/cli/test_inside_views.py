@@ -144,7 +144,7 @@ def test_an_unknown_preset_and_a_missing_run_are_failures(capsys, tmp_path: Path
     assert main(["inside", "flow", "--preset", "pocke"]) == 1
     assert "did you mean 'pocket'" in capsys.readouterr().err
     assert main(["inside", "lens", str(tmp_path / "none"), "--text", "আজ"]) == 1
-    assert "name a run folder" in capsys.readouterr().err
+    assert "name a run, a model or a Hugging Face folder" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("text", [TEXT * 9, "ক্ষ্ম" * 100])

@@ -81,9 +81,9 @@ def test_files(capsys: Any, models: dict[str, str], tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "wording"),
     [
-        (["--target", "x"], "--target is read by a Seq2Seq: name one with --run"),
-        (["--layer", "3"], "choose in a model: give it --text to read"),
-        (["--part", "cross"], "choose in a model: give it --text to read"),
+        (["--target", "x"], "--target: for a model that reads; name one with --run"),
+        (["--layer", "3"], "and give it --text"),
+        (["--part", "cross"], "and give it --text"),
         (["--run", "{gpt}"], "give the model something to read"),
         (["--run", "{gpt}", "--text", "ছোট্ট", "--layer", "7"], "--layer 7 is not there; blocks has layers 0 to 1"),
         (["--run", "{gpt}", "--text", "ছোট্ট", "--head", "7"], "there is no head 7"),
@@ -94,7 +94,7 @@ def test_files(capsys: Any, models: dict[str, str], tmp_path: Path) -> None:
         (["--precision", "40"], "use 0 to 15"),
         (["--run", "{gpt}", "--text", "নদীর ধারে ছোট্ট গ্রাম ক্লান্ত কৃষক", "--xlsx", "x.xlsx"], "give a shorter text"),
         (["--exercise", "--run", "{gpt}"], "leave --run, --html and --xlsx out"),
-        (["--run", "{gpt}", "--text", "ছোট্ট", "--size", "4x6x3"], "leave --run and --text out for it"),
+        (["--run", "{gpt}", "--text", "ছোট্ট", "--size", "4x6x3"], "leave out --run, --text for it"),
         (["--size", "1x6x3"], "use 2 to 12"),
         (["--exercise", "13"], "there is no question '13'"),
     ],
@@ -184,7 +184,7 @@ def test_ones_own_matrices(capsys: Any, tmp_path: Path) -> None:
     file.write_text("\n\n".join(f"{name}\n{one}" for name in ("X", "W_Q", "W_K", "W_V")), encoding="utf-8")
     assert answer(capsys, "--given", str(file))["tokens"] == ["token 1", "token 2"]
     assert main(["inside", "worksheet", "--given", str(file), "--sheet", "robot"]) != 0
-    assert "each stand alone" in capsys.readouterr().err
+    assert "each stands alone" in capsys.readouterr().err
     file.write_text("X\n1,x\n", encoding="utf-8")
     assert main(["inside", "worksheet", "--given", str(file)]) != 0
     assert "line 2: 'x' is no number" in capsys.readouterr().err

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-import kotha.cli.guarded
 import kotha.cli.memory
 from kotha.cli.main import FAILED, main
 from kotha.cli.memory import LEAST, bounded_imports
@@ -91,7 +90,7 @@ def test_who_is_ended_by_a_library_is_spoken_for(does: str, code: int, told: str
     program = f"""
 import os, resource, sys
 resource.setrlimit(resource.RLIMIT_AS, (2_000_000_000,) * 2)
-from kotha.cli.guarded import watched
+from kotha.cli.memory import watched
 ended = watched()
 if ended is not None:
     sys.exit(ended)
@@ -107,7 +106,7 @@ def test_who_reads_bangla_is_told_in_bangla(monkeypatch: pytest.MonkeyPatch) -> 
     program = """
 import os, resource, sys
 resource.setrlimit(resource.RLIMIT_AS, (2_000_000_000,) * 2)
-from kotha.cli.guarded import watched
+from kotha.cli.memory import watched
 ended = watched()
 if ended is not None:
     sys.exit(ended)
@@ -118,9 +117,9 @@ os.abort()
 
 
 def test_where_nothing_is_bounded_nobody_is_forked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kotha.cli.guarded, "bound_bytes", lambda: None)
-    monkeypatch.setattr(kotha.cli.guarded.os, "fork", lambda: pytest.fail("forked"))
-    assert kotha.cli.guarded.watched() is None
+    monkeypatch.setattr(kotha.cli.memory, "bound_bytes", lambda: None)
+    monkeypatch.setattr(kotha.cli.memory.os, "fork", lambda: pytest.fail("forked"))
+    assert kotha.cli.memory.watched() is None
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="bounds are set as Linux does it")
@@ -128,7 +127,7 @@ def test_a_signal_reaches_the_command_that_is_watched(tmp_path: Path) -> None:
     program = """
 import os, resource, signal, sys, time
 resource.setrlimit(resource.RLIMIT_AS, (2_000_000_000,) * 2)
-from kotha.cli.guarded import watched
+from kotha.cli.memory import watched
 ended = watched()
 if ended is not None:
     sys.exit(ended)

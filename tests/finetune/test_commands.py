@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from tests.finetune.conftest import moods, write_table
 
-from kotha.cli.classify import _line
 from kotha.cli.main import FAILED, MISUSED, OK, main
+from kotha.cli.uses import _line
 from kotha.generation.classes import Classified
 
 Call = Callable[..., tuple[int, str, str]]
@@ -51,7 +51,7 @@ def test_from_a_table_to_an_answer(call: Call, bases: dict[str, Path], table: Pa
     score = json.loads(out)
     assert code == OK and score["examples"] == 9 and "majority" in score["baselines"]
     code, out, err = call("evaluate", run, "--text", "আজ")
-    assert code == MISUSED and "names classes; give a PATH to texts with labels" in err
+    assert code == MISUSED and "is measured here on texts with labels; give a file of them" in err
     code, _, err = call("generate", run, "আজ")
     assert code == MISUSED and "writes no text; it names classes" in err
     code, _, err = call("chat", run)
@@ -62,7 +62,7 @@ def test_from_a_table_to_an_answer(call: Call, bases: dict[str, Path], table: Pa
 
 def test_what_is_wrong_is_said_in_one_line(call: Call, bases: dict[str, Path], table: Path, tmp_path: Path) -> None:
     code, _, err = call("adapt", "classify", table, "--out", tmp_path / "run")
-    assert code == MISUSED and "needs DATA and --from MODEL, or --resume" in err
+    assert code == MISUSED and "give data and a model to start from; or go on with --resume" in err
     code, _, err = call("classify", bases["gpt"], "আজ")
     assert code == MISUSED and "this is a gpt model, and no classifier" in err
     code, _, err = call("classify", bases["gpt"])

@@ -145,7 +145,7 @@ def test_what_cannot_be_taught_is_said(
     texts = tmp_path / "texts.jsonl"
     texts.write_text('{"text": "নদী", "label": "ক"}\n', encoding="utf-8")
     for words, code, said in (
-        (["adapt", "instruct", *out], MISUSED, "adapt instruct needs DATA and --from MODEL"),
+        (["adapt", "instruct", *out], MISUSED, "give data and a model to start from"),
         (["adapt", "instruct", str(pairs), "--from", str(bases["bert"]), *out], MISUSED, "is a bert; only a gpt"),
         (["adapt", "instruct", str(texts), "--from", str(gpt), *out], FAILED, "none that is known as an instruction"),
         (["adapt", "instruct", *out, "--resume"], FAILED, "run"),

@@ -1,5 +1,6 @@
 """A trained model put to a use of its own, from Python."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -48,30 +49,18 @@ def adapt_classify(
     >>> run.model.classify("বাহ, কী চমৎকার").label in ("ভালো", "মন্দ")
     True
     """
-    folder = RunFolder(Path(out))
-    heard: Any = {"on_event": on_event, "on_remark": on_remark}
-    if resume:
-        finetune.resume(ClassifyTexts(measure_texts), folder, settings, **heard)
-        return Run(folder.path)
-    if data is None or start is None:
-        raise UsageError(
-            "a new classifier needs data and a model to start from; or go on with {resume}",
-            resume=Option("resume", True),
-        )
 
-    def read(place: Place | None, like: LabelledTexts | None = None) -> LabelledTexts | None:
-        if place is None:
-            return None
-        fields = (text, label) if like is None else (like.text_field, like.label_field)
-        return read_labelled(Path(place), *fields, errors=errors)
+    def read(place: Path) -> tuple[LabelledTexts, dict[str, Any]]:
+        examples = read_labelled(place, text, label, errors=errors)
+        fields, files = (examples.text_field, examples.label_field), {"validation": validation, "test": test}
+        given = {
+            name: None if file is None else read_labelled(Path(file), *fields, errors=errors)
+            for name, file in files.items()
+        }
+        return examples, given
 
-    examples = read(data)
-    assert examples is not None
-    given: Any = {"validation": read(validation, examples), "test": read(test, examples)}
-    wish = TrainRequest(changes=settings)
-    request = finetune.ExamplesRequest(examples, origin_at(start), held_out=held_out, epochs=epochs, wish=wish, **given)
-    finetune.start(ClassifyTexts(measure_texts), request, folder, **heard)
-    return Run(folder.path)
+    how: Any = {"on_event": on_event, "on_remark": on_remark, "held_out": held_out, "epochs": epochs}
+    return _adapt(ClassifyTexts(measure_texts), None if resume else read, data, start, Path(out), settings, **how)
 
 
 @checked()
@@ -105,22 +94,37 @@ def adapt_instruct(
     >>> taught.model.chat()
     Conversation(0 turns)
     """
-    folder = RunFolder(Path(out))
-    heard: Any = {"on_event": on_event, "on_remark": on_remark}
-    if resume:
-        finetune.resume(AnswerQuestions(measure_answers), folder, settings, **heard)
-        return Run(folder.path)
-    if data is None or start is None:
-        raise UsageError(
-            "a model that answers needs data and a model to start from; or go on with {resume}",
-            resume=Option("resume", True),
-        )
-    how: Any = {"group": group, "errors": errors}
-    dialogues = read_dialogues(Path(data), instruction, answer, **how)
-    asked = None if test is None else read_dialogues(Path(test), instruction, answer, **how)
-    wish = TrainRequest(changes=settings)
-    request = finetune.ExamplesRequest(
-        dialogues, origin_at(start), test=asked, held_out=held_out, epochs=epochs, wish=wish
-    )
-    finetune.start(AnswerQuestions(measure_answers), request, folder, **heard)
+
+    def read(place: Path) -> tuple[Any, dict[str, Any]]:
+        files = [place] if test is None else [place, Path(test)]
+        dialogues, *asked = (read_dialogues(file, instruction, answer, group=group, errors=errors) for file in files)
+        return dialogues, {"test": asked[0] if asked else None}
+
+    how: Any = {"on_event": on_event, "on_remark": on_remark, "held_out": held_out, "epochs": epochs}
+    return _adapt(AnswerQuestions(measure_answers), None if resume else read, data, start, Path(out), settings, **how)
+
+
+def _adapt(
+    task: Any,
+    read: Callable[[Path], tuple[Any, dict[str, Any]]] | None,
+    data: Place | None,
+    start: Place | None,
+    out: Path,
+    settings: dict[str, Any],
+    *,
+    on_event: OnEvent | None,
+    on_remark: finetune.OnRemark | None,
+    **shares: float,
+) -> Run:
+    """Put a model to a task: from what is read, or without ``read`` go on."""
+    folder = RunFolder(out)
+    if read is None:
+        finetune.resume(task, folder, settings, on_event=on_event, on_remark=on_remark)
+    elif data is None or start is None:
+        raise UsageError("give data and a model to start from; or go on with {resume}", resume=Option("resume", True))
+    else:
+        examples, given = read(Path(data))
+        wish: Any = {"wish": TrainRequest(changes=settings), **given, **shares}
+        request = finetune.ExamplesRequest(examples, origin_at(start), **wish)
+        finetune.start(task, request, folder, on_event=on_event, on_remark=on_remark)
     return Run(folder.path)

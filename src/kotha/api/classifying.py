@@ -11,11 +11,10 @@ from kotha.arguments import checked
 from kotha.errors import UsageError
 from kotha.i18n.message import OnProgress, Option
 from kotha.model.vit import ViT
-from kotha.storage.status import is_folder
 
 if TYPE_CHECKING:
     from kotha.evaluation.classification import ClassificationScore
-    from kotha.generation.classes import Classified
+    from kotha.generation.classes import Classified as Classified
 
 
 class TellsClasses(OpenedModel):
@@ -79,13 +78,10 @@ class TellsClasses(OpenedModel):
         """
         from kotha.evaluation.classification import evaluate_classifier
         from kotha.finetune.classify import ClassifyTexts
-        from kotha.finetune.examples import EXAMPLES
         from kotha.text.corpus.labelled import read_labelled
 
         held_out = read_labelled(Path(table), text, label, errors=errors)
-        learned = None
-        if baselines and self.path is not None and is_folder(self.path / EXAMPLES):
-            learned = ClassifyTexts().read_parts(self.path).train
+        learned = self._learned(ClassifyTexts()) if baselines else None
         return evaluate_classifier(self.bundle, held_out, learned, on_progress)
 
     @checked()
@@ -100,14 +96,11 @@ class TellsClasses(OpenedModel):
         12
         """
         from kotha.evaluation.classification import evaluate_images
-        from kotha.finetune.examples import EXAMPLES
         from kotha.finetune.images import ClassifyImages
         from kotha.generation.classes import vit_of
         from kotha.storage.images import read_labelled_images
 
         config = vit_of(self.bundle).config
         parts = read_labelled_images(Path(images), config.image_size, config.n_channels)
-        learned = None
-        if baselines and self.path is not None and is_folder(self.path / EXAMPLES):
-            learned = ClassifyImages().read_parts(self.path).train
+        learned = self._learned(ClassifyImages()) if baselines else None
         return evaluate_images(self.bundle, parts.get("test", parts["train"]), learned, on_progress)

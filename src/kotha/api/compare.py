@@ -11,10 +11,13 @@ from kotha.artifacts.run_folder import find_data, run_config
 from kotha.errors import UsageError
 from kotha.evaluation.comparison import Comparison, Row, reached, row_of_run, row_of_score
 from kotha.evaluation.comparison import compare as compare_rows
+from kotha.evaluation.comparison import comparison_table as comparison_table
+from kotha.evaluation.comparison_page import comparison_page as comparison_page
 from kotha.evaluation.contamination import look_up
 from kotha.evaluation.perplexity import Nats, check_windows, document_nats, score
 from kotha.i18n.message import Message, OnProgress
 from kotha.storage import bundled
+from kotha.storage.atomic import write_page as write_page
 from kotha.text.held_out import read_held_out
 
 # Of a longer text so many bytes are read: some ten seconds on one core for a model of a million parameters.

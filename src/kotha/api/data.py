@@ -1,28 +1,51 @@
-"""From text to a data folder: the built-in stories, a tokenizer, shards."""
+"""From text to a data folder: the built-in stories, a look into a corpus, tokenizers, shards."""
 
 import itertools
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from kotha.api import Place, listed
 from kotha.arguments import checked
 from kotha.errors import UsageError
-from kotha.i18n.message import Message, OnProgress, Option
+from kotha.i18n.message import Message, OnProgress, Option, Text
+from kotha.inside.view import View
+from kotha.report.table import Table
+from kotha.report.tokenizer_card import cards_page
 from kotha.storage.atomic import whole_file
 from kotha.storage.destinations import checked_path
+from kotha.text.clean.copies import Duplicates as Duplicates
 from kotha.text.corpus.documents import OnProblem, read_documents
 from kotha.text.corpus.problems import Errors
+from kotha.text.corpus.remote import is_remote
+from kotha.text.corpus.report import CorpusReport as CorpusReport
+from kotha.text.corpus.report import inspect_corpus as inspect_documents
+from kotha.text.corpus.sources import list_sources
+from kotha.text.normalize import choose_rules as choose_rules
 from kotha.text.parallel import check_workers, worker_pool
 from kotha.text.prepare import PrepareOptions, PrepareReport
 from kotha.text.prepare import prepare as prepare_folder
-from kotha.text.stories.corpus import stories
+from kotha.text.stories.corpus import Story
+from kotha.text.stories.corpus import stories as endless
 from kotha.text.stories.questions import questions_about
-from kotha.text.tokenizer.importers import import_tokenizer
+from kotha.text.tokenizer import card
+from kotha.text.tokenizer.importers import import_tokenizer as import_tokenizer
+from kotha.text.tokenizer.tokenizer import FILE_NAME as FILE_NAME
 from kotha.text.tokenizer.tokenizer import Tokenizer, check_free
+from kotha.text.tokenizer.trainers import Kind as Kind
+from kotha.text.tokenizer.trainers import Level as Level
 from kotha.text.tokenizer.trainers import train as train_pieces
+from kotha.text.tokenizer.view import view as view_tokens
+
+
+def built_in_stories(documents: int = 1000, *, seed: int = 0, kinds: Iterable[str] = ()) -> Iterator[Story]:
+    """So many documents of the built-in corpus; the same seed gives the same ones."""
+    if documents < 1:
+        raise UsageError("{option}: give at least 1", option=Option("documents", documents))
+    return itertools.islice(endless(seed, kinds=tuple(kinds) or None), documents)
 
 
 @checked()
@@ -42,13 +65,11 @@ def write_stories(
     >>> kotha.write_stories("few.txt", documents=3)
     PosixPath('few.txt')
     """
-    path = Path(out)
-    if documents < 1:
-        raise UsageError("{option}: give at least 1", option=Option("documents", documents))
+    path, found = Path(out), built_in_stories(documents, seed=seed, kinds=kinds)
     if path.suffix not in (".jsonl", ".txt"):
         raise UsageError("{path}: the ending decides the format; use .jsonl or .txt", path=path)
     with whole_file(path) as file:
-        for count, document in enumerate(itertools.islice(stories(seed, kinds=tuple(kinds) or None), documents), 1):
+        for count, document in enumerate(found, 1):
             row = {"text": document.text, "kind": document.kind, "log_probability": document.log_probability}
             plain = path.suffix == ".txt"
             file.write(f"{document.text}\n\n" if plain else json.dumps(row, ensure_ascii=False) + "\n")
@@ -83,6 +104,93 @@ def write_questions(
                 file.write(json.dumps(row, ensure_ascii=False) + "\n")
                 count += 1
     return path, count
+
+
+@checked()
+def inspect_corpus(
+    paths: Place | Iterable[Place],
+    *,
+    field: str = "text",
+    language: str = "bn",
+    errors: Errors = "skip",
+    on_progress: OnProgress | None = None,
+    on_problem: OnProblem | None = None,
+) -> CorpusReport:
+    """Read a corpus once, and say what is in it: sizes, duplicates, language, scripts, what is broken."""
+    sources, done = list_sources(listed(paths), errors=errors), 0
+    total = sum(source.size or 0 for source in sources)
+
+    def read(n_bytes: int) -> None:
+        nonlocal done
+        done += n_bytes
+        if on_progress is not None:
+            on_progress(Message("reading"), done, total)
+
+    how: Any = {"errors": errors, "on_problem": on_problem, "on_bytes": read}
+    return inspect_documents(listed(paths), field=field, language=language, **how)
+
+
+def cards_table(cards: Sequence[card.Card]) -> Table:
+    """A row for each tokenizer."""
+    header, title = [title for _, title in card.COLUMNS], Message("on {n:,} words", n=cards[0].words)
+    return Table(title, header, [card.cells(each) for each in cards], marks=card.marks(cards))
+
+
+def compare_tokenizers(
+    tokenizers: Sequence[str],
+    text: Place | Iterable[Place],
+    *,
+    caution: bool = True,
+    caution_text: Sequence[str] = (),
+    field: str = "text",
+    errors: Errors = "stop",
+    on_problem: OnProblem | None = None,
+) -> View[list[card.Card]]:
+    """Measure tokenizers (files, folders or hub names) on a text: tokens a word, bytes a token, cuts, round trip.
+
+    With ``caution`` a BPE of the same size with GPT-2's pattern stands beside them, trained on ``caution_text``, or on
+    the text itself, which flatters it.
+    """
+
+    def texts(paths: Place | Iterable[Place]) -> Iterator[str]:
+        found = read_documents(listed(paths), field=field, errors=errors, on_problem=on_problem)
+        return (document.text for document in found)
+
+    documents, source = list(texts(text)), listed(text)
+    if not documents:
+        raise UsageError("{text}: no documents there", text=Option("text", " ".join(source)))
+    loaded = {_short(name, tokenizers): import_tokenizer(name) for name in tokenizers}
+    if caution:
+        size = max(tokenizer.vocab_size for tokenizer in loaded.values())
+        train_on = texts(caution_text) if caution_text else documents
+        loaded["GPT-2 pattern (a caution)"] = card.train_gpt2_style(train_on, size)
+    cards = [card.measure(name, tokenizer, documents) for name, tokenizer in loaded.items()]
+    sample, first = " ".join(documents[0].split()[:60]), cards[0]
+    told = {**vars(first), "compared_with": [vars(other) for other in cards[1:]]}
+    page = partial(cards_page, cards, loaded, sample, ", ".join(source))
+    return View("Tokenizers side by side", cards, page, lambda: told)
+
+
+def _short(name: str, names: Sequence[str]) -> str:
+    """The shortest way to call a tokenizer that tells it from the others."""
+    path = Path(name)
+    short = path.parent.name if path.suffix == ".json" and path.parent.name else path.name
+    return short if sum(Path(other).name == path.name for other in names) == 1 else name
+
+
+def cut(tokenizer: str, text: str) -> dict[str, Any]:
+    """How a text is cut by a tokenizer: its tokens, and the text that they make."""
+    loaded = import_tokenizer(tokenizer)
+    tokens = view_tokens(loaded, text)
+    return {"tokens": [vars(token) for token in tokens], "text": loaded.decode(token.id for token in tokens)}
+
+
+def keep_tokenizer(source: str, out: Place, *, extra_ids: int | None = None, overwrite: bool = False) -> Tokenizer:
+    """Open a tokenizer from elsewhere and keep it as tokenizer.json."""
+    check_free(Path(out), overwrite)
+    tokenizer = import_tokenizer(source, extra_ids=extra_ids)
+    tokenizer.save(Path(out))
+    return tokenizer
 
 
 @checked(train_pieces)
@@ -145,3 +253,31 @@ def prepare(
     ready = tokenizer if isinstance(tokenizer, Tokenizer) else import_tokenizer(os.fspath(tokenizer))
     chosen = PrepareOptions(**options)
     return prepare_folder(listed(paths), ready, Path(out), chosen, on_progress=on_progress, on_problem=on_problem)
+
+
+def prepared_table(report: PrepareReport, title: str = "") -> Table:
+    """What was written of a data folder, and what was left out."""
+    rows: list[list[Text]] = [
+        [Message("documents"), f"{report.train_documents:,}", f"{report.validation_documents:,}"],
+        [Message("tokens"), f"{report.train_tokens:,}", f"{report.validation_tokens:,}"],
+        [Message("bytes"), f"{report.train_bytes:,}", f"{report.validation_bytes:,}"],
+    ]
+    left_out = (
+        Message("{n:,} duplicates", n=report.duplicates),
+        Message("{n:,} near-copies of validation documents", n=report.leaked),
+        Message("{n:,} unreadable", n=report.problems),
+    )
+    told = [each for each in left_out if each.values["n"]] or Message("nothing")
+    return Table(title, ["", Message("train"), Message("validation")], rows, [Message("left out: {what}", what=told)])
+
+
+def share_or_file(value: str) -> float | str:
+    """What is held out for validation, from one word: a share, or the file that holds it."""
+    try:
+        return float(value)
+    except ValueError:
+        if not is_remote(value) and not Path(value).exists():
+            raise UsageError(
+                "{option}: neither a share such as 0.05 nor a file that exists", option=Option("validation", value)
+            ) from None
+        return value

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kotha.api import data as making
-from kotha.api.demo_page import PAGES, Told, demo_page, fewer_pieces, sample_of, shard_rows
+from kotha.api.demo_page import PAGES, Told, demo_page, fewer_pieces, sample_of
 from kotha.api.model import load
 from kotha.artifacts.run_folder import RunFolder
 from kotha.errors import KothaError, UsageError
@@ -55,12 +55,12 @@ class Quoted(str):
 
 
 class DemoStep(NamedTuple):
-    """One step: what it is called, what is to be said before, what goes on meanwhile, and its work."""
+    """One step: what it is called, what is to be said before, its work, and what goes on meanwhile."""
 
     name: Message
     about: Message
-    meanwhile: Message | None
     work: Callable[[], list[Text | Table]]
+    meanwhile: Message | None = None
 
 
 class Demonstration:
@@ -84,56 +84,27 @@ class Demonstration:
         self._seed = seed
         self.listeners: dict[str, Any] = {}
         self.summary: dict[str, Any] = {}
-        self.steps = (
-            DemoStep(
-                Message("The model in the box"),
-                Message("it came with the package; what it has read: kotha card"),
-                None,
-                self._open_box,
-            ),
-            DemoStep(
-                Message("Stories"),
-                Message("original Bangla, from a grammar; the same seed gives the same ones"),
-                None,
-                self._stories,
-            ),
-            DemoStep(
-                Message("Tokenizer"),
-                Message("a unigram whose pieces are whole letters"),
-                Message("learning …"),
-                self._tokenizer,
-            ),
-            DemoStep(
-                Message("Shards"),
-                Message("token ids on disk, ready to be memory-mapped; each file known by its hash"),
-                None,
-                self._cut,
-            ),
-            DemoStep(
-                Message("Report card"),
-                Message("beside what the best-known pattern does to Bangla"),
-                Message("measuring …"),
-                self._compare,
-            ),
-            DemoStep(
-                Message("Training"),
-                Message("a small GPT, on this machine; below, what it writes as it learns"),
-                None,
-                self.train,
-            ),
-            DemoStep(
-                Message("Writing"),
-                Message("given the first words of texts that it has never seen"),
-                Message("writing …"),
-                self._write,
-            ),
-            DemoStep(
-                Message("A look inside"),
-                Message("pages that show what happens as it reads and writes"),
-                Message("looking …"),
-                self._look,
-            ),
-        )
+
+    def steps(self) -> list[DemoStep]:
+        """What there is to do, in its order."""
+        box = Message("it came with the package; what it has read: kotha card")
+        stories = Message("original Bangla, from a grammar; the same seed gives the same ones")
+        pieces = Message("a unigram whose pieces are whole letters")
+        shards = Message("token ids on disk, ready to be memory-mapped; each file known by its hash")
+        card = Message("beside what the best-known pattern does to Bangla")
+        training = Message("a small GPT, on this machine; below, what it writes as it learns")
+        writing = Message("given the first words of texts that it has never seen")
+        looking = Message("pages that show what happens as it reads and writes")
+        return [
+            DemoStep(Message("The model in the box"), box, self._open_box),
+            DemoStep(Message("Stories"), stories, self._stories),
+            DemoStep(Message("Tokenizer"), pieces, self._tokenizer, Message("learning …")),
+            DemoStep(Message("Shards"), shards, self._cut),
+            DemoStep(Message("Report card"), card, self._compare, Message("measuring …")),
+            DemoStep(Message("Training"), training, self.train),
+            DemoStep(Message("Writing"), writing, self._write, Message("writing …")),
+            DemoStep(Message("A look inside"), looking, self._look, Message("looking …")),
+        ]
 
     def report(self, commands: list[tuple[Message, str]]) -> Path:
         """The page that leads to all of it, with what to try next, in words and to copy."""
@@ -176,13 +147,7 @@ class Demonstration:
     def _cut(self) -> list[Text | Table]:
         how: dict[str, Any] = {"validation": self.out / HELD_OUT, "overwrite": True, **self.listeners}
         self.shards = making.prepare(self.out / TRAIN, self.tokenizer, self.out / "data", **how)
-        left_out = Message(
-            "left out: {duplicates:,} duplicates, {leaked:,} near-copies of validation documents",
-            duplicates=self.shards.duplicates,
-            leaked=self.shards.leaked,
-        )
-        header: list[Text] = ["", Message("train"), Message("validation")]
-        return [Table("", header, shard_rows(self.shards), [left_out], labels=[0])]
+        return [making.prepared_table(self.shards)]
 
     def _compare(self) -> list[Text | Table]:
         held = [document.text for document in self.held_out]

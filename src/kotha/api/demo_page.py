@@ -5,11 +5,12 @@ at its end.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import regex
 
+from kotha.api.data import prepared_table
 from kotha.i18n.message import Message, Text
 from kotha.i18n.numbers import Count, Duration
 from kotha.report.document import (
@@ -26,7 +27,6 @@ from kotha.report.document import (
     Report,
 )
 from kotha.report.table import Table
-from kotha.text.prepare import PrepareReport
 from kotha.text.stories import corpus
 from kotha.text.tokenizer import card
 from kotha.text.tokenizer.view import view
@@ -96,7 +96,7 @@ def demo_document(demo: Any, folder: str, commands: Sequence[tuple[Text, str]]) 
     ]
     texts = [next(document.text for document in demo.written if document.kind == kind) for kind in _NAMES]
     read = "What it has read: a story, a news item, an encyclopaedia entry, and how many there are"
-    table = Table("", ["", Message("train"), Message("validation")], shard_rows(demo.shards))
+    table = replace(prepared_table(demo.shards), remarks=())
     box = Message("It came with the package, has read other texts too, and goes on with the same words:")
     blocks: list[Block] = [
         Headline(_figures(demo)),
@@ -118,15 +118,6 @@ def demo_document(demo: Any, folder: str, commands: Sequence[tuple[Text, str]]) 
 
 def _given(what: Message) -> Message:
     return Message("{what}; bold: given", what=what)
-
-
-def shard_rows(report: PrepareReport) -> list[list[Text]]:
-    """The two splits as rows of a table."""
-    return [
-        [Message("documents"), f"{report.train_documents:,}", f"{report.validation_documents:,}"],
-        [Message("tokens"), f"{report.train_tokens:,}", f"{report.validation_tokens:,}"],
-        [Message("bytes"), f"{report.train_bytes:,}", f"{report.validation_bytes:,}"],
-    ]
 
 
 def fewer_pieces(cards: list[card.Card]) -> list[Text]:
@@ -153,7 +144,7 @@ def _lead(demo: Any) -> Message:
     elif demo.told.share < 0.5:
         learned = Message("too little yet: most of what it writes are no words that it has read")
     times = summary["tokens"] / max(1, demo.shards.train_tokens)
-    read = Message("{n:.2g} times", n=times) if times >= 1 else Message("{n:.0%} of", n=times)
+    read = Message("{n:,.0f} times" if times >= 10 else "{n:.2g} times" if times >= 1 else "{n:.0%} of", n=times)
     return Message(
         "In {time} on this machine it read {tokens} tokens ({read} the {documents:,} Bangla texts it was given), "
         "{learned}.",

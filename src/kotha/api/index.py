@@ -10,6 +10,7 @@ from kotha.arguments import checked
 from kotha.i18n.message import OnProgress
 from kotha.retrieval.answer import NO_MODEL, UNTAUGHT, CitedAnswer, answer
 from kotha.retrieval.documents import Indexing
+from kotha.retrieval.hybrid import Hit as Hit
 from kotha.retrieval.index import By, Embeds, IndexReport, SearchResult, open_store, search, update
 from kotha.retrieval.store import Measures, Store
 from kotha.text.corpus.documents import OnProblem

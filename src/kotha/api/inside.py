@@ -5,10 +5,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from kotha.api import Place
 from kotha.api.asked import Asked, read_asked
 from kotha.arguments import checked
 from kotha.artifacts.model_folder import Bundle
 from kotha.errors import UsageError
+from kotha.i18n.message import OnProgress
 from kotha.storage import bundled
 from kotha.storage.status import is_file
 
@@ -101,8 +103,19 @@ class LooksInside:
         return lens_view(self.bundle, read_asked(self.bundle, Asked(_as_text(text), **asked)))
 
     @checked()
-    def heads(self, text: str | Path | None = None, *, tokens: int = 2048) -> "View[Study]":
+    def heads(
+        self,
+        text: str | Path | None = None,
+        *,
+        path: Place | None = None,
+        tokens: int = 2048,
+        field: str = "text",
+        pair: tuple[str, str] | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> "View[Study]":
         """What each head does and what it is worth, on a text or a file of texts; left out, on what the run held out.
+
+        Of a file, ``field`` holds the text, and ``pair`` names the fields of translations.
 
         >>> from pathlib import Path
         >>> lm.heads(Path("stories.jsonl"), tokens=66).found.tokens  # two windows, and what each foretells
@@ -114,8 +127,10 @@ class LooksInside:
         from kotha.inside.heads.study import heads_view
 
         name = "The model" if self.path is None else bundled.title(self.path)
-        where = {"path": str(text)} if isinstance(text, Path) else {"text": _as_text(text)}
-        return heads_view(self.bundle, TextSource(**where, run=self.path, tokens=tokens), name=name)
+        file, said = (text, None) if isinstance(text, Path) else (path, _as_text(text))
+        where: Any = {"path": None if file is None else str(file), "text": said, "run": self.path}
+        source = TextSource(**where, tokens=tokens, field=field, pair=pair)
+        return heads_view(self.bundle, source, name=name, on_progress=on_progress)
 
     @checked()
     def worksheet(
@@ -150,8 +165,8 @@ def _as_text(text: Text) -> Text:
     with suppress(OSError, ValueError):  # far too long for a name, or with a NUL in it
         if text is not None and is_file(Path(text)):
             raise UsageError(
-                "{text!r} is the name of a file, and a str is read as a text; heads reads a file as "
-                "Path({text!r}), the others what it says: Path({text!r}).read_text()",
+                "{text!r} is the name of a file, and is read as a text; give what the file says (heads also reads a "
+                "path)",
                 text=text,
             )
     return text

@@ -5,9 +5,7 @@ tokenizer and its device at hand; whoever needs more than a method offers finds 
 What one family alone does stands beside: ``translating.py``, ``classifying.py``.
 """
 
-import os
 import re
-import reprlib
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -19,28 +17,29 @@ import torch
 
 from kotha.api import Place
 from kotha.api.classifying import TellsClasses
+from kotha.api.exporting import Exports
 from kotha.api.inside import LooksInside
 from kotha.api.tested import IsTested
 from kotha.api.translating import Translates
 from kotha.arguments import checked
 from kotha.artifacts import model_folder as folders
-from kotha.errors import CorpusError, KothaError, UsageError
-from kotha.generation.answers import Request
-from kotha.generation.conversation import Conversation
-from kotha.generation.engine import Engine
-from kotha.generation.settings import SamplingSettings
-from kotha.generation.weights import Weights
-from kotha.i18n.message import Message, OnProgress, Option, Plural, Text
+from kotha.errors import KothaError, UsageError
+from kotha.generation.answers import Request as Request
+from kotha.generation.answers import Result as Result
+from kotha.generation.conversation import Conversation as Conversation
+from kotha.generation.engine import Engine as Engine
+from kotha.generation.settings import SamplingSettings as SamplingSettings
+from kotha.generation.weights import Weights, as_they_are
+from kotha.i18n.message import Message, OnProgress, Option, Text
 from kotha.model.gpt import GPT
 from kotha.storage import bundled
 from kotha.storage.json_files import read_table
 from kotha.storage.status import is_file, is_there
-from kotha.text.shards import DATASET_FILE, Dataset
+from kotha.text.shards import DATASET_FILE
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from kotha.evaluation.text_score import TextScore
-    from kotha.export.parity import ParityReport
     from kotha.generation.filling import Filled
     from kotha.retrieval.embedding import Embedder
     from kotha.retrieval.store import Vectors
@@ -108,7 +107,7 @@ def load(path: Place = bundled.NAME, device: str = "auto", adapter: Place | None
     return LanguageModel(opened, place)
 
 
-class LanguageModel(LooksInside, Translates, TellsClasses, IsTested):
+class LanguageModel(LooksInside, Translates, TellsClasses, IsTested, Exports):
     """A model with the tokenizer that it reads with.
 
     >>> lm = kotha.load("run")
@@ -176,10 +175,13 @@ class LanguageModel(LooksInside, Translates, TellsClasses, IsTested):
         return (event.text for event in self.engine().stream(request) if event.text)
 
     @checked()
-    def engine(self, max_batch: int = 1, weights: Weights | None = None, *, kept_bytes: int = 0) -> Engine:
+    def engine(
+        self, max_batch: int = 1, weights: Weights | Literal["as-they-are"] | None = None, *, kept_bytes: int = 0
+    ) -> Engine:
         """The engine behind ``generate``, for requests of one's own: probabilities, many texts, narrower weights.
 
-        ``kept_bytes`` may be used to remember prompts, for others that begin alike.
+        ``as-they-are`` is a copy of the same weights, the fastest way to read them. ``kept_bytes`` may be used to
+        remember prompts, for others that begin alike.
 
         >>> from kotha.generation.answers import Request
         >>> [result] = lm.engine().generate([Request(prompt="মা", tokens=3, alternatives=2)])
@@ -199,9 +201,9 @@ class LanguageModel(LooksInside, Translates, TellsClasses, IsTested):
                 family=self.config.family,
                 instead=self._instead,
             )
-        chat = self.bundle.chat
-        wishes: Any = {"max_batch": max_batch, "weights": weights, "chat": chat, "kept_bytes": kept_bytes}
-        return Engine(self.model, self.tokenizer, **wishes)
+        stored = as_they_are(self.model) if weights == "as-they-are" else weights
+        wishes: Any = {"max_batch": max_batch, "chat": self.bundle.chat, "kept_bytes": kept_bytes}
+        return Engine(self.model, self.tokenizer, weights=stored, **wishes)
 
     @checked()
     def chat(self, *, plain: bool = False) -> Conversation:
@@ -277,31 +279,16 @@ class LanguageModel(LooksInside, Translates, TellsClasses, IsTested):
         >>> str(lm.evaluate(["নদীর ধারে একটি গ্রাম।"]).seen.verdict)
         'new'
         """
-        from kotha.artifacts.run_folder import find_data, run_config
         from kotha.evaluation.baselines import count_baselines
         from kotha.evaluation.contamination import look_up
         from kotha.evaluation.perplexity import evaluate_text
-        from kotha.text.held_out import from_texts, read_held_out
 
         model, tokenizer = self.gpt
-        if isinstance(text, str | os.PathLike):
-            reading: dict[str, Any] = {"split": split, "field": field, "errors": errors, "on_problem": on_problem}
-            try:
-                held_out = read_held_out(os.fspath(text), tokenizer, **reading)
-            except (CorpusError, OSError) as error:
-                if isinstance(text, str) and len(text.split()) > 1 and not os.path.exists(text):  # noqa: PTH110
-                    raise UsageError(
-                        "there is no file {name}; a text itself is given in a list: [text]", name=reprlib.repr(text)
-                    ) from error
-                raise
-        else:
-            held_out = from_texts(text, tokenizer, str(Plural("{n} text", "{n:,} texts", n=len(text))))
+        reading: Any = {"split": split, "field": field, "errors": errors, "on_problem": on_problem}
+        held_out, data = self._held_out(tokenizer, text, **reading), self._data(baselines)
         score = evaluate_text(model, held_out, context_length=context, stride=stride, on_progress=on_progress)
-        beside, data = None, None if baselines is None else Path(baselines)
-        if baselines == "auto":
-            data = None if self.path is None else find_data(run_config(self.path), self.path)
-        if data is not None:
-            beside = count_baselines(Dataset(data), held_out, model.config.vocab_size, on_progress=on_progress)
+        size = model.config.vocab_size
+        beside = None if data is None else count_baselines(data, held_out, size, on_progress=on_progress)
         return replace(score, seen=look_up(held_out, self.path), baselines=beside)
 
     @property
@@ -346,34 +333,6 @@ class LanguageModel(LooksInside, Translates, TellsClasses, IsTested):
         from kotha.retrieval.embedding import Embedder
 
         return Embedder(self.model, self.tokenizer, self._called, layer)
-
-    # -- taking it away ---------------------------------------------------------------------------------------------
-
-    @checked()
-    def export(
-        self,
-        to: Literal["hf", "gguf", "onnx", "web"],
-        out: Place,
-        *,
-        weights: str | None = None,
-        license: str | None = None,
-        lines: Sequence[str] | None = None,
-        overwrite: bool = False,
-    ) -> "ParityReport":
-        """Write the model for other tools, and prove there that it is the same: ``passed`` says whether.
-
-        ``hf`` is a Hugging Face folder, ``gguf`` a file for llama.cpp, ``onnx`` graphs for onnxruntime, ``web`` one
-        page for any browser. ``weights`` is their type there, such as ``q8_0``; ``license`` goes into the model card;
-        both sides are compared on ``lines``.
-
-        >>> lm.export("gguf", "elsewhere").passed
-        True
-        """
-        from kotha.export.exporter import ExportSettings
-        from kotha.export.targets import export
-
-        settings = ExportSettings(weights=weights, license=license, run=self.path, lines=lines, overwrite=overwrite)
-        return export(self.bundle, to, Path(out), settings)
 
     @property
     def _instead(self) -> Text:

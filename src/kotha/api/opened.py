@@ -1,16 +1,25 @@
 """A model that was opened: with its tokenizer, its device, and how messages call it."""
 
+import os
+import reprlib
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from kotha.api import Place
 from kotha.artifacts.model_folder import Bundle
-from kotha.errors import UsageError
+from kotha.artifacts.run_folder import find_data, run_config
+from kotha.errors import CorpusError, UsageError
+from kotha.i18n.message import Plural
 from kotha.model.bert import BERT
 from kotha.model.config import ModelConfig
 from kotha.model.family import Model
 from kotha.storage import bundled
+from kotha.storage.status import is_folder
+from kotha.text.held_out import HeldOut, from_texts, read_held_out
+from kotha.text.shards import Dataset
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 
@@ -60,6 +69,33 @@ class OpenedModel:
     @property
     def _called(self) -> str:
         return "this" if self.path is None else bundled.title(self.path)
+
+    def _held_out(self, tokenizer: Tokenizer, text: Place | Sequence[str], **reading: Any) -> HeldOut:
+        """Documents of a file, a folder or a data folder; or the texts of a list."""
+        if not isinstance(text, str | os.PathLike):
+            return from_texts(text, tokenizer, str(Plural("{n} text", "{n:,} texts", n=len(text))))
+        try:
+            return read_held_out(os.fspath(text), tokenizer, **reading)
+        except (CorpusError, OSError) as error:
+            if isinstance(text, str) and len(text.split()) > 1 and not os.path.exists(text):  # noqa: PTH110
+                raise UsageError(
+                    "there is no file {name}; a text itself is given in a list: [text]", name=reprlib.repr(text)
+                ) from error
+            raise
+
+    def _data(self, baselines: Place | None) -> Dataset | None:
+        """The data folder to count in; auto is the one that the run was trained on, if it is still there."""
+        found = None if baselines is None else Path(baselines)
+        if baselines == "auto":
+            found = None if self.path is None else find_data(run_config(self.path), self.path)
+        return None if found is None else Dataset(found)
+
+    def _learned(self, task: Any) -> Any:
+        """What the run learned from, if it still has the examples."""
+        from kotha.finetune.examples import EXAMPLES
+
+        kept = self.path is not None and is_folder(self.path / EXAMPLES)
+        return task.read_parts(self.path).train if kept else None
 
     @property
     def _bert(self) -> tuple[BERT, Tokenizer]:

@@ -1,6 +1,5 @@
 """What is asked of a model: questions with known answers, and its task again on texts that are written otherwise."""
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -8,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from kotha.api import Place
 from kotha.api.opened import OpenedModel
 from kotha.arguments import checked
-from kotha.i18n.message import OnProgress, Plural
+from kotha.i18n.message import OnProgress
 
 if TYPE_CHECKING:
     from kotha.evaluation.instructions import InstructionScore
@@ -61,21 +60,14 @@ class IsTested(OpenedModel):
         >>> score.words_accuracy <= score.words_top5, score.pairs > 0
         (True, True)
         """
-        from kotha.artifacts.run_folder import find_data, run_config
         from kotha.evaluation.baselines import MAX_TOKENS
         from kotha.evaluation.masked import evaluate_masked
-        from kotha.text.held_out import from_texts, read_held_out, tokens_of
-        from kotha.text.shards import Dataset
+        from kotha.text.held_out import tokens_of
 
         model, tokenizer = self._bert
-        if isinstance(text, str | os.PathLike):
-            held_out = read_held_out(os.fspath(text), tokenizer, split=split, field=field, errors=errors)
-        else:
-            held_out = from_texts(text, tokenizer, str(Plural("{n} text", "{n:,} texts", n=len(text))))
-        data = None if baselines in (None, "auto") else Path(baselines or "")
-        if baselines == "auto" and self.path is not None:
-            data = find_data(run_config(self.path), self.path)
-        learned = None if data is None else tokens_of(Dataset(data)["train"], MAX_TOKENS)
+        held_out = self._held_out(tokenizer, text, split=split, field=field, errors=errors)
+        data = self._data(baselines)
+        learned = None if data is None else tokens_of(data["train"], MAX_TOKENS)
         return evaluate_masked(model, tokenizer, held_out, learned, on_progress)
 
     @checked()

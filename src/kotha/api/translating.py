@@ -10,7 +10,6 @@ from kotha.arguments import checked
 from kotha.errors import UsageError
 from kotha.i18n.message import OnProgress
 from kotha.model.seq2seq import Seq2Seq
-from kotha.storage.status import is_folder
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -79,17 +78,13 @@ class Translates(OpenedModel):
         (12, 'nrefs:1')
         """
         from kotha.evaluation.translation import evaluate_pairs
-        from kotha.finetune.examples import EXAMPLES
         from kotha.finetune.pairs import TranslatePairs, fields_like
         from kotha.text.corpus.pairs import read_text_pairs
 
         self._seq2seq  # noqa: B018 - refuses before anything is read
         fields = pair or fields_like(self.path, Path(table))
         pairs = read_text_pairs(Path(table), *fields, errors=errors)
-        learned = None
-        if self.path is not None and is_folder(self.path / EXAMPLES):
-            learned = TranslatePairs().read_parts(self.path).train
-        return evaluate_pairs(self.bundle, pairs, learned, on_progress)
+        return evaluate_pairs(self.bundle, pairs, self._learned(TranslatePairs()), on_progress)
 
     @property
     def _seq2seq(self) -> tuple[Seq2Seq, Tokenizer]:

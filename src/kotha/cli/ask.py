@@ -1,19 +1,51 @@
-"""``kotha ask``: a question to an index of documents, answered with citations."""
+"""Documents to an index, and questions to it: ``kotha index`` and ``kotha ask``."""
 
 import os
 from dataclasses import asdict
 from textwrap import indent
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from kotha.cli.flags import InLanguage, Json, flag
+from kotha.cli.flags import Field, InLanguage, Json, OnErrors, Paths, flag
 from kotha.cli.naming import place
 from kotha.cli.spoken import said, tell
-from kotha.cli.terminal import print_json, results
+from kotha.cli.terminal import Table, print_json, problems_told, progress, results, show
 from kotha.errors import UsageError
-from kotha.i18n.message import Message
+from kotha.i18n.message import Message, Text
 
 if TYPE_CHECKING:
-    from kotha.retrieval.hybrid import Hit
+    from kotha.api.index import Hit
+
+
+def index(
+    paths: Paths,
+    /,
+    *,
+    out: Annotated[str, flag("The index to make or to bring up to date: a file, or qdrant:URL/NAME.")],
+    model: Annotated[str | None, flag("A model whose embeddings are kept too; left out, words alone.")] = None,
+    letters: Annotated[int, flag("Letters of a passage at most.")] = 600,
+    field: Field = "text",
+    errors: OnErrors = "stop",
+    language: InLanguage = "en",
+    as_json: Json = False,
+) -> None:
+    """Cut documents (txt, md, html, pdf, jsonl, csv, tsv, parquet) into passages, and index them for `kotha ask`."""
+    import kotha
+
+    with progress() as advance, problems_told() as problems:
+        how = {"letters": letters, "field": field, "errors": errors}
+        report = kotha.Index(out, model).update(paths, on_progress=advance, on_problem=problems, **how)
+    rows: list[list[Text]] = [
+        [Message("sources"), f"{report.sources:,}"],
+        [Message("documents"), f"{report.documents:,}"],
+        [Message("passages"), f"{report.passages:,}"],
+    ]
+    changes = (
+        Message("{n:,} added", n=report.added),
+        Message("{n:,} unchanged", n=report.unchanged),
+        Message("{n:,} removed", n=report.removed),
+    )
+    done = [each for each in changes if each.values["n"]] or Message("none")
+    show(report, as_json, Table(out, ["", ""], rows, [Message("documents: {done}", done=done)]))
 
 
 def ask(

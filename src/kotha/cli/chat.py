@@ -4,11 +4,10 @@ import sys
 from collections.abc import Iterator
 from typing import Annotated, Any
 
-from kotha.cli.flags import InLanguage, Json, Run, Writing, flag
+from kotha.cli.flags import BOX, InLanguage, Json, Run, Writing, flag
 from kotha.cli.spoken import tell
-from kotha.cli.stopping import raised
+from kotha.cli.stopping import raised, read_line
 from kotha.i18n.message import Message
-from kotha.storage import bundled
 
 _PROMPT = "› "
 _LEAVE, _NEW, _HELP = ("/exit", "/quit"), "/new", "/help"
@@ -18,7 +17,7 @@ _ADVICE = Message(
 
 
 def chat(
-    run: Run = bundled.FOLDER,
+    run: Run = BOX,
     /,
     *,
     plain: Annotated[bool, flag("Go on with the text instead of taking turns.")] = False,
@@ -27,7 +26,7 @@ def chat(
     as_json: Json = False,
 ) -> None:
     """Talk with a model: a line, an answer. /help says how; Ctrl-D or /exit ends the talk; --json: a line a turn."""
-    from kotha.generation.conversation import Conversation
+    from kotha.api.model import Conversation
 
     writing.settings()  # a mistake is answered before the model is read
     talk = Conversation(writing.open_engine(run), plain)
@@ -55,21 +54,17 @@ def _lines(as_json: bool) -> Iterator[str]:
         tell(_ADVICE)
     while True:
         try:
-            with raised():
-                line = input(_PROMPT) if asks else sys.stdin.readline()
-        except EOFError:
-            print()
-            return
+            line = read_line(_PROMPT if asks else "")
         except KeyboardInterrupt:  # at the prompt: a line begun is dropped
             print(file=sys.stderr)
             tell(Message("Ctrl-D or /exit leaves"))
             continue
-        if (not asks and line == "") or line.strip() in _LEAVE:
+        if line is None or line.strip() in _LEAVE:
             return
         if line.strip() == _HELP:
             tell(_ADVICE)
         elif line.strip():
-            yield line.rstrip("\n")
+            yield line
 
 
 def _answer(talk: Any, request: Any, shows: bool) -> Any:

@@ -1,16 +1,17 @@
 """``kotha corpus``: write the built-in stories, look into a corpus."""
 
-import itertools
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App
 
 from kotha.cli.flags import Field, InLanguage, Json, OnErrors, Paths, flag
 from kotha.cli.spoken import said, tell
-from kotha.cli.terminal import print_json, problems_told, progress, results, table
-from kotha.errors import UsageError
+from kotha.cli.terminal import Table, problems_told, progress, show
 from kotha.i18n.message import Message, Plural, Text
+
+if TYPE_CHECKING:
+    from kotha.api.data import CorpusReport
 
 app = App(name="corpus", help="Write the built-in stories; look into a corpus.", help_format="plaintext")
 
@@ -28,17 +29,14 @@ def stories(
 
     A .jsonl line also holds the kind and log_probability: the floor that no model can beat on average.
     """
-    import kotha
-    from kotha.text.stories.corpus import stories as endless
+    from kotha.api.data import built_in_stories, write_stories
 
-    if documents < 1:
-        raise UsageError("--documents {documents}: give at least 1", documents=documents)
     if out is None:
-        for document in itertools.islice(endless(seed, kinds=kind or None), documents):
+        for document in built_in_stories(documents, seed=seed, kinds=kind):
             print(document.text, end="\n\n")
         return
     with progress() as advance:
-        kotha.write_stories(out, documents, seed=seed, kinds=kind, on_progress=advance)
+        write_stories(out, documents, seed=seed, kinds=kind, on_progress=advance)
     tell(Message("{counted} in {out}", counted=Plural("{n} document", "{n:,} documents", n=documents), out=out))
 
 
@@ -56,14 +54,8 @@ def questions(
     import kotha
 
     _, count = kotha.write_questions(out, stories, seed=seed, per_story=per_story, whole=whole)
-    tell(
-        Message(
-            "{counted} (stories: {stories:,}) in {out}",
-            counted=Plural("{n} question", "{n:,} questions", n=count),
-            stories=stories,
-            out=out,
-        )
-    )
+    counted = Plural("{n} question", "{n:,} questions", n=count)
+    tell(Message("{counted} (stories: {stories:,}) in {out}", counted=counted, stories=stories, out=out))
 
 
 @app.command
@@ -79,54 +71,41 @@ def inspect(
     as_json: Json = False,
 ) -> None:
     """Say what is in a corpus: sizes, duplicates, language, what normalization would change, what is broken."""
-    from kotha.text.corpus.report import inspect_corpus
-    from kotha.text.corpus.sources import list_sources
+    from kotha.api.data import inspect_corpus
 
-    total = sum(source.size or 0 for source in list_sources(paths, errors=errors))
-    done = 0
+    how: Any = {"field": field, "language": language, "errors": errors}
     with progress() as advance, problems_told() as problems:
+        report = inspect_corpus(paths, **how, on_progress=advance, on_problem=problems)
+    show(report, as_json, _table(report, ", ".join(paths)))
 
-        def read(n_bytes: int) -> None:
-            nonlocal done
-            done += n_bytes
-            advance(Message("reading"), done, total)
 
-        report = inspect_corpus(
-            paths, field=field, language=language, errors=errors, on_problem=problems, on_bytes=read
-        )
-    if as_json:
-        print_json(report)
-        return
+def _table(report: "CorpusReport", name: str) -> Table:
+
+    counts: dict[Text, int] = {
+        Message("files"): report.files,
+        Message("documents"): report.documents,
+        Message("bytes"): report.bytes,
+        Message("characters"): report.characters,
+        Message("words"): report.words,
+        Message("exact duplicates"): report.duplicates,
+    }
+    lengths = Message(
+        "{shortest:,} / {median:,} / {longest:,} characters",
+        shortest=report.shortest_characters,
+        median=report.median_characters,
+        longest=report.longest_characters,
+    )
+    shares = list(report.script_shares.items())[:5]
+    scripts = ", ".join(said(Message("{name} {share:.1%}", name=script, share=share)) for script, share in shares)
     rows: list[list[Text]] = [
-        [Message("files"), f"{report.files:,}"],
-        [Message("documents"), f"{report.documents:,}"],
-        [Message("bytes"), f"{report.bytes:,}"],
-        [Message("characters"), f"{report.characters:,}"],
-        [Message("words"), f"{report.words:,}"],
-        [Message("exact duplicates"), f"{report.duplicates:,}"],
+        *[[label, f"{count:,}"] for label, count in counts.items()],
         [Message("documents in {language}", language=report.language), f"{report.language_share:.1%}"],
-        [
-            Message("shortest / median / longest"),
-            said(
-                Message(
-                    "{shortest:,} / {median:,} / {longest:,} characters",
-                    shortest=report.shortest_characters,
-                    median=report.median_characters,
-                    longest=report.longest_characters,
-                )
-            ),
-        ],
-        [
-            Message("scripts"),
-            ", ".join(
-                said(Message("{name} {share:.1%}", name=name, share=share))
-                for name, share in list(report.script_shares.items())[:5]
-            ),
-        ],
+        [Message("shortest / median / longest"), lengths],
+        [Message("scripts"), scripts],
         [
             Message("normalization would change"),
             ", ".join(f"{rule} {count:,}" for rule, count in report.normalization.items()),
         ],
         [Message("problems"), f"{report.problems:,}"],
     ]
-    results().print(table("", [Message("corpus"), ", ".join(paths)], rows))
+    return Table("", [Message("corpus"), name], rows)

@@ -11,8 +11,8 @@ from rich.text import Text
 
 from kotha.cli.flags import InLanguage, flag
 from kotha.cli.spoken import said, spoken_language
-from kotha.cli.stopping import StoppedError
-from kotha.cli.terminal import notes, print_table, progress, results
+from kotha.cli.stopping import check_stopped
+from kotha.cli.terminal import Table, notes, print_commands, print_parts, progress, results
 from kotha.cli.training_display import TrainingDisplay
 from kotha.i18n.message import Message
 from kotha.i18n.message import Text as Remark
@@ -20,7 +20,6 @@ from kotha.i18n.numbers import Language
 
 if TYPE_CHECKING:
     from kotha.api.demo import Demonstration, DemoStep
-    from kotha.report.table import Table
 
 
 def demo(
@@ -36,21 +35,20 @@ def demo(
     from kotha.api.demo import Demonstration, Quoted
 
     made, console = Demonstration(out, documents, vocab_size, minutes, seed), results()
-    for number, step in enumerate(made.steps, 1):
+    for number, step in enumerate(made.steps(), 1):
         heading = said(Message("{number}. {name}", number=number, name=step.name))
         console.print(f"\n[bold green]{heading}[/]  [dim]{said(step.about)}[/]")
         for told in _watched(made, step):
             if isinstance(told, Quoted):
                 console.print(Padding(told, (0, 0, 1, 2)), markup=False)
             else:
-                print_table(told)
+                print_parts(told)
     commands = next_steps(str(out), _program(), minutes, spoken_language())
     report = str(made.report(commands))
     leads = Text(said(Message("Report: {path} (open it in a browser)", path=report)))
     leads.highlight_words([report], "bold")
-    console.print("", leads, "", said(Message("Three things to try next:")), sep="\n")
-    for _, command in commands[:3]:
-        console.print(f"  {command}", markup=False, soft_wrap=True)
+    console.print("", leads, sep="\n")
+    print_commands(Message("Three things to try next:"), [command for _, command in commands[:3]])
 
 
 def next_steps(folder: str, program: str, minutes: float, language: Language = "en") -> list[tuple[Message, str]]:
@@ -90,11 +88,7 @@ def _watched(made: "Demonstration", step: "DemoStep") -> "list[Remark | Table]":
     with TrainingDisplay() as display:
         made.listeners = {"on_event": display.show, "on_remark": display.say}
         told = step.work()
-    if made.summary["stopped"]:
-        go_on = shlex.join(["kotha", "train", str(made.out / "data"), "--out", str(made.out / "run"), "--resume"])
-        raise StoppedError(
-            "stopped at step {steps:,} and saved; go on with: {go_on}", steps=made.summary["steps"], go_on=go_on
-        )
+    check_stopped(made.summary, "train", made.out / "data", "--out", made.out / "run", "--resume")
     return told
 
 

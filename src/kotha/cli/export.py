@@ -6,22 +6,21 @@ On either way it proves that it is the same.
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from kotha.cli.flags import Json, Run, flag
+from kotha.cli.flags import BOX, Json, Run, flag
 from kotha.cli.spoken import said
-from kotha.cli.terminal import notes, print_json, results, table
+from kotha.cli.terminal import Table, notes, show
 from kotha.errors import KothaError, UsageError
 from kotha.i18n.message import Message
-from kotha.storage import bundled
 
 if TYPE_CHECKING:
-    from kotha.export.parity import ParityReport
+    from kotha.api.transfer import ParityReport
 
 Text = Annotated[tuple[str, ...], flag("Text whose lines are compared; left out: stories.", show_default=False)]
 Overwrite = Annotated[bool, flag("Replace what was written there before.")]
 
 
 def export(
-    run: Run = bundled.FOLDER,
+    run: Run = BOX,
     /,
     *,
     to: Annotated[
@@ -40,20 +39,16 @@ def export(
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
-    """Write a model for other tools, and compare it there: logits and token ids."""
+    """Write a model for other tools, and compare it there: logits, greedy text, token ids."""
     for name, value, door in (("--dtype", dtype, "hf"), ("--license", license_, "hf"), ("--type", type_, "gguf")):
         if value is not None and door != to:
             raise UsageError("{name} belongs to --to {door}, and this is --to {to}", name=name, door=door, to=to)
-    from kotha.artifacts.model_folder import load
-    from kotha.export.exporter import ExportSettings
-    from kotha.export.parity import lines_of
-    from kotha.export.targets import export as export_model
+    import kotha
+    from kotha.api.transfer import lines_of
 
-    settings = ExportSettings(
-        weights=dtype or type_, license=license_, run=run, lines=lines_of(text), overwrite=overwrite
-    )
+    how: Any = {"weights": dtype or type_, "license": license_, "lines": lines_of(text), "overwrite": overwrite}
     with notes().status(said(Message("writing {out} and comparing …", out=out))):
-        report = export_model(load(run), to, out, settings)
+        report = kotha.load(run, "cpu").export(to, out, **how)
     _show({"to": to, "out": str(out)}, report, as_json)
 
 
@@ -67,27 +62,28 @@ def import_(
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
-    """Open a model from elsewhere, and compare it with transformers: logits and token ids."""
-    from kotha.export.huggingface.import_ import import_model
-    from kotha.export.parity import lines_of
+    """Open a model from elsewhere, and compare it with transformers: logits, greedy text, token ids."""
+    from kotha.api.transfer import import_model, lines_of
 
+    how: Any = {"with_tokenizer": tokenizer, "lines": lines_of(text), "overwrite": overwrite}
     with notes().status(said(Message("reading {folder} …", folder=folder))):
-        found, report = import_model(folder, out, with_tokenizer=tokenizer, lines=lines_of(text), overwrite=overwrite)
+        found, report = import_model(folder, out, **how)
     parameters = sum(parameter.numel() for parameter in found.bundle.model.parameters())
     _show({"out": str(out), "parameters": parameters}, report, as_json)
 
 
 def _show(found: dict[str, Any], report: "ParityReport", as_json: bool) -> None:
     """Print what was done with its parity; a proof that failed is an error."""
-    from kotha.export.parity import rows
+    from kotha.api.transfer import parity_rows
 
     facts = {name: value for name in ("architecture", "weights") if (value := getattr(report, name)) is not None}
-    if as_json:
-        print_json({**found, **facts, "parity": report.to_dict()})
-    else:
-        console = results()
-        console.print(f"{found['out']}: {', '.join(facts.values())}", markup=False)
-        console.print(table("", [Message("parity"), ""], rows(report)))
+    title = f"{found['out']}: {', '.join(facts.values())}"
+    show(
+        {**found, **facts, "parity": report.to_dict()},
+        as_json,
+        title,
+        Table("", [Message("parity"), ""], parity_rows(report)),
+    )
     if not report.passed:
         raise KothaError(
             "{out} is written, and its proof failed: {failures}", out=found["out"], failures=report.failures

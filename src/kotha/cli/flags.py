@@ -1,6 +1,8 @@
 """Flags that several commands share, the short way to declare one, and settings that are given as words or as TOML."""
 
+import inspect
 import tomllib
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -9,12 +11,14 @@ from cyclopts import Parameter
 
 from kotha.cli.naming import place
 from kotha.errors import ConfigError, UsageError
+from kotha.i18n.message import Option
+from kotha.storage import bundled
 from kotha.storage.destinations import PAGE_ENDINGS, check_file_place
 
 if TYPE_CHECKING:
-    from kotha.generation.engine import Engine
-    from kotha.generation.settings import SamplingSettings
+    from kotha.api.model import Engine, SamplingSettings
 
+BOX = bundled.FOLDER
 _DRAWING = ("temperature", "top_k", "top_p", "min_p", "repetition_penalty")
 _MOST_CONFIG_BYTES = 1 << 20
 
@@ -40,12 +44,12 @@ InLanguage = Annotated[
     Literal["en", "bn"],
     flag("English or Bangla.", env_var="KOTHA_LANGUAGE", env_var_split=lambda _, value, delimiter=None: value.split()),
 ]
-_MODEL = "A run folder (its best model), or a model folder; left out, or box: the model in the box."
+MODEL = "A run folder (its best model), or a model folder; left out, or box: the model in the box."
 _BY_NAME: dict[str, Any] = {"converter": lambda _, words: place(words[0].value), "show_default": False}
-Run = Annotated[Path, flag(_MODEL, **_BY_NAME)]
+Run = Annotated[Path, flag(MODEL, **_BY_NAME)]
 # For a use that the model in the box has not learned; it is still known by its name, to be told so.
 RunOfOnesOwn = Annotated[Path, flag("A run folder (its best model), or a model folder.", **_BY_NAME)]
-RunName = Annotated[str | None, flag(_MODEL, name="RUN", show_default=False)]  # where what it names is still open
+RunName = Annotated[str | None, flag(MODEL, name="RUN", show_default=False)]  # where what it names is still open
 Paths = Annotated[tuple[str, ...], flag("Files, folders, globs, addresses (https://, s3://, …), - or hf:owner/name.")]
 TextItself = Annotated[str | None, flag("The text itself, instead of a PATH.")]
 Field = Annotated[str, flag("Field or column that holds the text.")]
@@ -60,20 +64,28 @@ More = Annotated[
 ]
 
 
-@Parameter(name="*")
+group = Parameter(name="*")  # a dataclass whose fields are flags
+
+
+@group
 @dataclass(frozen=True, kw_only=True)
-class OfPairs:
-    """How a table of pairs is read: one flag for each field."""
+class MoreSettings:
+    """The settings of a training that have no flag of their own."""
 
-    pair: Pair = None
-    reverse: Annotated[bool, flag("Of a table of pairs: learn the other direction.")] = False
-    tokenizer: Annotated[str | None, flag("Of a table of pairs: a tokenizer for both languages.")] = None
-    validation: Annotated[Path | None, flag("Of a table of pairs: pairs to choose by; left out, a share.")] = None
-    test: Annotated[Path | None, flag("Of a table of pairs: pairs to be measured on; left out, a share.")] = None
-    errors: OnErrors = "stop"
+    config: Annotated[Path | None, flag("A TOML file with more settings.")] = None
+    set_: More = ()
+
+    def given(self, trains: Callable[..., Any], **flags: Any) -> dict[str, Any]:
+        """All of them, and the ``flags`` that were given; an argument of ``trains`` itself is refused."""
+        found = {**from_toml(self.config), **from_words(self.set_)}
+        own = inspect.signature(trains).parameters.keys() - flags.keys()
+        for name in found:
+            if name in own:
+                raise UsageError("{name} is no setting; give it as {option}", name=name, option=Option(name))
+        return {**found, **{name: value for name, value in flags.items() if value is not None}}
 
 
-@Parameter(name="*")
+@group
 @dataclass(frozen=True, kw_only=True)
 class Writing:
     """How a model writes: one flag for each field."""
@@ -95,18 +107,15 @@ class Writing:
 
     def settings(self, place: int = 0) -> "SamplingSettings":
         """How the text at a place is drawn; each place has a seed of its own."""
-        from kotha.generation.settings import SamplingSettings
+        from kotha.api.model import SamplingSettings
 
-        given = {name: getattr(self, name) for name in _DRAWING}
-        return SamplingSettings(seed=self.seed + place, **given)
+        return SamplingSettings(seed=self.seed + place, **{name: getattr(self, name) for name in _DRAWING})
 
     def open_engine(self, run: Path, max_batch: int = 1) -> "Engine":
         """The engine of a run or model folder, on a GPU where there is one."""
         import kotha
-        from kotha.generation.weights import as_they_are
 
-        opened = kotha.load(run)
-        return opened.engine(max_batch, as_they_are(opened.model) if self.weights == "as-they-are" else self.weights)
+        return kotha.load(run).engine(max_batch, self.weights)
 
 
 def from_toml(path: Path | None) -> dict[str, Any]:

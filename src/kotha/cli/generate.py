@@ -11,8 +11,7 @@ from kotha.errors import UsageError
 from kotha.i18n.message import Message, Plural, Text
 
 if TYPE_CHECKING:
-    from kotha.generation.answers import Request, Result
-    from kotha.generation.engine import Engine
+    from kotha.api.model import Engine, Request, Result
 
 # How many other tokens --probabilities shows at each place.
 _ALTERNATIVES = 5
@@ -36,7 +35,7 @@ def generate(
     as_json: Json = False,
 ) -> None:
     """Go on with a text. Letters appear as they are written."""
-    from kotha.generation.answers import Request
+    from kotha.api.model import Request
 
     if n < 1:
         raise UsageError("--n {n} asks for nothing; use 1 or more", n=n)

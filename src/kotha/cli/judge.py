@@ -2,20 +2,17 @@
 
 import getpass
 import shlex
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from kotha.cli.flags import InLanguage, Json, flag, page
 from kotha.cli.spoken import said, spoken_language, tell
-from kotha.cli.stopping import raised
+from kotha.cli.stopping import read_line
 from kotha.i18n.message import Message, Plural
 from kotha.i18n.numbers import ascii_digits
 
 if TYPE_CHECKING:
-    from kotha.evaluation.judge.results import BlindPair, Choice
-    from kotha.evaluation.judge.session import Judging
+    from kotha.api.judge import BlindPair, Choice, Judging
 
 _KEYS: dict[str, "Choice"] = {"1": "left", "2": "right", "0": "tie"}
 _LEAVE = ("q", "/exit", "/quit")
@@ -45,55 +42,39 @@ def judge(
     Every two models meet at every prompt, in an order by lot. Each judgement is kept at once: `kotha judge --out j`
     goes on, or shows who wins: strengths (Bradley–Terry) with their interval, and how far judges agree.
     """
-    import kotha
-    from kotha.cli.terminal import print_json, print_table, progress
-    from kotha.evaluation.judge.results import judging_tables
+    from kotha.api.judge import judge as begin
+    from kotha.api.judge import judging_tables
+    from kotha.cli.terminal import progress, show
 
     how: Any = {"tokens": tokens, "temperature": temperature, "top_k": top_k, "seed": seed}
     with progress() as advance:
-        judging = kotha.judge(runs, prompts, out=out, on_progress=advance, **how)
+        judging = begin(runs, prompts, out=out, on_progress=advance, **how)
     if judging.same and runs:
         tell(Message("{counted} of equal texts left out", counted=Plural("{n} pair", "{n:,} pairs", n=judging.same)))
     if page is not None:
         judging.page(page)
-        tell(
-            Message(
-                "{counted} in {page}; take its files in with --collect",
-                counted=Plural("{n} pair", "{n:,} pairs", n=len(judging.pairs)),
-                page=page,
-            )
-        )
+        counted = Plural("{n} pair", "{n:,} pairs", n=len(judging.pairs))
+        tell(Message("{counted} in {page}; take its files in with --collect", counted=counted, page=page))
     for file in collect:
         name, count = judging.collect(file)
         tell(Message("{counted} by {name}", counted=Plural("{n} judgement", "{n:,} judgements", n=count), name=name))
     if page is None and not collect and not as_json:
         _ask(judging, judge or getpass.getuser())
-    if not judging.judgements() and page is not None:
-        return
-    result = judging.result()
-    if as_json:
-        print_json(result.to_dict())
-        return
-    for made in judging_tables(result):
-        print_table(made)
+    if judging.judgements() or page is None:
+        result = judging.result()
+        show(result, as_json, *judging_tables(result))
 
 
 def _ask(judging: "Judging", judge: str) -> None:
     """Show a judge pair after pair, and keep each answer before the next is shown."""
     waiting = judging.left_for(judge)
-    answers = _lines()
     for place, pair in enumerate(waiting):
         _show(pair, len(judging.pairs) - len(waiting) + place + 1, len(judging.pairs))
-        choice = _choice(answers)
+        choice = _choice()
         if choice is None:
             go_on = shlex.join(["kotha", "judge", "--out", str(judging.path), "--judge", judge])
-            tell(
-                Message(
-                    "{counted} left; go on with: {go_on}",
-                    counted=Plural("{n} pair", "{n:,} pairs", n=len(waiting) - place),
-                    go_on=go_on,
-                )
-            )
+            left = Plural("{n} pair", "{n:,} pairs", n=len(waiting) - place)
+            tell(Message("{counted} left; go on with: {go_on}", counted=left, go_on=go_on))
             return
         judging.record(judge, pair.id, choice)
 
@@ -104,27 +85,17 @@ def _show(pair: "BlindPair", place: int, count: int) -> None:
     print(f"\n{begins} {pair.prompt}\n\n{first}: {pair.left}\n\n{second}: {pair.right}\n", flush=True)
 
 
-def _choice(answers: Iterator[str]) -> "Choice | None":
+def _choice() -> "Choice | None":
     """What was chosen; None to stop."""
-    for answer in answers:
-        chosen = ascii_digits(answer.strip().lower())
-        if chosen in _KEYS:
-            return _KEYS[chosen]
-        if chosen in _LEAVE:
-            return None
-        tell(_ASKED)
-    return None
-
-
-def _lines() -> Iterator[str]:
-    """What the judge writes, line by line, until there is no more."""
     while True:
         try:
-            with raised():
-                line = input(said(_ASKED)) if sys.stdin.isatty() else sys.stdin.readline()
-        except (EOFError, KeyboardInterrupt):
+            answer = read_line(said(_ASKED))
+        except KeyboardInterrupt:
             print()
-            return
-        if not line and not sys.stdin.isatty():
-            return
-        yield line
+            return None
+        chosen = None if answer is None else ascii_digits(answer.strip().lower())
+        if chosen is None or chosen in _LEAVE:
+            return None
+        if chosen in _KEYS:
+            return _KEYS[chosen]
+        tell(_ASKED)

@@ -1,18 +1,17 @@
 """``kotha lessons``: the course's questions, each answered by small models that are trained and measured here."""
 
 import shlex
-import sys
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import App
 
 from kotha.cli.flags import InLanguage, Json, flag
-from kotha.cli.terminal import print_json, print_table, progress, results, table
+from kotha.cli.spoken import said, tell
+from kotha.cli.terminal import Table, print_json, print_parts, progress, show
 from kotha.i18n.catalogue import translate
+from kotha.i18n.message import Text
 from kotha.i18n.numbers import LANGUAGES
-from kotha.storage.atomic import write_whole
-from kotha.storage.json_files import as_json as to_json
 
 app = App(name="lessons", help="The course's questions, answered by measuring.", help_format="plaintext")
 
@@ -20,16 +19,13 @@ app = App(name="lessons", help="The course's questions, answered by measuring.",
 @app.default
 def listed(*, language: InLanguage = "en", as_json: Json = False) -> None:
     """List the lessons: what each asks, and how long it takes."""
-    from kotha.course.lessons.catalogue import lessons, words
+    from kotha.api.lessons import WORDS, lessons
 
-    found, common = lessons(), words("common")
-    if as_json:
-        asked = {each.name: {key: translate(each.question, key) for key in LANGUAGES} for each in found}
-        print_json([{"name": each.name, "question": asked[each.name], "minutes": each.minutes} for each in found])
-        return
-    rows = [[each.name, translate(each.question, language), f"{each.minutes:g}"] for each in found]
-    results().print(table("", translate(common["header"], language).split(","), rows))
-    results().print(translate(common["minutes"], language), markup=False)
+    found = lessons()
+    asked = {each.name: {key: translate(each.question, key) for key in LANGUAGES} for each in found}
+    told = [{"name": each.name, "question": asked[each.name], "minutes": each.minutes} for each in found]
+    rows: list[list[Text]] = [[each.name, each.question, f"{each.minutes:g}"] for each in found]
+    show(told, as_json, Table("", said(WORDS["header"]).split(","), rows, [WORDS["minutes"]]))
 
 
 @app.command
@@ -44,35 +40,21 @@ def run(
     as_json: Json = False,
 ) -> None:
     """Train the models of a lesson, measure them, and say in plain words what was seen."""
-    from kotha.course.lessons.catalogue import lesson, words
+    from kotha.api.lessons import lesson, save_lesson, teach
 
-    chosen, sizes = lesson(name), {} if steps is None else {"steps": steps}
     with progress() as advance:
-        stage = words("common")["working"]
-        found = chosen.teach(range(seeds), lambda done, total: advance(stage, done, total), **sizes)
-    asked = [
-        "kotha",
-        "lessons",
-        "run",
-        name,
-        "--seeds",
-        f"{seeds}",
-        *([] if steps is None else ["--steps", f"{steps}"]),
-    ]
-    record = {"command": shlex.join(asked), **found.plain}
+        found = teach(name, seeds=seeds, steps=steps, on_progress=advance)
+    asked = ["kotha", "lessons", "run", name, "--seeds", str(seeds)]
+    asked += [] if steps is None else ["--steps", str(steps)]
+    record = {"command": shlex.join(asked), **found.to_dict()}
     if out is not None:
-        out.mkdir(parents=True, exist_ok=True)
-        write_whole(out / f"{name}.json", to_json(record, 1) + "\n", ".json")
-        write_whole(out / f"{name}.svg", found.svg(language), ".svg")
-        print(f"kotha: {out / name}.json, {out / name}.svg", file=sys.stderr)
+        save_lesson(found, record, out, language)
+        tell(f"{out / name}.json, {out / name}.svg")
     if as_json:
         print_json(record)
         return
-    console = results()
-    console.print(translate(chosen.question, language), style="bold", markup=False)
-    print_table(found.table(language))
-    for sentence in found.plain["reading"]:
-        console.print(sentence[language], markup=False)
-    for sample in found.plain["samples"]:
-        console.print(f"\n[bold]{sample['title'][language]}[/]")
-        console.print(sample["text"], markup=False)
+    print_parts(lesson(name).question, style="bold")
+    print_parts(found.table(language), *found.reading)
+    for sample in found.samples:
+        print_parts(f"\n{said(sample.title)}", style="bold")
+        print_parts(sample.text)

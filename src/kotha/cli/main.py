@@ -13,15 +13,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from cyclopts import App, CycloptsError
+from cyclopts import App, CycloptsError, Parameter
 
 import kotha
 from kotha.cli.controls import visible_controls
 from kotha.cli.memory import bounded_imports
-from kotha.cli.misuse import misuse
-from kotha.cli.spoken import said, speaking, spoken_language
+from kotha.cli.misuse import misuse, names_of
+from kotha.cli.spoken import said, speaking, spoken_language, tell
 from kotha.cli.stopping import INTERRUPTED, STOPPED, StoppedError
-from kotha.errors import CorpusError, KothaError, UsageError, is_short_of_memory
+from kotha.errors import CorpusError, KothaError, UsageError, is_short_of_memory, reason
 from kotha.i18n.catalogue import Messenger, to_json
 from kotha.i18n.message import Message
 
@@ -29,12 +29,6 @@ OK, FAILED, MISUSED = 0, 1, 2
 _NO_MEMORY = Message("there is not enough memory for this; take less at a time, or a smaller model")
 _UNREAD = Message("a file could not be read, or the output not be written")
 _UNWRITTEN = Message("the output could not be written")
-_SYSTEM = {
-    errno.EACCES: Message("Permission denied"),
-    errno.EIO: Message("Input/output error"),
-    errno.ENOENT: Message("No such file or directory"),
-    errno.ENOSPC: Message("No space left on device"),
-}
 
 # Name of the command, where its function or group is, and what help says of it.
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -42,23 +36,23 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "corpus": ("kotha.cli.corpus:app", "Write the built-in stories; look into a corpus."),
     "tokenizer": ("kotha.cli.tokenizer:app", "Train, compare, view and import tokenizers."),
     "prepare": ("kotha.cli.prepare:prepare", "Turn documents into token shards for training."),
-    "presets": ("kotha.cli.presets:presets", "List the presets: their sizes, and what each is for."),
+    "presets": ("kotha.cli.listing:presets", "List the presets: their sizes, and what each is for."),
     "plan": ("kotha.cli.plan:plan", "Parameters, work, memory and time of a training, or a design for a budget."),
     "train": ("kotha.cli.train:train", "Train a model on token shards; resume where it stopped."),
     "sweep": ("kotha.cli.sweep:sweep", "Search settings by many short trainings, on one machine or several."),
     "adapt": ("kotha.cli.adapt:app", "Put a trained model to a use: tell classes of texts apart, answer."),
-    "classify": ("kotha.cli.classify:classify", "Say of which class a text is, and why."),
+    "classify": ("kotha.cli.uses:classify", "Say of which class a text is, and why."),
     "evaluate": ("kotha.cli.evaluate:evaluate", "Measure a model on unseen text, beside what counting reaches."),
-    "doctor": ("kotha.cli.doctor:doctor", "Say in plain words what a training curve shows, and what to try."),
-    "compare": ("kotha.cli.compare:compare", "Set several models side by side, fairly across tokenizers."),
+    "doctor": ("kotha.cli.listing:doctor", "Say in plain words what a training curve shows, and what to try."),
+    "compare": ("kotha.cli.listing:compare", "Set several models side by side, fairly across tokenizers."),
     "judge": ("kotha.cli.judge:judge", "Let people choose blindly which model writes better."),
     "generate": ("kotha.cli.generate:generate", "Let a model go on with a text."),
     "chat": ("kotha.cli.chat:chat", "Talk with a model, line by line."),
-    "fill": ("kotha.cli.fill:fill", "Fill the gaps of a text, or judge whether a sentence follows another (BERT)."),
-    "translate": ("kotha.cli.translate:translate", "Translate a text, or a file line by line (Seq2Seq)."),
-    "index": ("kotha.cli.index:index", "Index documents, to be asked: txt, md, html, pdf, jsonl, csv, tsv, parquet."),
+    "fill": ("kotha.cli.uses:fill", "Fill the gaps of a text, or judge whether a sentence follows another (BERT)."),
+    "translate": ("kotha.cli.uses:translate", "Translate a text, or a file line by line (Seq2Seq)."),
+    "index": ("kotha.cli.ask:index", "Index documents, to be asked: txt, md, html, pdf, jsonl, csv, tsv, parquet."),
     "ask": ("kotha.cli.ask:ask", "Ask an index: passages that fit, and an answer with citations."),
-    "card": ("kotha.cli.card:card", "Show a model's card: what it has read, its licence, what it is not for."),
+    "card": ("kotha.cli.listing:card", "Show a model's card: what it has read, its licence, what it is not for."),
     "open": ("kotha.server.command:open_studio", "Open the studio in the browser: write, look inside, train, compare."),
     "serve": ("kotha.server.command:serve", "Serve models to programs, OpenAI's clients among them, and the studio."),
     "bench": ("kotha.cli.bench:bench", "Measure this machine beside Hugging Face's implementation."),
@@ -86,12 +80,18 @@ def build() -> App:
         help_epilogue=said("Start with `kotha demo`. Every command has its own --help."),
         version=kotha.__version__,
         help_format="plaintext",
+        default_parameter=Parameter(show_default=_default),
         suppress_keyboard_interrupt=False,
         **looks,
     )
     for order, (name, (target, about)) in enumerate(COMMANDS.items()):
         app.command(target, name=name, help=about, sort_key=order)
     return app
+
+
+def _default(value: Any) -> str | None:
+    """A default as help shows it; none and an empty list are what they say."""
+    return None if value is None or value == () else str(value) or '""'
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -104,28 +104,25 @@ def main(arguments: list[str] | None = None) -> int:
             sys.stdout.flush()
         except CycloptsError as error:
             return _fail(misuse(error), MISUSED)
-        except StoppedError as error:
-            return _fail(error, error.code)
-        except KothaError as error:
-            if is_short_of_memory(error):
-                return _fail(_NO_MEMORY, FAILED)
-            return _fail(_with_ways(error, words), MISUSED if isinstance(error, UsageError) else FAILED)
         except KeyboardInterrupt:
             return _fail(STOPPED, INTERRUPTED)
         except BrokenPipeError:  # the reader of our output has gone, as in `kotha … | head`
             _drop_output()
             return FAILED
-        except OSError as error:
-            _drop_output()
+        except Exception as error:
+            if isinstance(error, OSError):
+                _drop_output()
+            if isinstance(error, StoppedError):
+                return _fail(error, error.code)
             if is_short_of_memory(error):
                 return _fail(_NO_MEMORY, FAILED)
-            where = error.filename or (_UNREAD if error.errno == errno.EIO else _UNWRITTEN)
-            why = _SYSTEM.get(error.errno or 0, error.strerror or error)
-            return _fail(Message("{where}: {why}", where=where, why=why), FAILED)
-        except Exception as error:
-            if not is_short_of_memory(error):
-                raise
-            return _fail(_NO_MEMORY, FAILED)
+            if isinstance(error, KothaError):
+                return _fail(_with_ways(error, words), MISUSED if isinstance(error, UsageError) else FAILED)
+            if isinstance(error, OSError):
+                where = error.filename or (_UNREAD if error.errno == errno.EIO else _UNWRITTEN)
+                return _fail(Message("{where}: {why}", where=where, why=reason(error)), FAILED)
+            _leave(Message("{kind}: {why}", kind=type(error).__name__, why=reason(error)))
+            raise
     return OK
 
 
@@ -143,28 +140,30 @@ def _run(words: list[str]) -> None:
     build()(words, exit_on_error=False, print_error=False, result_action="return_value")
 
 
-def _fail(line: "Messenger | str", code: int) -> int:
-    if place := os.environ.get("KOTHA_ERROR_FILE"):  # of who began this command, to tell it in another language
+def _leave(message: Messenger) -> None:
+    """Leave a message for whoever began this command, to tell it in another language."""
+    if place := os.environ.get("KOTHA_ERROR_FILE"):
         with suppress(OSError):
-            Path(place).write_text(json.dumps(to_json(line)), encoding="utf-8")
+            Path(place).write_text(json.dumps(to_json(message)), encoding="utf-8")
+
+
+def _fail(message: Messenger, code: int) -> int:
+    _leave(message)
     with suppress(OSError):  # stderr may be on the full disk too
-        print(f"kotha: {said(line)}", file=sys.stderr, flush=True)
+        tell(message)
     return code
 
 
-def _with_ways(error: KothaError, words: list[str]) -> "Messenger | str":
+def _with_ways(error: KothaError, words: list[str]) -> Messenger:
     """An error, and how ``--errors`` would go on, for a command that has it."""
-    ways = error.ways if isinstance(error, CorpusError) else ()
-    text: Messenger | str = error
-    if not ways:
-        return text
-    command, *_ = build().parse_args(words, exit_on_error=False, print_error=False)
-    if "errors" not in inspect.signature(command).parameters:
-        return text
-    if "skip" in ways:
-        text = Message("{error}, or leave it out with --errors skip", error=text)
-    if "replace" in ways:
-        text = Message("{error}, or mend it with --errors replace", error=text)
+    text: Messenger = error
+    if isinstance(error, CorpusError) and error.ways:
+        command, *_ = build().parse_args(words, exit_on_error=False, print_error=False)
+        has_errors = "errors" in names_of(inspect.signature(command).parameters.values())
+        if has_errors and "skip" in error.ways:
+            text = Message("{error}, or leave it out with --errors skip", error=text)
+        if has_errors and "replace" in error.ways:
+            text = Message("{error}, or mend it with --errors replace", error=text)
     return text
 
 

@@ -1,18 +1,18 @@
 """What was typed wrongly, in one line: a word that does not exist before one that is missing for its sake."""
 
 import inspect
-from collections.abc import Iterable
-from dataclasses import fields, is_dataclass
-from typing import get_args
+from collections.abc import Iterable, Iterator
+from dataclasses import Field, fields, is_dataclass
+from typing import Any, get_args
 
 from cyclopts import App, CoercionError, CycloptsError, MissingArgumentError, UnusedCliTokensError
 from cyclopts.exceptions import UnknownCommandError, UnknownOptionError
 
 from kotha.errors import nearest
-from kotha.i18n.message import Message, Text
+from kotha.i18n.message import Message
 
 
-def misuse(error: CycloptsError) -> Text:
+def misuse(error: CycloptsError) -> Message:
     """An error of the parser as a message of ours."""
     error.verbose = False
     if isinstance(error, UnusedCliTokensError):
@@ -28,7 +28,7 @@ def misuse(error: CycloptsError) -> Text:
         return _wrong_value(error)
     if isinstance(error, MissingArgumentError) and error.argument is not None:
         return _missing(error)
-    return str(error)[:1].lower() + str(error)[1:]
+    return Message("{error}", error=str(error)[:1].lower() + str(error)[1:])
 
 
 def _no_option(name: str, known: Iterable[str]) -> Message:
@@ -48,12 +48,18 @@ def _wrong_value(error: CoercionError) -> Message:
     return Message("{name} takes a number, and {value!r} is none", name=name, value=value)
 
 
+def names_of(parameters: Iterable[Any]) -> Iterator[str]:
+    """The names of parameters, those of a group one by one."""
+    for each in parameters:
+        kind = each.type if isinstance(each, Field) else each.annotation
+        yield from names_of(fields(kind)) if is_dataclass(kind) else [each.name]
+
+
 def _missing(error: MissingArgumentError) -> Message:
     assert error.argument is not None, "looked at before"
     name, command = error.argument.name, " ".join(error.command_chain or ())
     words, known = error.root_input_tokens or [], inspect.signature(error.target or misuse).parameters
-    grouped = [each.name for group in known.values() if is_dataclass(group.default) for each in fields(group.default)]
-    options = [f"--{each.strip('_').replace('_', '-')}" for each in (*known, *grouped)]
+    options = [f"--{each.strip('_').replace('_', '-')}" for each in names_of(known.values())]
     typed = [word.split("=")[0].replace("--no-", "--") for word in words if word.startswith("--")]
     unknown = next((word for word in typed if word not in options), None)
     if unknown is not None and error.target is not None:

@@ -11,6 +11,7 @@ from kotha.cli.spoken import tell
 from kotha.errors import UsageError
 from kotha.i18n.message import Message
 from kotha.storage import bundled
+from kotha.storage.bundled import NAME as NAME
 from kotha.storage.status import is_file, is_folder
 
 

@@ -1,17 +1,13 @@
 """``kotha prepare``: documents to token shards."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
+from kotha.api.data import Duplicates
 from kotha.cli.flags import Field, InLanguage, Json, OnErrors, Paths, TokenizerName, WorkPlace, flag
-from kotha.cli.spoken import said, tell
-from kotha.cli.terminal import print_json, problems_told, progress, results, table
-from kotha.errors import UsageError
-from kotha.i18n.message import Message, Text
-from kotha.storage.status import is_there
-from kotha.text.clean.duplicates import Duplicates
-from kotha.text.clean.leakage import DEFAULT_THRESHOLD
-from kotha.text.corpus.remote import is_remote
+from kotha.cli.spoken import tell
+from kotha.cli.terminal import problems_told, progress, show
+from kotha.i18n.message import Message
 
 
 def prepare(
@@ -35,59 +31,21 @@ def prepare(
     as_json: Json = False,
 ) -> None:
     """Turn documents into token shards: split, cleaned, encoded, verified by hash."""
-    import kotha
+    from kotha.api.data import prepare as make
+    from kotha.api.data import prepared_table, share_or_file
 
+    how: dict[str, Any] = {"seed": seed, "field": field, "errors": errors, "duplicates": duplicates, "workers": workers}
+    how |= {"on": on, "overwrite": overwrite, "validation": share_or_file(validation)}
+    how |= {} if leaks else {"leak_threshold": None}
     with progress() as advance, problems_told() as problems:
-        report = kotha.prepare(
-            paths,
-            tokenizer,
-            out,
-            on_progress=advance,
-            on_problem=problems,
-            validation=_validation(validation),
-            seed=seed,
-            field=field,
-            errors=errors,
-            duplicates=duplicates,
-            workers=workers,
-            on=on,
-            overwrite=overwrite,
-            leak_threshold=DEFAULT_THRESHOLD if leaks else None,
-        )
-    if as_json:
-        print_json(report)
-        return
-    rows: list[list[Text]] = [
-        [Message("documents"), f"{report.train_documents:,}", f"{report.validation_documents:,}"],
-        [Message("tokens"), f"{report.train_tokens:,}", f"{report.validation_tokens:,}"],
-        [Message("bytes"), f"{report.train_bytes:,}", f"{report.validation_bytes:,}"],
-    ]
-    console = results()
-    console.print(table(str(out), ["", Message("train"), Message("validation")], rows))
-    left_out = (
-        Message("{n:,} duplicates", n=report.duplicates),
-        Message("{n:,} near-copies of validation documents", n=report.leaked),
-        Message("{n:,} unreadable", n=report.problems),
-    )
-    told = [each for each in left_out if each.values["n"]]
-    console.print(said(Message("left out: {what}", what=told or Message("nothing"))))
-    if report.cut:
+        report = make(paths, tokenizer, out, on_progress=advance, on_problem=problems, **how)
+    show(report, as_json, prepared_table(report, str(out)))
+    if report.cut and not as_json:
         tell(Message("one document is most of the text, so its end is held out (in a .txt file blank lines part them)"))
-    if not report.validation_documents:
+    if not report.validation_documents and not as_json:
         tell(
             Message(
                 "nothing is held out, so `kotha train` will refuse this folder: give two documents or "
                 "more (in a .txt file blank lines part them), or a file with --validation FILE"
             )
         )
-
-
-def _validation(value: str) -> float | str:
-    try:
-        return float(value)
-    except ValueError:
-        if not is_remote(value) and not is_there(Path(value)):
-            raise UsageError(
-                "--validation {value}: neither a share such as 0.05 nor a file that exists", value=value
-            ) from None
-        return value

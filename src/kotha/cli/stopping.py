@@ -8,9 +8,10 @@ for as long as it needs to.
 """
 
 import os
+import shlex
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
@@ -33,6 +34,14 @@ class StoppedError(KothaError):
     def __init__(self, template: str, /, alone: bool = True, **values: Any) -> None:
         super().__init__(template, **values)
         self.code = INTERRUPTED if alone else 0
+
+
+def check_stopped(summary: Mapping[str, Any], *command: object, alone: bool = True) -> None:
+    """Say of a training that was stopped how it goes on."""
+    if summary["stopped"]:
+        go_on = shlex.join(["kotha", *map(str, command)])
+        told = "stopped at step {steps:,} and saved; go on with: {go_on}"
+        raise StoppedError(told, alone=alone, steps=summary["steps"], go_on=go_on)
 
 
 def listen() -> None:
@@ -93,3 +102,16 @@ def raised() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def read_line(prompt: str = "") -> str | None:
+    """A line that somebody writes; the prompt only where they see it. None when there is no more."""
+    with raised():
+        if prompt and sys.stdin.isatty():
+            try:
+                return input(prompt)
+            except EOFError:
+                print()
+                return None
+        line = sys.stdin.readline()
+        return line.removesuffix("\n") if line else None

@@ -1,19 +1,13 @@
 """``kotha sweep``: many short trainings in search of better settings, and the command that trains with the best."""
 
-import shlex
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from kotha.cli.flags import InLanguage, More, flag, from_words, page
-from kotha.cli.spoken import said
 from kotha.cli.stopping import StoppedError
-from kotha.cli.terminal import print_json, results, table
+from kotha.cli.terminal import print_commands, show
 from kotha.cli.training_display import TrainingDisplay
-from kotha.i18n.message import Message, Text
-
-if TYPE_CHECKING:
-    from kotha.training.sweep.findings import SweepFindings
+from kotha.i18n.message import Message
 
 
 def sweep(
@@ -53,77 +47,18 @@ def sweep(
     crash; started several times at once, on one machine or on several with --storage, all work on one study. Ends with
     what mattered, and the `kotha train` line of the best.
     """
-    out = out or beside(data)
-    changes = {**from_words(set_), **({} if steps is None else {"steps": steps})}
+    asked: dict[str, Any] = {"out": out, "trials": trials, "minutes": minutes, "search": search, "preset": preset}
+    asked |= {"recipe": recipe, "prune": prune, "seed": seed, "storage": storage, "study": study}
+    asked["settings"] = {**from_words(set_), **({} if steps is None else {"steps": steps})}
     with TrainingDisplay() as display:
-        from kotha.text.shards import Dataset
-        from kotha.training.settings import TrainRequest
-        from kotha.training.sweep.about import SweepRequest
-        from kotha.training.sweep.findings import find, sweep_document
-        from kotha.training.sweep.searching import Searching, SweepStopped
+        from kotha.api import sweep as api
 
-        request = SweepRequest(
-            TrainRequest(preset, recipe, minutes, changes=changes), search, prune=prune, seed=seed, trials=trials
-        )
-        searching = Searching(
-            Dataset(data), out, request, url=storage, name=study, on_event=display.pass_by, on_remark=display.say
-        )
         try:
-            searching.run()
-        except SweepStopped:
+            found = api.sweep(data, **asked, on_event=display.pass_by, on_remark=display.say)
+        except api.SweepStopped:
             raise StoppedError("stopped and saved; the same command goes on") from None
-    found = find(searching)
-    command = train_line(data, found)
     if html is not None:
-        from kotha.storage.atomic import write_page
-
-        write_page(html, sweep_document(found, command).html())
-    if as_json:
-        print_json({**found.to_dict(), "command": command})
-        return
-    _print(found, command, out)
-
-
-def beside(data: Path) -> Path:
-    """Where a sweep stands that was given no place: beside its data, so the same command finds it again.
-
-    >>> beside(Path("corpus/data")).as_posix()
-    'corpus/data-sweep'
-    """
-    named = data if data.name not in ("", "..") else data.resolve()
-    return named.with_name(f"{named.name or 'data'}-sweep")
-
-
-def train_line(data: Path, found: "SweepFindings") -> str:
-    """The line that trains with the best settings, to copy."""
-    from kotha.training.sweep.space import in_words
-
-    changes = dict(found.changes)
-    words = ["kotha", "train", str(data), "--out", "run"]
-    steps = changes.pop("steps", None)
-    words += [] if found.preset is None else ["--preset", found.preset]
-    words += ["--recipe", found.recipe]
-    words += [] if found.minutes is None else ["--minutes", f"{found.minutes:g}"]
-    words += [] if steps is None else ["--steps", str(steps)]
-    if changes:
-        words += ["--set", *(f"{name}={in_words(value)}" for name, value in changes.items())]
-    return shlex.join(words)
-
-
-def _print(found: "SweepFindings", command: str, out: Path) -> None:
-    from kotha.training.sweep.findings import mattered_rows, sentences, trial_rows
-
-    console = results()
-    header: list[Text] = [Message("trial"), found.unit, Message("ended"), Message("settings")]
-    of = [Message("setting"), Message("searched"), Message("default"), Message("best"), Message("importance")]
-    tables: list[tuple[Text, Sequence[Text], Sequence[Sequence[Text]]]] = [
-        (Message("{out}: the best trials", out=out), header, trial_rows(found)),
-        (Message("what mattered"), of, mattered_rows(found)),
-    ]
-    for title, names, rows in tables:
-        console.print(table(title, names, rows))
-    for sentence in sentences(found):
-        console.print(said(sentence), markup=False)
-    if found.best is not None:
-        lines: list[Any] = ["", said(Message("to train the best again:")), f"  {command}"]
-        console.print("\n".join(lines), markup=False, soft_wrap=True)
+        found.save(html)
+    show(found, as_json, *found.tables())
+    if not as_json and found.found.best is not None:
+        print_commands(Message("to train the best again:"), [found.command])

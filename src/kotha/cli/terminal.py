@@ -2,26 +2,23 @@
 
 import sys
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
 from rich.console import Console, ConsoleOptions
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.segment import Segment
-from rich.table import Table
+from rich.table import Table as RichTable
 
 from kotha.cli.controls import plain_stream, visible
 from kotha.cli.spoken import said, tell
 from kotha.i18n.catalogue import Messenger
 from kotha.i18n.message import Message, OnProgress, Text
+from kotha.report.table import Table as Table
 from kotha.storage.json_files import as_json
-from kotha.text.corpus.problems import CorpusProblem
-
-if TYPE_CHECKING:
-    from kotha.report.table import Table as Made
 
 # Results go out at full width when they go into a file, so that no line is folded.
 _WIDE = 200
@@ -57,47 +54,59 @@ def notes() -> Console:
     return console(sys.stderr)
 
 
+def show(found: Any, as_json: bool, *parts: Table | Text) -> None:
+    """What a command found: as JSON, or else the tables and sentences that tell it."""
+    if as_json:
+        print_json(found)
+    else:
+        print_parts(*parts)
+
+
 def print_json(value: Any, indent: int | None = 2) -> None:
     """One JSON value on stdout, Bangla as Bangla; a number that JSON cannot hold is null."""
-    plain = asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
-    print(as_json(plain, indent), flush=True)
+    if hasattr(value, "to_dict"):
+        value = value.to_dict()
+    elif is_dataclass(value) and not isinstance(value, type):
+        value = asdict(value)
+    print(as_json(value, indent), flush=True)
 
 
-def table(
-    title: Text,
-    header: Sequence[Text],
-    rows: Sequence[Sequence[Text]],
-    marks: dict[tuple[int, int], str] | None = None,
-    labels: bool | Collection[int] = False,
-) -> Table:
+def print_parts(*parts: Table | Text, style: str | None = None) -> None:
+    """Tables with what is said below them, and sentences; a string is data."""
+    console = results()
+    for part in parts:
+        if isinstance(part, str | Message):
+            console.print(said(part), markup=False, style=style)
+            continue
+        console.print(rendered(part))
+        for remark in part.remarks:
+            console.print(said(remark), markup=False)
+
+
+def print_commands(heading: Text, commands: Iterable[str]) -> None:
+    """Lines to copy, never folded."""
+    lines = ["", said(heading), *(f"  {command}" for command in commands)]
+    results().print("\n".join(lines), markup=False, soft_wrap=True)
+
+
+def rendered(made: Table) -> RichTable:
     """A table for the terminal; best cells are green, worst ones yellow.
 
-    Messages are in the reader's language. A string is data and stays, unless all are ``labels`` of ours, or those of
-    some columns: then it is looked up as a message without values.
+    Messages are in the reader's language. A string is data and stays, unless its column has ``labels`` of ours: then it
+    is looked up as a message without values.
     """
     styles = {"best": "bold green", "worst": "yellow"}
-    built = Table(title=escape(said(title)) or None, title_justify="left", header_style="bold")
-    for index, name in enumerate(header):
+    built = RichTable(title=escape(said(made.title)) or None, title_justify="left", header_style="bold")
+    for index, name in enumerate(made.header):
         built.add_column(said(name), justify="left" if index == 0 else "right", overflow="fold")
-    for row, cells in enumerate(rows):
-        shown = [
-            cell if isinstance(cell, str) and not (labels is True or (labels and column in labels)) else said(cell)
-            for column, cell in enumerate(cells)
-        ]
-        marked = [(cell, (marks or {}).get((row, column))) for column, cell in enumerate(shown)]
-        built.add_row(*(f"[{styles[mark]}]{escape(cell)}[/]" if mark else escape(cell) for cell, mark in marked))
+    for row, cells in enumerate(made.cells):
+        shown = []
+        for column, cell in enumerate(cells):
+            text = escape(cell if isinstance(cell, str) and column not in made.labels else said(cell))
+            mark = styles.get(made.marks.get((row, column), ""))
+            shown.append(f"[{mark}]{text}[/]" if mark else text)
+        built.add_row(*shown)
     return built
-
-
-def print_table(made: "Made | Text") -> None:
-    """A table that a room has made, and what it says below it; or a sentence between two."""
-    console = results()
-    if isinstance(made, str | Message):
-        console.print(said(made), markup=False)
-        return
-    console.print(table(made.title, made.header, made.cells, made.marks, made.labels))
-    for remark in made.remarks:
-        console.print(said(remark), markup=False)
 
 
 @contextmanager
@@ -130,7 +139,7 @@ def progress() -> Iterator[OnProgress]:
 
 
 @contextmanager
-def problems_told() -> Iterator[Callable[[CorpusProblem], None]]:
+def problems_told() -> Iterator[Callable[[Messenger], None]]:
     """A function that tells the first problems of a corpus on stderr and counts the rest.
 
     The newest is held back until another comes: if it stopped the command, the error itself will tell it.
@@ -142,7 +151,7 @@ def problems_told() -> Iterator[Callable[[CorpusProblem], None]]:
         if 0 < count <= _TOLD:
             tell(newest)
 
-    def take(problem: CorpusProblem) -> None:
+    def take(problem: Messenger) -> None:
         nonlocal count, newest
         tell_newest()
         count, newest = count + 1, problem

@@ -1,19 +1,46 @@
 """``kotha train``: from a data folder, a table of pairs, or images, to a run folder."""
 
 import os
-import shlex
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from kotha.cli.flags import InLanguage, More, OfPairs, flag, from_toml, from_words
+from kotha.cli.flags import InLanguage, MoreSettings, OnErrors, Pair, flag, group
 from kotha.cli.naming import place
-from kotha.cli.spoken import said, tell
-from kotha.cli.stopping import StoppedError
-from kotha.cli.terminal import print_json, print_table, results, table
+from kotha.cli.spoken import tell
+from kotha.cli.stopping import check_stopped
+from kotha.cli.terminal import Table, print_parts, show
 from kotha.cli.training_display import TrainingDisplay, label, readable
 from kotha.i18n.message import Message
 
+if TYPE_CHECKING:
+    from kotha.api.run import Run
+
 Number = Annotated[int | None, flag("Overrides what is chosen.")]
+
+
+@group
+@dataclass(frozen=True, kw_only=True)
+class OfPairs:
+    """How a table of pairs is read: one flag for each field."""
+
+    pair: Pair = None
+    reverse: Annotated[bool, flag("Of a table of pairs: learn the other direction.")] = False
+    tokenizer: Annotated[str | None, flag("Of a table of pairs: a tokenizer for both languages.")] = None
+    validation: Annotated[Path | None, flag("Of a table of pairs: pairs to choose by; left out, a share.")] = None
+    test: Annotated[Path | None, flag("Of a table of pairs: pairs to be measured on; left out, a share.")] = None
+    errors: OnErrors = "stop"
+
+
+@group
+@dataclass(frozen=True, kw_only=True)
+class Processes:
+    """How the processes of a training work, and what they write beside the run."""
+
+    resume: Annotated[bool, flag("Go on from the last checkpoint in --out.")] = False
+    shard: Annotated[bool, flag("Under torchrun: each process keeps a part (FSDP).")] = False
+    tensorboard: Annotated[bool, flag("Also write events for TensorBoard.")] = False
+    prompt: Annotated[str, flag("What the samples begin with.")] = ""
 
 
 def train(
@@ -34,13 +61,9 @@ def train(
     ] = None,
     lora: Annotated[int | None, flag("With --from: learn only an addition of this rank to the weights.")] = None,
     teacher: Annotated[tuple[str, ...], flag("A trained model to learn from too; may be given again.")] = (),
-    config: Annotated[Path | None, flag("A TOML file with more settings.")] = None,
-    set_: More = (),
-    pairs: OfPairs = OfPairs(),  # noqa: B008 - frozen
-    resume: Annotated[bool, flag("Go on from the last checkpoint in --out.")] = False,
-    shard: Annotated[bool, flag("Under torchrun: each process keeps a part (FSDP).")] = False,
-    tensorboard: Annotated[bool, flag("Also write events for TensorBoard.")] = False,
-    prompt: Annotated[str, flag("What the samples begin with.")] = "",
+    settings: MoreSettings = MoreSettings(),  # noqa: B008 - frozen
+    pairs: OfPairs = OfPairs(),  # noqa: B008
+    processes: Processes = Processes(),  # noqa: B008
     language: InLanguage = "en",
     as_json: Annotated[bool, flag("The summary as JSON on stdout.", name="--json")] = False,
 ) -> None:
@@ -56,62 +79,38 @@ def train(
     """
     import kotha
 
-    flags = {"steps": steps, "checkpoint_every": checkpoint_every, "seed": seed, "lora": lora}
-    given = {name: value for name, value in flags.items() if value is not None}
-    asked: dict[str, Any] = {"data": data, "out": out, "minutes": minutes, "preset": preset, "recipe": recipe}
-    asked |= {"start": from_, "teachers": [place(each) for each in teacher], **vars(pairs), "resume": resume}
-    asked |= {"shard": shard, "tensorboard": tensorboard, "prompt": prompt}
+    asked: dict[str, Any] = {"minutes": minutes, "preset": preset, "recipe": recipe, "start": from_}
+    asked |= {"teachers": [place(each) for each in teacher], **vars(pairs), **vars(processes)}
+    asked |= settings.given(kotha.train, steps=steps, checkpoint_every=checkpoint_every, seed=seed, lora=lora)
     is_first, alone = os.environ.get("RANK", "0") == "0", os.environ.get("WORLD_SIZE", "1") == "1"
     with TrainingDisplay(speaks=is_first) as display:
-        heard = {"on_event": display.show, "on_remark": display.say}
-        run = kotha.train(**{**asked, **heard, **from_toml(config), **from_words(set_), **given})
-    if not is_first:
-        return
+        run = kotha.train(data, out=out, on_event=display.show, on_remark=display.say, **asked)
+    if is_first:
+        _tell(run, as_json)
+        check_stopped(run.summary, "train", data, "--out", out, "--resume", alone=alone)
+
+
+def _tell(run: "Run", as_json: bool) -> None:
+    from kotha.api.scores import reached
+
     summary = run.summary
-    _tell(out, summary, as_json)
-    if summary["stopped"]:
-        go_on = shlex.join(["kotha", "train", str(data), "--out", str(out), "--resume"])
-        raise StoppedError(
-            "stopped at step {steps:,} and saved; go on with: {go_on}",
-            steps=summary["steps"],
-            go_on=go_on,
-            alone=alone,
-        )
-
-
-def _tell(out: Path, summary: dict[str, Any], as_json: bool) -> None:
-    if as_json:
-        print_json(summary)
-        return
+    told = None if as_json else reached(run)
     unmeasured = summary["stopped"] and summary["best_step"] is None
-    shown = _held_out(out, summary) | ({"best_step", "loss_nats"} if unmeasured else set())
-    rest = {name: value for name, value in summary.items() if name not in shown and name != "validation"}
-    rows = [[label(name), readable(name, value)] for name, value in rest.items()]
+    hidden = {
+        "validation",
+        *(("best_step", "loss_nats") if unmeasured else ()),
+        *(told.score.to_dict() if told else ()),
+    }
+    rows = [[label(name), readable(name, value)] for name, value in summary.items() if name not in hidden]
     for name, value in summary.get("validation", {}).items():
         rows.append([Message("validation {what}", what=label(name)), readable(name, value)])
-    results().print(table(str(out), [Message("summary"), ""], rows))
+    remarks = [Message("Report: {path} (open it in a browser)", path=run.path / "report.html")]
     if unmeasured:
-        results().print(
-            said(Message("It was stopped before it was first measured, so it has no loss and no best step yet."))
+        remarks.insert(
+            0, Message("It was stopped before it was first measured, so it has no loss and no best step yet.")
         )
-    results().print(said(Message("Report: {path} (open it in a browser)", path=out / "report.html")), markup=False)
-
-
-def _held_out(out: Path, summary: dict[str, Any]) -> set[str]:
-    """Show what a run from examples reached on the part that was held out; the names of the figures that this tells."""
-    if "bleu" in summary:
-        from kotha.evaluation.translation import TranslationScore, translation_table
-
-        translated = TranslationScore.of_summary(summary)
-        print_table(translation_table(translated, str(out)))
-        return set(translated.to_dict())
-    if "confusion" in summary:
-        from kotha.evaluation.classification import ClassificationScore, classes_table
-        from kotha.finetune.classify import PAGE
-
-        told = ClassificationScore.of_summary(summary)
-        print_table(classes_table(told, str(out)))
-        if told.confusion:
-            tell(Message("confusion matrix: {path} (open it in a browser)", path=out / PAGE))
-        return set(told.to_dict())
-    return set()
+    if told:
+        print_parts(told.table)
+        if told.remark:
+            tell(told.remark)
+    show(summary, as_json, Table(str(run.path), [Message("summary"), ""], rows, remarks))

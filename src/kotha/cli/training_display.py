@@ -130,14 +130,10 @@ def step_line(event: dict[str, Any]) -> str:
     told = {name: event[name] for name in ("loss_nats", "tokens_per_second")}
     told |= {"done": done, "steps": steps, "minutes": minutes, "seconds": seconds}
     told["size"] = str(Size(event["memory_bytes"]))  # with the digits of the other figures
-    if event["peak_share"] is None:
-        line = (
-            "step {done:,}/{steps:,}  loss {loss_nats:.3f}  {tokens_per_second:,.0f} tokens/s  {size}  "
-            "{minutes}:{seconds:02d} left"
-        )
-        return said(Message(line, **told))
+    share = event["peak_share"]
+    told["peak"] = "" if share is None else Message("  {share} of peak", share=f"{share:.0%}")
     line = (
-        "step {done:,}/{steps:,}  loss {loss_nats:.3f}  {tokens_per_second:,.0f} tokens/s  {share:.0%} of peak  "
-        "{size}  {minutes}:{seconds:02d} left"
+        "step {done:,}/{steps:,}  loss {loss_nats:.3f}  {tokens_per_second:,.0f} tokens/s{peak}  {size}  "
+        "{minutes}:{seconds:02d} left"
     )
-    return said(Message(line, share=event["peak_share"], **told))
+    return said(Message(line, **told))

@@ -28,7 +28,7 @@ def test_each_is_measured_in_a_process_of_its_own() -> None:
 
 def test_every_point_is_measured_and_foretold(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(growth, "_elsewhere", lambda work, *arguments: work(*arguments))  # a process takes seconds
-    monkeypatch.setattr(growth, "_SECONDS", 0.0)
+    monkeypatch.setattr(growth, "_ROUNDS", 1)
     told: list[tuple[str, int, int]] = []
     found = measure_growth("float32", lambda *news: told.append(news), "cpu", SMALL)
     assert told[0] == ("measuring", 0, 8)
@@ -48,7 +48,7 @@ def test_every_point_is_measured_and_foretold(monkeypatch: pytest.MonkeyPatch) -
 def test_the_page_has_both_lines_of_every_size() -> None:
     costs = [Cost(name, value, 1e4 / value, value * 10**6, 2e4 / value, value * 10**6)
              for name, line in grown_models(SMALL).items() for value, _ in line]  # fmt: skip
-    page = Shown(Growth(costs, SMALL, {"processor": "a <slow> one"}, "float32").page())
+    page = Shown(Growth(costs, SMALL, {"processor": "a <slow> one"}, "float32").document().html())
     charts = page.blocks("curves")
     assert len(charts) == 8
     assert [text(line["name"]) for line in charts[0]["lines"]] == ["measured", "foretold"]

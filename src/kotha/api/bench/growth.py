@@ -8,22 +8,27 @@ import multiprocessing
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
 from kotha.api.bench.sides import alike, our_step
+from kotha.api.bench.turns import Turns, take_turns
 from kotha.errors import ConfigError
-from kotha.i18n.message import Message, OnProgress, Plural
+from kotha.i18n.message import Message, OnProgress, Plural, Text
 from kotha.i18n.numbers import Size
 from kotha.model.config import GPTConfig
 from kotha.model.presets import MODERN
 from kotha.report.document import Block, Columns, Curves, DrawnLine, Heading, Report
-from kotha.training.device import Arithmetic, choose_arithmetic, describe_machine, now, peak_memory
+from kotha.report.table import Table
+from kotha.storage.atomic import write_page
+from kotha.training.device.hardware import describe_machine, peak_memory
+from kotha.training.device.precision import choose_arithmetic
 from kotha.training.plan.memory import how_planned, plan_memory
 from kotha.training.plan.step_time import predict_seconds_per_step
 
-_WARM_UP = {"cpu": 2, "cuda": 8}  # a GPU compiles first, and records what it then replays
-_LEAST_STEPS, _SECONDS = 3, 1.0
+_ROUNDS = 9  # of a tenth of a second or more
 _HEAD = 32  # the width of a head
 
 
@@ -71,9 +76,25 @@ class Growth:
         """The costs of each size that grew."""
         return {name: [cost for cost in self.costs if cost.grown == name] for name in grown_models(self.start)}
 
-    def page(self) -> str:
-        """One offline page."""
-        return self.document().html()
+    def save(self, path: Path) -> None:
+        """Write one offline page."""
+        write_page(path, self.document().html())
+
+    def table(self) -> Table:
+        """A row for each model."""
+        foretold = Message("foretold")
+        header: list[Text] = ["", Message("tokens a second"), foretold, Message("memory"), foretold]
+        rows: list[list[Text]] = [
+            [
+                f"{cost.grown} {cost.size:,}",
+                f"{cost.tokens_per_second:,.4g}",
+                f"{cost.foretold_tokens_per_second:,.4g}",
+                Message("{size}", size=Size(cost.memory_bytes)),
+                Message("{size}", size=Size(cost.foretold_memory_bytes)),
+            ]
+            for cost in self.costs
+        ]
+        return Table(Message("how the cost of training grows"), header, rows)
 
     def document(self) -> Report:
         """Two charts for each size, measured and foretold on the same axes."""
@@ -103,9 +124,8 @@ def measure_growth(precision: Any, tell: OnProgress, device: str | None = None, 
     points = [(name, *each) for name, models in grown_models(start).items() for each in models]
     costs = []
     for done, (name, grown, model) in enumerate(points):
-        tell("measuring", done, len(points))
+        tell(Message("measuring"), done, len(points))
         costs.append(Cost(name, grown, *_elsewhere(_measure, model, start.tokens, how.precision, str(how.device))))
-    tell("measuring", len(points), len(points))
     return Growth(costs, start, describe_machine(how.device), how.precision)
 
 
@@ -144,23 +164,13 @@ def _measure(model: GPTConfig, tokens: int, precision: Any, device: str) -> tupl
         told = "{tokens} tokens a step are fewer than a sequence of {length}"
         raise ConfigError(told, tokens=tokens, length=model.context_length)
     settings = alike(batch_size, how)
-    seconds = _seconds_of_a_step(our_step(model, settings, how), how)
+    outcome = Turns("", "tokens", tokens)
+    take_turns(outcome, {"kotha": partial(our_step, model, settings, how)}, how.device, _ROUNDS, lambda *_: None)
+    seconds = median(outcome.seconds["kotha"])
     peak = peak_memory(how.device)
     foretold = predict_seconds_per_step(model, settings, batch_size, model.context_length, how)
     plan = plan_memory(model, settings, micro_batch_size=batch_size, **how_planned(model, settings, how))
     return tokens / seconds, peak, tokens / foretold, plan.total
-
-
-def _seconds_of_a_step(step: Callable[[], Any], how: Arithmetic) -> float:
-    """The median of as many steps as fit into a second, after some to warm up."""
-    for _ in range(_WARM_UP[how.device.type]):
-        step()
-    taken: list[float] = []
-    while len(taken) < _LEAST_STEPS or sum(taken) < _SECONDS:
-        start = now(how.device)
-        step()
-        taken.append(now(how.device) - start)
-    return median(taken)
 
 
 def _charts(name: Message, costs: list[Cost]) -> Iterator[Curves]:

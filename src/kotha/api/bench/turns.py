@@ -15,7 +15,8 @@ import torch
 
 from kotha.errors import UsageError
 from kotha.i18n.message import Message, OnProgress, Option, Text
-from kotha.training.device import now
+from kotha.report.table import Table
+from kotha.training.device.hardware import now
 
 _WARM_UP = {"cpu": 2, "cuda": 10}  # pieces of work; a GPU compiles first, and records what it then replays
 _TURN_SECONDS = 0.1  # shorter work is done again until then
@@ -43,6 +44,17 @@ class Turns:
             found[name] = {key: self.amount / value for key, value in rates.items()}
             found[name]["ratio"] = median(each) / median(ours)
         return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it, ready for JSON."""
+        return {**vars(self), "sides": self.sides()}
+
+    def table(self) -> Table:
+        """A row for each side."""
+        header: list[Text] = ["", Message("{unit} a second", unit=self.unit), Message("slowest"), Message("fastest")]
+        header.append(Message("kotha is so many times as fast"))
+        rows = [[name, *(f"{figure:,.4g}" for figure in side.values())] for name, side in self.sides().items()]
+        return Table(self.title, header, rows, self.remarks)
 
 
 def take_turns(

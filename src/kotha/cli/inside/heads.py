@@ -1,14 +1,17 @@
-"""``kotha inside heads``: what each head does, how much it matters, and which ones overlap."""
+"""What each head does, and a model without some: ``kotha inside heads`` and ``prune``."""
 
-from typing import Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
-from kotha.cli import spoken
-from kotha.cli.flags import Field, InLanguage, Json, Pair, RunName, TextItself, flag
-from kotha.cli.inside.opening import Html, Tokens, hand_over, open_model
+from kotha.cli.flags import InLanguage, Json, RunName, flag
+from kotha.cli.inside.opening import Html, OfHeads, hand_over
 from kotha.cli.naming import model_and_file
-from kotha.cli.terminal import progress, results, table
-from kotha.i18n.message import Message, Plural
-from kotha.storage import bundled
+from kotha.cli.spoken import said
+from kotha.cli.terminal import Table, print_parts, progress, show
+from kotha.i18n.message import Message, Plural, Text
+
+if TYPE_CHECKING:
+    from kotha.api.views import Pruned
 
 
 def heads(
@@ -16,10 +19,7 @@ def heads(
     path: Annotated[str | None, flag("A text to look at; left out: the run's held-out documents.")] = None,
     /,
     *,
-    text: TextItself = None,
-    field: Field = "text",
-    pair: Pair = None,
-    tokens: Tokens = 2048,
+    source: OfHeads = OfHeads(),  # noqa: B008 - frozen
     html: Html = None,
     language: InLanguage = "en",
     as_json: Json = False,
@@ -29,40 +29,88 @@ def heads(
     Ablation is what the loss rises by, in nats, when the head alone is silent; gradient is the loss's slope as it is
     turned up. A kind is named when the head's weight is halfway from chance to always.
     """
-    from kotha.inside.heads.measuring import TextSource
-    from kotha.inside.heads.study import evidence_text, heads_view
+    import kotha
 
     folder, file = model_and_file(run, path)
-    source = TextSource(text=text, path=file, run=folder, field=field, pair=pair, tokens=tokens)
     with progress() as advance:
-        view = heads_view(open_model(folder), source, name=bundled.title(folder), on_progress=advance)
+        view = kotha.load(folder, "cpu").heads(path=file, on_progress=advance, **vars(source))
     if not as_json:
-        _print(view.to_dict(), [evidence_text(each.kind) for each in view.found.heads])
+        print_parts(_table(view.to_dict()))
     hand_over(view, html, as_json, Message("a map of all heads"))
 
 
-def _print(said: dict[str, Any], evidence: list[Message]) -> None:
+def _table(told: dict[str, Any]) -> Table:
+
     about = Message(
         "{heads} on {tokens} of {text}; loss {loss:.4f} nats",
-        heads=Plural("{n} head", "{n:,} heads", n=len(said["heads"])),
-        tokens=Plural("{n} token", "{n:,} tokens", n=said["tokens"]),
-        text=said["text"],
-        loss=said["loss_nats"],
+        heads=Plural("{n} head", "{n:,} heads", n=len(told["heads"])),
+        tokens=Plural("{n} token", "{n:,} tokens", n=told["tokens"]),
+        text=told["text"],
+        loss=told["loss_nats"],
     )
     header = [Message("head"), Message("kind"), Message("evidence"), Message("ablation"), Message("gradient")]
     header.append(Message("most similar"))
-    rows = []
-    for report, found in zip(said["heads"], evidence, strict=True):
-        shown = spoken.said(found) + (f": {report['example']}" if report["example"] else "")
+    rows: list[list[Text]] = []
+    for report in told["heads"]:
+        evidence = said(report["evidence"]) + (f": {report['example']}" if report["example"] else "")
         similar, like = "-", report["most_similar"]
         if like is not None:
             name, overlap = like["head"].rpartition(".")[2], like["overlap"]
             similar = f"{name}: {like['alike']:.2f}, QK {overlap['qk']:.2f}, OV {overlap['ov']:.2f}"
         worth = [f"{report['ablation_nats']:+.4f}", f"{report['gradient_nats']:.4f}"]
-        rows.append([report["head"], spoken.said(report["kind"]), shown, *worth, similar])
-    results().print(table(about, header, rows))
+        rows.append([report["head"], report["kind"], evidence, *worth, similar])
     legend = Message(
         "ablation: nats that the loss rises by without the head; gradient: its slope as the head is turned up; most "
         "similar: how alike two heads look (1: the same places), and the overlap of what they notice (QK), write (OV)"
     )
-    results().print(spoken.said(legend), markup=False)
+    return Table(about, header, rows, [legend], labels=[1])
+
+
+def prune(
+    run: RunName = None,
+    path: Annotated[str | None, flag("A text to measure on; left out: the run's held-out documents.")] = None,
+    /,
+    *,
+    out: Annotated[Path, flag("Model folder to write.")],
+    heads: Annotated[str | None, flag("Heads to remove: blocks.0.attention.1,blocks.1.attention.0")] = None,
+    keep: Annotated[float | None, flag("Keep this share of all heads, the most important ones.")] = None,
+    count: Annotated[int | None, flag("Remove so many heads, the least important ones.")] = None,
+    source: OfHeads = OfHeads(),  # noqa: B008 - frozen
+    rounds: Annotated[int, flag("Rounds of the speed measurement; the median counts.")] = 5,
+    overwrite: Annotated[bool, flag("Replace a model folder at --out.")] = False,
+    language: InLanguage = "en",
+    as_json: Json = False,
+) -> None:
+    """Remove heads from the weights and write a smaller model folder, measured before and after.
+
+    Left to choose, it takes the heads whose silence costs least, each measured alone in the whole model, all at once:
+    two heads that stand in for each other look cheap both. Numbers are those of the whole model, for good.
+    """
+    from kotha.api.views import prune_heads
+
+    named = None if heads is None else [name.strip() for name in heads.split(",") if name.strip()]
+    folder, file = model_and_file(run, path)
+    how: dict[str, Any] = {"heads": named, "keep": keep, "count": count, "rounds": rounds, "overwrite": overwrite}
+    with progress() as advance:
+        found = prune_heads(folder, out, **how, path=file, on_progress=advance, **vars(source))
+    show(found, as_json, _pruned_table(found))
+
+
+def _pruned_table(found: "Pruned") -> Table:
+
+    before, after = found.before, found.after
+    loss = [f"{each.loss_nats:.4f}" for each in (before, after)]
+    rows: list[list[Text]] = [[Message("loss, nats"), *loss, f"{after.loss_nats - before.loss_nats:+.4f}"]]
+    for name, field, form in (
+        (Message("heads"), "heads", "{}"),
+        (Message("parameters"), "parameters", "{:,}"),
+        (Message("megabytes"), "megabytes", "{:.2f}"),
+        (Message("tokens/s, reading"), "reading_tokens_per_second", "{:,.0f}"),
+        (Message("tokens/s, writing"), "writing_tokens_per_second", "{:,.0f}"),
+    ):
+        values: list[Any] = [getattr(each, field) for each in (before, after)]
+        if None not in values:
+            rows.append([name, *(form.format(value) for value in values), f"{values[1] / values[0] - 1:+.1%}"])
+    title = Message("{out}, measured on {text}", out=found.out, text=found.text)
+    header: list[Text] = ["", Message("before"), Message("after"), Message("change")]
+    return Table(title, header, rows, [Message("removed: {removed}", removed=found.removed)])

@@ -1,57 +1,63 @@
-"""What the commands of ``inside`` share: their flags, opening a model, and how a view is handed over."""
+"""What the commands of ``inside`` share: their flags, and how a view is handed over."""
 
-from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from kotha.cli import spoken
-from kotha.cli.flags import flag, page
+from kotha.cli.flags import MODEL, Field, Pair, TextItself, flag, group, page
 from kotha.cli.naming import place
-from kotha.cli.terminal import print_json, results
+from kotha.cli.spoken import tell
+from kotha.cli.terminal import Table, print_json, print_parts
 from kotha.i18n.message import Message, Text
 
 if TYPE_CHECKING:
-    from kotha.artifacts.model_folder import Bundle
-    from kotha.inside.view import View
+    from kotha.api.views import View
 
-RunOrNone = Annotated[
-    Path | None,
-    flag(
-        "A run folder (its best model), or a model folder; left out, or box: the model in the box.",
-        converter=lambda _, words: place(words[0].value),
-    ),
-]
-TextGiven = Annotated[str | None, flag("What the model reads; [MASK] hides a word from a BERT.")]
-Second = Annotated[str | None, flag("The second sentence of a pair, for a BERT.")]
-Target = Annotated[str | None, flag("The translation, for a Seq2Seq; left out, the model writes it.")]
-Image = Annotated[Path | None, flag("A PNG, JPEG, PGM, .npy or .json image, for a ViT.")]
+RunOrNone = Annotated[Path | None, flag(MODEL, converter=lambda _, words: place(words[0].value))]
 Generate = Annotated[int | None, flag("Let the model add so many tokens, and look there too.")]
-Tokens = Annotated[int, flag("Read so many tokens at most: each head is measured on all of them.")]
 Html = Annotated[Path | None, page("Write one offline page to this file.")]
 
 
-def open_model(run: Path) -> "Bundle":
-    """The model of a run or model folder, with its tokenizer; narrow weights as float32, in which none is lost."""
-    from kotha.artifacts import model_folder as bundle
+@group
+@dataclass(frozen=True, kw_only=True)
+class OfText:
+    """What a model reads: one flag for each field."""
 
-    return bundle.load(run).widened()
-
-
-def tell(remarks: Iterable[Text]) -> None:
-    """Say on stderr what the user should know about how the input was taken."""
-    for remark in remarks:
-        spoken.tell(remark)
+    text: Annotated[str | None, flag("What the model reads; [MASK] hides a word from a BERT.")] = None
+    second: Annotated[str | None, flag("The second sentence of a pair, for a BERT.")] = None
+    target: Annotated[str | None, flag("The translation, for a Seq2Seq; left out, the model writes it.")] = None
 
 
-def hand_over(view: "View[Any]", html: Path | None, as_json: bool, about: Message, one_line: bool = False) -> bool:
-    """Tell a view's remarks, write its page, print its JSON; whether a table is still to be printed."""
-    tell(view.remarks)
+@group
+@dataclass(frozen=True, kw_only=True)
+class OfInput(OfText):
+    """The same, or an image."""
+
+    image: Annotated[Path | None, flag("A PNG, JPEG, PGM, .npy or .json image, for a ViT.")] = None
+
+
+@group
+@dataclass(frozen=True, kw_only=True)
+class OfHeads:
+    """The text that heads are measured on: one flag for each field."""
+
+    text: TextItself = None
+    field: Field = "text"
+    pair: Pair = None
+    tokens: Annotated[int, flag("Read so many tokens at most: each head is measured on all of them.")] = 2048
+
+
+def hand_over(
+    view: "View[Any]", html: Path | None, as_json: bool, about: Message, *parts: Table | Text, indent: int | None = 2
+) -> None:
+    """Tell a view's remarks; then its JSON, or the page that was written, or its tables."""
+    for remark in view.remarks:
+        tell(remark)
     if html is not None:
         view.save(html)
     if as_json:
-        print_json(view.to_dict(), indent=None if one_line else 2)  # a line for each weight would be long
+        print_json(view, indent)
     elif html is not None:
-        results().print(
-            spoken.said(Message("{html}: {about}; open it in a browser", html=html, about=about)), markup=False
-        )
-    return not as_json and html is None
+        print_parts(Message("{html}: {about}; open it in a browser", html=html, about=about))
+    else:
+        print_parts(*parts)

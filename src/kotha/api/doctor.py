@@ -1,0 +1,46 @@
+"""What a training curve shows, and what to try, from Python and for the command."""
+
+from pathlib import Path
+from typing import Any
+
+from kotha.api import Place
+from kotha.arguments import checked
+from kotha.artifacts.run_folder import RunFolder, figure, find_data
+from kotha.errors import UsageError
+from kotha.evaluation.baselines import count_baselines
+from kotha.evaluation.doctor.diagnosis import Examination, examine
+from kotha.evaluation.doctor.page import doctor_page
+from kotha.i18n.message import Option
+from kotha.inside.view import View
+from kotha.report.page import page_language
+from kotha.text.held_out import from_dataset
+from kotha.text.shards import Dataset
+
+
+@checked()
+def doctor(run: Place, *, data: Place | None = None, ngrams: bool = False) -> View[Examination]:
+    """Read the loss curve of a run, finished or not, and say what it shows, with the evidence.
+
+    ``data`` is its data folder, where that is not where it was; with ``ngrams`` n-grams are counted there to compare.
+    """
+    folder = RunFolder(Path(run))
+    config, metrics = folder.about(), folder.metrics()
+    place = find_data(config, folder.path) if data is None else Path(data)
+    dataset = None if place is None else Dataset(place, verify=False)
+    found = examine(config, metrics, dataset, _count(dataset, config) if ngrams else None)
+    name, told = folder.path.resolve().name, found.to_dict()
+    plain = {key: told[key] for key in ("findings", "looked_at_data")}
+    return View(name, found, lambda: doctor_page(name, config, metrics, found, page_language()), lambda: plain)
+
+
+def _count(dataset: Dataset | None, config: dict[str, Any]) -> dict[str, float]:
+    """The losses of n-gram models on the run's own data."""
+    if dataset is None:
+        raise UsageError(
+            "{ngrams} counts in the data folder, which was not found; name it with {data}",
+            ngrams=Option("ngrams"),
+            data=Option("data"),
+        )
+    size = figure(config, "model", "vocab_size")
+    vocab_size = dataset.tokenizer.vocab_size if size is None else int(size)
+    return count_baselines(dataset, from_dataset(dataset, dataset.tokenizer), vocab_size).references

@@ -1,0 +1,85 @@
+"""The token table of a model from several sides: neighbours, a map, what a width costs, which rows a step moves."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from kotha.api.model import load
+from kotha.errors import UsageError
+from kotha.i18n.message import Message, Option, Text
+from kotha.inside.embeddings.near import distance_at_widths, pair_table
+from kotha.inside.embeddings.page import embeddings_view
+from kotha.inside.embeddings.touched import touched_rows
+from kotha.inside.embeddings.widths import WIDTHS, width_costs, width_table
+from kotha.inside.embeddings.words import open_table
+from kotha.report.table import Table
+from kotha.storage import bundled
+
+
+@dataclass
+class WordsReport:
+    """What was found so far: as JSON has it, to read, and what is to be said beside."""
+
+    found: dict[str, Any] = field(default_factory=dict)
+    shown: list[Table | Text] = field(default_factory=list)
+    remarks: list[Text] = field(default_factory=list)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        return self.found
+
+    def compare_pair(self, pair: tuple[str, str], runs: Sequence[Path]) -> None:
+        """How far apart two words stand in each run."""
+        tables = {bundled.title(run): open_table(load(run, "cpu").bundle, run) for run in runs}
+        measured = distance_at_widths(tables, *pair)
+        rows = [{"run": name, **each.to_dict()} for name, each in measured.items()]
+        self.found["pair"] = {"words": list(pair), "runs": rows}
+        self.shown.append(pair_table(pair, measured))
+
+    def look(
+        self, run: Path, words: Sequence[str] = (), map_: Path | None = None, text: str | None = None, **choice: Any
+    ) -> None:
+        """The neighbours of words in one model; a map of them in a page; which rows a step on a text would touch.
+
+        ``choice`` is ``count`` of neighbours, ``centred`` and ``map_words``.
+        """
+        bundle = load(run, "cpu").bundle
+        opened = open_table(bundle, run)
+        view = embeddings_view(opened, words, name=run.resolve().name, **choice)
+        self.remarks += view.remarks
+        self.found |= view.to_dict()
+        self.shown += view.found.tables()
+        if not words:
+            del self.found["words"]
+        elif choice.get("centred", True):
+            self.shown.append(
+                Message(
+                    "from the mean of all words ({plain}: from zero), so that two random words have a cosine near 0",
+                    plain=Option("plain", True),
+                )
+            )
+        if map_ is not None:
+            drawn = view.found.map
+            self.found["map"] = {"file": str(view.save(map_)), "words": len(drawn.dots), "shares": list(drawn.shares)}
+            told = "Map: {path} ({words:,} words, {share:.1%} of their differences; open it in a browser)"
+            self.shown.append(Message(told, path=map_, words=len(drawn.dots), share=sum(drawn.shares)))
+            if opened.counts is None:
+                self.remarks.append(
+                    Message("the run's data folder is not there: order in the vocabulary stands for frequency")
+                )
+        if text is not None:
+            touched = touched_rows(bundle.model, opened.tokenizer.encode(text))
+            self.found["touched"] = asdict(touched)
+            self.shown.append(touched.table())
+
+    def cost(self, widths: Sequence[int] | None = None, vocab_size: int | None = None) -> None:
+        """What a table of each width costs."""
+        size = self.found.get("model", {}).get("vocab_size") if vocab_size is None else vocab_size
+        if size is None:
+            raise UsageError(
+                "say how many tokens: {vocab_size}, or name a run folder", vocab_size=Option("vocab_size", 32100)
+            )
+        costs = width_costs(size, WIDTHS if widths is None else widths)
+        self.found["widths"] = {"vocab_size": size, "rows": [asdict(each) for each in costs]}
+        self.shown.append(width_table(size, costs))

@@ -1,0 +1,128 @@
+"""The tutor: questions asked and marked, the same on paper with their key, and a class's answers in one table."""
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from kotha.course.exercises.classroom import HEADINGS, PROOF, FileScore, as_csv, read_class
+from kotha.course.exercises.key import key_dict, paper_lines
+from kotha.course.exercises.outcome import Outcome
+from kotha.course.exercises.quiz import RULES, Quiz
+from kotha.course.exercises.record import AnswerFile, is_sound, load, read_key, save
+from kotha.course.exercises.sets import QuestionChoice as QuestionChoice
+from kotha.errors import DataError, UsageError
+from kotha.i18n.catalogue import translate
+from kotha.i18n.message import Message, Option, Text
+from kotha.i18n.numbers import Language
+from kotha.report.table import Table
+from kotha.storage.atomic import write_whole
+
+
+def on_paper(choice: QuestionChoice, language: Language, *, key: bool) -> tuple[dict[str, Any], Iterable[str]]:
+    """The questions, with ``key`` also their answers: ready for JSON, and line by line."""
+    setting, questions = choice.prepare()
+    told = {"choice": choice.to_dict(), "questions": key_dict(questions, language, key)}
+    return told, paper_lines(questions, setting.sheet, language, key)
+
+
+def practise(
+    choice: QuestionChoice,
+    language: Language,
+    read: Callable[[str], str | None],
+    tell: Callable[[str], None],
+    *,
+    tries: int = 1,
+    progress: Path | None = None,
+    name: str | None = None,
+    key_file: Path | None = None,
+) -> dict[str, Any]:
+    """Ask the questions of a choice, grade what is answered, and say how it went.
+
+    The answers are kept in the file ``progress``, under a ``name``, signed with ``key_file``, and gone on from.
+    """
+    if progress is None and (name is not None or key_file is not None):
+        raise UsageError(
+            "{these} are for the file of answers; name one with {progress}",
+            these=[Option("name"), Option("key_file")],
+            progress=Option("progress"),
+        )
+    secret = b"" if key_file is None else read_key(key_file)
+    record = _begin(choice, language, progress, name, secret)
+    setting, questions = record.choice.prepare()
+
+    def keep(outcome: Outcome) -> None:
+        nonlocal record
+        record = record.with_answer(outcome)
+        if progress is not None:
+            save(record, progress, secret)
+
+    tell(translate(RULES, language))
+    summary = Quiz(setting.sheet, language, read, tell, tries, keep).ask_all(questions, record.outcomes())
+    if progress is not None:
+        save(record, progress, secret)
+    told = {"language": language, "max_iters": setting.course.steps, "preset": record.choice.preset}
+    return {**told, "choice": record.choice.to_dict(), **summary.to_dict()}
+
+
+def _begin(
+    choice: QuestionChoice, language: Language, path: Path | None, name: str | None, secret: bytes
+) -> AnswerFile:
+    """What was kept, to go on from; or a beginning."""
+    if path is None or not path.exists():
+        return AnswerFile(name or "", language, choice)
+    record, told = load(path)
+    signed = told.get("signed") is True
+    if signed and not secret:
+        raise UsageError(
+            "{path} is signed; name the key with {key_file}, or another file with {progress}",
+            path=path,
+            key_file=Option("key_file"),
+            progress=Option("progress"),
+        )
+    if not is_sound(told, secret if signed else b""):
+        raise UsageError(
+            "{path} was changed after it was saved, or signed with another key; begin a new file", path=path
+        )
+    if choice not in (QuestionChoice(), record.choice):
+        raise UsageError(
+            "{path} has other questions ({sheet}, {wanted}); begin a new file",
+            path=path,
+            sheet=record.choice.sheet,
+            wanted=record.choice.wanted,
+        )
+    if name not in (None, record.name):
+        raise UsageError(
+            "{path} is {owner}'s, not {name}'s; begin a new file",
+            path=path,
+            owner=record.name or Message("nobody"),
+            name=name,
+        )
+    return record
+
+
+def mark_class(files: Sequence[Path], key_file: Path | None = None, csv: Path | None = None) -> list[FileScore]:
+    """Mark score files anew, from the answers up; with ``csv`` also write the table for a spreadsheet."""
+    rows = read_class(files, b"" if key_file is None else read_key(key_file))
+    if len(rows) == 1 and rows[0].state == "unreadable":
+        raise DataError(rows[0].notes[0].template, **rows[0].notes[0].values)
+    if csv is not None:
+        write_whole(csv, as_csv(rows), ".csv")
+    return rows
+
+
+def class_table(rows: Sequence[FileScore], language: Language) -> list[Table | Text]:
+    """A row for each file, of a single one also its parts, and what a signature proves."""
+    cells: list[list[Text]] = [
+        [
+            row.name or "–",
+            row.sheet,
+            f"{row.points:g} / {row.possible:g}",
+            f"{row.percent:g}%",
+            f"{row.right} / {row.asked}",
+            row.state_words,
+            row.noted(language),
+        ]
+        for row in rows
+    ]
+    parts = [f"  {part}" for part in rows[0].parts(language)] if len(rows) == 1 else []
+    return [Table("", list(HEADINGS.values()), cells), *parts, PROOF]

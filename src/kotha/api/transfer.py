@@ -1,0 +1,26 @@
+"""Models on their way in and out: brought from Hugging Face, compared on either side, and their cards."""
+
+from kotha.api import Place
+from kotha.errors import KothaError
+from kotha.export.huggingface.import_ import import_model as import_model
+from kotha.export.parity import ParityReport as ParityReport
+from kotha.export.parity import lines_of as lines_of
+from kotha.export.parity import rows as parity_rows
+from kotha.storage import bundled
+
+__all__ = ["ParityReport", "import_model", "lines_of", "parity_rows", "read_card"]
+
+
+def read_card(path: Place) -> str:
+    """What a model says of itself: what it has read, under which licence, what it is not for."""
+    folder = bundled.place(path)
+    file, name = folder / bundled.CARD_FILE, bundled.title(folder)
+    if not folder.exists():
+        raise KothaError("there is no {run}; name a run folder or a model folder", run=folder)
+    if not file.is_file():
+        raise KothaError(
+            "{name} has no card ({card_file}); `kotha export {name} --to hf --out FOLDER` writes one",
+            name=name,
+            card_file=bundled.CARD_FILE,
+        )
+    return file.read_text(encoding="utf-8")

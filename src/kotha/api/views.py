@@ -1,0 +1,98 @@
+"""What was seen inside a model as tables; one pass recorded, and heads taken out of the weights."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from kotha.api import Place
+from kotha.api.model import load
+from kotha.i18n.message import Message, OnProgress, Text
+from kotha.inside.attention.maps import AttentionMaps, summarize
+from kotha.inside.flow.flow import Flow
+from kotha.inside.flow.page import HEADER
+from kotha.inside.flow.page import preset_flow_view as preset_flow_view
+from kotha.inside.flow.page import rows as flow_rows
+from kotha.inside.heads.measuring import TextSource
+from kotha.inside.heads.prune import Pruned as Pruned
+from kotha.inside.heads.prune import Removal, prune
+from kotha.inside.hook_points import choose_layers
+from kotha.inside.inputs import ModelInput
+from kotha.inside.lens import Lens
+from kotha.inside.request import Asked as Asked
+from kotha.inside.request import read_asked
+from kotha.inside.trace import Seen, record
+from kotha.inside.trace import write_arrays as write_arrays
+from kotha.inside.view import View as View
+from kotha.report.table import Table
+
+
+def attention_table(found: AttentionMaps) -> Table:
+    """The strongest looks of every head, and where it looks on average."""
+    header = [Message("head"), Message("strongest looks"), Message("itself"), Message("one before"), Message("first")]
+    rows = []
+    for each in found.maps:
+        queries, keys = found.line(each.queries), found.line(each.keys)
+        for head in summarize(each):
+            looks = (f"{queries[query].text} → {keys[key].text} {share:.2f}" for query, key, share in head.looks)
+            shares = (head.on_itself, head.on_previous, head.on_first)
+            cells = ["-" if share is None else f"{share:.2f}" for share in shares]
+            rows.append([f"{head.name}.{head.head}", "   ".join(looks), *cells, f"{head.entropy_bits:.2f}"])
+    return Table(Message("who looks at whom (means over the text)"), [*header, Message("entropy, bits")], rows)
+
+
+def flow_tables(view: View[Flow]) -> list[Table]:
+    """Shapes and figures at every station, and each answer."""
+    found = [Table(Message("station by station"), HEADER, flow_rows(view.found))]
+    for answer in view.to_dict()["answers"]:
+        best = [[each["text"], f"{each['probability']:.2%}"] for each in answer["best"]]
+        found.append(Table(answer["question"], [Message("answer"), Message("probability")], best))
+    return found
+
+
+def lens_table(view: View[Lens]) -> Table:
+    """What each layer would say at each position, and how far that is from the final answer."""
+    found, told = view.found, view.to_dict()
+    rows: list[list[str]] = []
+    marks: dict[tuple[int, int], str] = {}
+    for number, piece in enumerate(told["positions"]):
+        opinions: list[dict[str, Any]] = [layer["positions"][number] for layer in told["layers"]]
+        marks |= {(number, column): "best" for column, each in enumerate(opinions, 1) if each["rank_of_answer"] == 1}
+        best = [(opinion["best"][0], opinion["rank_of_answer"]) for opinion in opinions]
+        cells = [f"{each['text']} {each['probability']:.0%} (#{rank})" for each, rank in best]
+        rows.append([piece["text"], *cells, f"{opinions[-1]['entropy_nats']:.2f}"])
+    first = Message("at") if found.family == "bert" else Message("after")
+    header: list[Text] = [first, *found.layers, Message("entropy, nats")]
+    means = [sum(each.kl_nats for each in row) / len(row) for row in found.opinions]
+    away = [f"{name} {mean:.2f}" for name, mean in zip(found.layers, means, strict=True)]
+    title = Message("{question}? (#: the final answer's rank in that layer)", question=found.question)
+    return Table(title, header, rows, [Message("nats from the final distribution, mean: {away}", away=away)], marks)
+
+
+def record_pass(
+    run: Place, *, layers: Sequence[str | int] = (), places: Sequence[str] = (), **asked: Any
+) -> tuple[ModelInput, list[Seen]]:
+    """What a model reads, and what is seen at every named place of one pass; ``asked`` is what it is given."""
+    bundle = load(run, "cpu").bundle
+    given = read_asked(bundle, Asked(**asked))
+    return given, record(bundle.model, given, choose_layers(bundle.model, layers), places or None)
+
+
+def prune_heads(
+    run: Path,
+    out: Path,
+    *,
+    heads: Sequence[str] | None = None,
+    keep: float | None = None,
+    count: int | None = None,
+    rounds: int = 5,
+    overwrite: bool = False,
+    on_progress: OnProgress | None = None,
+    **source: Any,
+) -> Pruned:
+    """Write a model folder without some heads, named or the least important ones, and measure both.
+
+    ``source`` is the text that they are measured on: ``text``, ``path``, ``field``, ``pair``, ``tokens``.
+    """
+    removal = Removal(heads=heads, keep=keep, count=count)
+    how: Any = {"rounds": rounds, "overwrite": overwrite, "on_progress": on_progress}
+    return prune(run, out, removal, TextSource(run=run, **source), **how)
