@@ -13,7 +13,7 @@ from kotha.i18n.message import Message, Text
 from kotha.report.table import Table
 from kotha.storage.atomic import write_page
 from kotha.text.shards import Dataset
-from kotha.training.device.fitting import OnRemark
+from kotha.training.fitting import OnRemark
 from kotha.training.settings import TrainRequest
 from kotha.training.sweep.about import SweepRequest
 from kotha.training.sweep.findings import SweepFindings, find, mattered_rows, sentences, trial_rows

@@ -23,8 +23,7 @@ from kotha.model.presets import MODERN
 from kotha.report.document import Block, Columns, Curves, DrawnLine, Heading, Report
 from kotha.report.table import Table
 from kotha.storage.atomic import write_page
-from kotha.training.device.hardware import describe_machine, peak_memory
-from kotha.training.device.precision import choose_arithmetic
+from kotha.training.device import choose_arithmetic, describe_machine, peak_memory
 from kotha.training.plan.memory import how_planned, plan_memory
 from kotha.training.plan.step_time import predict_seconds_per_step
 

@@ -17,7 +17,7 @@ from kotha.text.corpus.documents import read_documents
 from kotha.text.stories.corpus import stories
 from kotha.text.tokenizer.importers import import_tokenizer
 from kotha.text.tokenizer.trainers import train
-from kotha.training.device.precision import choose_arithmetic
+from kotha.training.device import choose_arithmetic
 
 _DOCUMENTS, _PIECES = 400, 2000
 # What each work takes.

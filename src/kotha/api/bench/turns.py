@@ -16,7 +16,7 @@ import torch
 from kotha.errors import UsageError
 from kotha.i18n.message import Message, OnProgress, Option, Text
 from kotha.report.table import Table
-from kotha.training.device.hardware import now
+from kotha.training.device import now
 
 _WARM_UP = {"cpu": 2, "cuda": 10}  # pieces of work; a GPU compiles first, and records what it then replays
 _TURN_SECONDS = 0.1  # shorter work is done again until then
