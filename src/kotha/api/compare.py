@@ -11,8 +11,8 @@ from kotha.artifacts.run_folder import find_data, run_config
 from kotha.errors import UsageError
 from kotha.evaluation.comparison import Comparison, Row, reached, row_of_run, row_of_score
 from kotha.evaluation.comparison import compare as compare_rows
+from kotha.evaluation.comparison import comparison_page as comparison_page
 from kotha.evaluation.comparison import comparison_table as comparison_table
-from kotha.evaluation.comparison_page import comparison_page as comparison_page
 from kotha.evaluation.contamination import look_up
 from kotha.evaluation.perplexity import Nats, check_windows, document_nats, score
 from kotha.i18n.message import Message, OnProgress

@@ -17,7 +17,7 @@ from kotha.report.table import Table
 from kotha.report.tokenizer_card import cards_page
 from kotha.storage.atomic import whole_file
 from kotha.storage.destinations import checked_path
-from kotha.text.clean.copies import Duplicates as Duplicates
+from kotha.text.clean.duplicates import Duplicates as Duplicates
 from kotha.text.corpus.documents import OnProblem, read_documents
 from kotha.text.corpus.problems import Errors
 from kotha.text.corpus.remote import is_remote

@@ -8,11 +8,8 @@ from typing import Any
 from kotha.api.model import load
 from kotha.errors import UsageError
 from kotha.i18n.message import Message, Option, Text
-from kotha.inside.embeddings.near import distance_at_widths, pair_table
-from kotha.inside.embeddings.page import embeddings_view
-from kotha.inside.embeddings.touched import touched_rows
-from kotha.inside.embeddings.widths import WIDTHS, width_costs, width_table
-from kotha.inside.embeddings.words import open_table
+from kotha.inside.embeddings import distance_at_widths, embeddings_view, open_table, pair_table
+from kotha.inside.token_table import WIDTHS, touched_rows, width_costs, width_table
 from kotha.report.table import Table
 from kotha.storage import bundled
 

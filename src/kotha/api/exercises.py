@@ -4,11 +4,12 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from kotha.course.exercises.classroom import HEADINGS, PROOF, FileScore, as_csv, read_class
+from kotha.course.exercises.classroom import HEADINGS, PROOF, STATES, as_csv, read_class
 from kotha.course.exercises.key import key_dict, paper_lines
 from kotha.course.exercises.outcome import Outcome
 from kotha.course.exercises.quiz import RULES, Quiz
-from kotha.course.exercises.record import AnswerFile, is_sound, load, read_key, save
+from kotha.course.exercises.record import AnswerFile, is_sound, parse, read_json, read_key, save
+from kotha.course.exercises.score import FileScore
 from kotha.course.exercises.sets import QuestionChoice as QuestionChoice
 from kotha.errors import DataError, UsageError
 from kotha.i18n.catalogue import translate
@@ -70,7 +71,8 @@ def _begin(
     """What was kept, to go on from; or a beginning."""
     if path is None or not path.exists():
         return AnswerFile(name or "", language, choice)
-    record, told = load(path)
+    told = read_json(path)
+    record = parse(told)
     signed = told.get("signed") is True
     if signed and not secret:
         raise UsageError(
@@ -119,10 +121,10 @@ def class_table(rows: Sequence[FileScore], language: Language) -> list[Table | T
             f"{row.points:g} / {row.possible:g}",
             f"{row.percent:g}%",
             f"{row.right} / {row.asked}",
-            row.state_words,
+            STATES[row.state],
             row.noted(language),
         ]
         for row in rows
     ]
     parts = [f"  {part}" for part in rows[0].parts(language)] if len(rows) == 1 else []
-    return [Table("", list(HEADINGS.values()), cells), *parts, PROOF]
+    return [Table("", HEADINGS, cells), *parts, PROOF]

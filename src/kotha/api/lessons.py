@@ -7,7 +7,7 @@ from kotha.arguments import checked
 from kotha.course.lessons.catalogue import Lesson as Lesson
 from kotha.course.lessons.catalogue import lesson as lesson
 from kotha.course.lessons.catalogue import lessons as lessons
-from kotha.course.lessons.wordbook import Wordbook
+from kotha.course.lessons.catalogue import words
 from kotha.i18n.message import OnProgress
 from kotha.i18n.numbers import Language
 from kotha.storage.atomic import write_whole
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kotha.course.lessons.result import LessonResult
 
 # What is said around the lessons, in both languages.
-WORDS = Wordbook("common")
+WORDS = words("common")
 
 
 @checked()
@@ -25,18 +25,18 @@ def teach(
     name: str, *, seeds: int = 3, steps: int | None = None, on_progress: OnProgress | None = None
 ) -> "LessonResult":
     """Train the models of a lesson, as many of each kind as ``seeds``, and measure them."""
-    from kotha.course.lessons.classroom import Sizes
-    from kotha.course.lessons.occasion import Occasion
 
     def tell(done: int, total: int) -> None:
         if on_progress is not None:
             on_progress(WORDS["working"], done, total)
 
-    return lesson(name).teach(Occasion(Sizes() if steps is None else Sizes(steps=steps), range(seeds), tell))
+    sizes = {} if steps is None else {"steps": steps}
+    return lesson(name).teach(range(seeds), tell, **sizes)
 
 
 def save_lesson(found: "LessonResult", record: dict[str, Any], out: Path, language: Language = "en") -> None:
     """Write what came of a lesson into a folder: NAME.json and NAME.svg."""
+    name = found.plain["lesson"]
     out.mkdir(parents=True, exist_ok=True)
-    write_whole(out / f"{found.lesson}.json", as_json(record, 1) + "\n", ".json")
-    write_whole(out / f"{found.lesson}.svg", found.svg(language), ".svg")
+    write_whole(out / f"{name}.json", as_json(record, 1) + "\n", ".json")
+    write_whole(out / f"{name}.svg", found.svg(language), ".svg")

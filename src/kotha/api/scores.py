@@ -10,15 +10,13 @@ from kotha.api.model import LanguageModel
 from kotha.api.run import Run
 from kotha.arguments import checked
 from kotha.errors import UsageError
-from kotha.evaluation.classes_page import classes_table
-from kotha.evaluation.classification import ClassificationScore
+from kotha.evaluation.classification import ClassificationScore, classes_table
 from kotha.evaluation.harness import run_task
 from kotha.evaluation.instructions import InstructionScore, instructions_table
 from kotha.evaluation.masked import MaskedScore, masked_table
 from kotha.evaluation.robustness import Robustness, robustness_table
 from kotha.evaluation.text_score import TextScore, score_table
-from kotha.evaluation.translation import TranslationScore
-from kotha.evaluation.translation_page import translation_table
+from kotha.evaluation.translation import TranslationScore, translation_table
 from kotha.finetune.classify import PAGE
 from kotha.i18n.message import Message, Option
 from kotha.report.table import Table

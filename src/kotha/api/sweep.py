@@ -16,8 +16,7 @@ from kotha.text.shards import Dataset
 from kotha.training.fitting import OnRemark
 from kotha.training.settings import TrainRequest
 from kotha.training.sweep.about import SweepRequest
-from kotha.training.sweep.findings import SweepFindings, find, mattered_rows, sentences, trial_rows
-from kotha.training.sweep.page import sweep_page
+from kotha.training.sweep.findings import SweepFindings, find, mattered_rows, sentences, sweep_document, trial_rows
 from kotha.training.sweep.searching import Searching
 from kotha.training.sweep.searching import SweepStopped as SweepStopped
 from kotha.training.sweep.space import in_words
@@ -37,7 +36,7 @@ class Swept:
 
     def save(self, path: Place) -> None:
         """Write it as a page."""
-        write_page(Path(path), sweep_page(self.found, self.command))
+        write_page(Path(path), sweep_document(self.found, self.command).html())
 
     def tables(self) -> list[Table | Text]:
         """The best trials, what mattered, and what that means in sentences."""

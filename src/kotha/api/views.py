@@ -5,21 +5,19 @@ from pathlib import Path
 from typing import Any
 
 from kotha.api import Place
+from kotha.api.asked import Asked, read_asked, writing_speed
 from kotha.api.model import load
+from kotha.errors import UsageError
 from kotha.i18n.message import Message, OnProgress, Text
-from kotha.inside.attention.maps import AttentionMaps, summarize
-from kotha.inside.flow.flow import Flow
-from kotha.inside.flow.page import HEADER
-from kotha.inside.flow.page import preset_flow_view as preset_flow_view
-from kotha.inside.flow.page import rows as flow_rows
+from kotha.inside.attention import AttentionMaps, summarize
+from kotha.inside.flow import Flow, preset_flow_view
 from kotha.inside.heads.measuring import TextSource
 from kotha.inside.heads.prune import Pruned as Pruned
 from kotha.inside.heads.prune import Removal, prune
+from kotha.inside.heads.study import evidence_text as evidence_text
 from kotha.inside.hook_points import choose_layers
 from kotha.inside.inputs import ModelInput
 from kotha.inside.lens import Lens
-from kotha.inside.request import Asked as Asked
-from kotha.inside.request import read_asked
 from kotha.inside.trace import Seen, record
 from kotha.inside.trace import write_arrays as write_arrays
 from kotha.inside.view import View as View
@@ -42,11 +40,19 @@ def attention_table(found: AttentionMaps) -> Table:
 
 def flow_tables(view: View[Flow]) -> list[Table]:
     """Shapes and figures at every station, and each answer."""
-    found = [Table(Message("station by station"), HEADER, flow_rows(view.found))]
-    for answer in view.to_dict()["answers"]:
-        best = [[each["text"], f"{each['probability']:.2%}"] for each in answer["best"]]
-        found.append(Table(answer["question"], [Message("answer"), Message("probability")], best))
+    found = [view.found.table()]
+    for answer, told in zip(view.found.answers, view.to_dict()["answers"], strict=True):
+        best = [[each["text"], f"{each['probability']:.2%}"] for each in told["best"]]
+        found.append(Table(answer.question, [Message("answer"), Message("probability")], best))
     return found
+
+
+def preset_flow(name: str, asked: Asked) -> View[Flow]:
+    """The way through a preset with fresh weights."""
+    if asked.second is not None or asked.target is not None:
+        raise UsageError("a second sentence and a target need a tokenizer, and a preset has none; give a text alone")
+    assert asked.image is None or isinstance(asked.image, str | Path)
+    return preset_flow_view(name, asked.text, asked.image)
 
 
 def lens_table(view: View[Lens]) -> Table:
@@ -95,4 +101,4 @@ def prune_heads(
     """
     removal = Removal(heads=heads, keep=keep, count=count)
     how: Any = {"rounds": rounds, "overwrite": overwrite, "on_progress": on_progress}
-    return prune(run, out, removal, TextSource(run=run, **source), **how)
+    return prune(run, out, removal, TextSource(run=run, **source), writing_speed, **how)

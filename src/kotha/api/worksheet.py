@@ -5,10 +5,11 @@ from typing import Any
 
 from kotha.api import Place
 from kotha.arguments import checked
+from kotha.course.worksheet.own import sheet_of_file
 from kotha.course.worksheet.page import SheetView as SheetView
-from kotha.course.worksheet.papers import Paper, own_view, paper_view
-from kotha.course.worksheet.places import positions_picture as positions_picture
-from kotha.course.worksheet.workshop import workshop_view
+from kotha.course.worksheet.page import sheet_view
+from kotha.course.worksheet.papers import Paper, paper_sheet, student_sheet
+from kotha.course.worksheet.papers import positions_picture as positions_picture
 from kotha.errors import UsageError
 from kotha.i18n.message import Option
 from kotha.i18n.numbers import Language
@@ -33,27 +34,28 @@ def worksheet(
     ``given`` is a file of one's own matrices; a ``text`` is read by the model of ``run``, and ``which`` says which of
     its heads: ``layer``, ``head``, ``stack``, ``part``, ``target``.
     """
-    look: Any = {"language": language, "rows": rows, "precision": precision}
-    chosen = {name: value for name, value in which.items() if value not in (None, 0, "attention")}
     if sheet != "attention" or given is not None:
         if any(each is not None for each in (run, text, size)) or (given is not None and sheet != "attention"):
             alone, others = _options("sheet", "given"), _options("run", "text", "size")
             raise UsageError("{alone}: each stands alone; leave out {others}", alone=alone, others=others)
-        return own_view(Path(given), **look) if given is not None else paper_view(sheet, seed=seed, **look)
-    if run is None and text is None:
+        made = sheet_of_file(Path(given)) if given is not None else paper_sheet(sheet, seed, language)
+    elif run is None and text is None:
+        chosen = [name for name, value in which.items() if value not in (None, 0, "attention")]
         if chosen:
             told = "{chosen}: for a model that reads; name one with {run}, and give it {text}"
             raise UsageError(told, chosen=_options(*chosen), run=Option("run"), text=Option("text"))
-        return workshop_view(size, seed, **look)
-    if size is not None:
+        made = student_sheet(size, seed)
+    elif size is not None:
         told = "{size} draws a sheet to compute by hand; leave out {others} for it"
         raise UsageError(told, size=Option("size"), others=_options("run", "text"))
-    if text is None:
+    elif text is None:
         raise UsageError("give the model something to read: {text}", text=Option("text", ...))
-    from kotha.api.model import load
-    from kotha.course.worksheet.model import worksheet_view
+    else:
+        from kotha.api.model import load
+        from kotha.course.worksheet.model import model_sheet
 
-    return worksheet_view(load("box" if run is None else run, "cpu").bundle, text, **look, **which)
+        made = model_sheet(load("box" if run is None else run, "cpu").bundle, text, **which)
+    return sheet_view(made, language=language, rows=rows, precision=precision)
 
 
 def _options(*names: str) -> list[Option]:

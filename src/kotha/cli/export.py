@@ -39,7 +39,7 @@ def export(
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
-    """Write a model for other tools, and compare it there: logits, greedy text, token ids."""
+    """Write a model for other tools, and compare it there: logits and token ids."""
     for name, value, door in (("--dtype", dtype, "hf"), ("--license", license_, "hf"), ("--type", type_, "gguf")):
         if value is not None and door != to:
             raise UsageError("{name} belongs to --to {door}, and this is --to {to}", name=name, door=door, to=to)
@@ -62,7 +62,7 @@ def import_(
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
-    """Open a model from elsewhere, and compare it with transformers: logits, greedy text, token ids."""
+    """Open a model from elsewhere, and compare it with transformers: logits and token ids."""
     from kotha.api.transfer import import_model, lines_of
 
     how: Any = {"with_tokenizer": tokenizer, "lines": lines_of(text), "overwrite": overwrite}

@@ -46,7 +46,7 @@ def run(
         found = teach(name, seeds=seeds, steps=steps, on_progress=advance)
     asked = ["kotha", "lessons", "run", name, "--seeds", str(seeds)]
     asked += [] if steps is None else ["--steps", str(steps)]
-    record = {"command": shlex.join(asked), **found.to_dict()}
+    record = {"command": shlex.join(asked), **found.plain}
     if out is not None:
         save_lesson(found, record, out, language)
         tell(f"{out / name}.json, {out / name}.svg")
@@ -54,7 +54,7 @@ def run(
         print_json(record)
         return
     print_parts(lesson(name).question, style="bold")
-    print_parts(found.table(language), *found.reading)
-    for sample in found.samples:
-        print_parts(f"\n{said(sample.title)}", style="bold")
-        print_parts(sample.text)
+    print_parts(found.table(language), *(sentence[language] for sentence in found.plain["reading"]))
+    for sample in found.plain["samples"]:
+        print_parts(f"\n{sample['title'][language]}", style="bold")
+        print_parts(sample["text"])

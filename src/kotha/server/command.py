@@ -21,6 +21,7 @@ ROOMS = ("write", "look", "hand", "tokens", "design", "train", "compare", "teach
 # Texts that `open` writes side by side: for one reader, not for a class. Room for more takes memory, and time at the
 # start.
 _ROWS = 8
+_STARTED_WITH = {"jobs": "--jobs FOLDER", "index": "--index FILE", "name": "--name NAME"}
 
 
 def _flag(help: str, **more: Any) -> Parameter:
@@ -70,11 +71,7 @@ def serve(
         book=book,
         log_as=log,
         opens_ahead=True,
-        advice=StartAdvice(
-            jobs=Message("start it with {flag}", flag="--jobs FOLDER"),
-            index=Message("start it with {flag}", flag="--index FILE"),
-            name=Message("start it with {flag}", flag="--name NAME"),
-        ),
+        advice=StartAdvice(**{each: Message("start it with {flag}", flag=flag) for each, flag in _STARTED_WITH.items()}),
     )
     log_requests(log)
     named = models or (bundled.NAME,)
@@ -90,14 +87,8 @@ def serve(
 
     def ready(at: str) -> None:
         beside = "" if book is None else Message(", the book at {at}/book/", at=at)
-        say(
-            Message(
-                "serving {models} at {at}/v1; the studio is at {at}/{beside}; Ctrl-C stops it",
-                models=named,
-                at=at,
-                beside=beside,
-            )
-        )
+        where = "serving {models} at {at}/v1; the studio is at {at}/{beside}; Ctrl-C stops it"
+        say(Message(where, models=named, at=at, beside=beside))
 
     run(named, settings, device, ready)
 

@@ -20,7 +20,7 @@ from kotha.artifacts.model_folder import Bundle
 from kotha.errors import KothaError, UsageError, nearest
 from kotha.generation.conversation import was_taught
 from kotha.generation.weights import Weights, as_they_are
-from kotha.inside.embeddings.words import Embeddings, open_table
+from kotha.inside.embeddings import Embeddings, open_table
 from kotha.inside.heads.overlap import HeadWeights, head_weights
 from kotha.inside.numbers.ledger import Ledger
 from kotha.model.classifier import TextClassifier

@@ -30,17 +30,17 @@ def heads(
     turned up. A kind is named when the head's weight is halfway from chance to always.
     """
     import kotha
+    from kotha.api.views import evidence_text
 
     folder, file = model_and_file(run, path)
     with progress() as advance:
         view = kotha.load(folder, "cpu").heads(path=file, on_progress=advance, **vars(source))
     if not as_json:
-        print_parts(_table(view.to_dict()))
+        print_parts(_table(view.to_dict(), [evidence_text(each.kind) for each in view.found.heads]))
     hand_over(view, html, as_json, Message("a map of all heads"))
 
 
-def _table(told: dict[str, Any]) -> Table:
-
+def _table(told: dict[str, Any], evidence: list[Message]) -> Table:
     about = Message(
         "{heads} on {tokens} of {text}; loss {loss:.4f} nats",
         heads=Plural("{n} head", "{n:,} heads", n=len(told["heads"])),
@@ -51,14 +51,14 @@ def _table(told: dict[str, Any]) -> Table:
     header = [Message("head"), Message("kind"), Message("evidence"), Message("ablation"), Message("gradient")]
     header.append(Message("most similar"))
     rows: list[list[Text]] = []
-    for report in told["heads"]:
-        evidence = said(report["evidence"]) + (f": {report['example']}" if report["example"] else "")
+    for report, found in zip(told["heads"], evidence, strict=True):
+        shown = said(found) + (f": {report['example']}" if report["example"] else "")
         similar, like = "-", report["most_similar"]
         if like is not None:
             name, overlap = like["head"].rpartition(".")[2], like["overlap"]
             similar = f"{name}: {like['alike']:.2f}, QK {overlap['qk']:.2f}, OV {overlap['ov']:.2f}"
         worth = [f"{report['ablation_nats']:+.4f}", f"{report['gradient_nats']:.4f}"]
-        rows.append([report["head"], report["kind"], evidence, *worth, similar])
+        rows.append([report["head"], report["kind"], shown, *worth, similar])
     legend = Message(
         "ablation: nats that the loss rises by without the head; gradient: its slope as the head is turned up; most "
         "similar: how alike two heads look (1: the same places), and the overlap of what they notice (QK), write (OV)"

@@ -52,12 +52,13 @@ def flow(
 ) -> None:
     """Follow a text through the model: shapes and figures at every station, and the answer."""
     import kotha
-    from kotha.api.views import Asked, flow_tables, preset_flow_view
+    from kotha.api.asked import Asked
+    from kotha.api.views import flow_tables, preset_flow
 
     if run is not None and preset is not None:
         raise UsageError("name a run, or --preset NAME without one")
     asked = vars(reading)
-    view = kotha.load(run or BOX, "cpu").flow(**asked) if preset is None else preset_flow_view(preset, Asked(**asked))
+    view = kotha.load(run or BOX, "cpu").flow(**asked) if preset is None else preset_flow(preset, Asked(**asked))
     tables = flow_tables(view)
     hand_over(view, html, as_json, Message("{n} stations", n=len(tables[0].cells)), *tables)
 

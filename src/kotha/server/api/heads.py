@@ -8,11 +8,10 @@ from pydantic import Field
 from kotha.artifacts.run_folder import find_data, run_config
 from kotha.errors import DataError
 from kotha.i18n.message import Message, OnProgress
-from kotha.inside.embeddings.near import Dot, Neighbour, nearest_words, word_map
+from kotha.inside.embeddings import Dot, Neighbour, nearest_words, word_map
 from kotha.inside.heads.measuring import TextSource
 from kotha.inside.heads.overlap import Likeness
-from kotha.inside.heads.page import heads_view
-from kotha.inside.heads.study import Sharing
+from kotha.inside.heads.study import Sharing, heads_view
 from kotha.model.bert import BERT
 from kotha.model.gpt import GPT
 from kotha.server.api.requests import AboutModel, WireAnswer, check_reads, check_texts, of_model, refuse_family

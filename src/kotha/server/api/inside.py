@@ -11,17 +11,15 @@ from typing import Annotated
 from fastapi import APIRouter, Request
 from pydantic import Field
 
+from kotha.api.asked import Asked, continuation, read_asked, translator
 from kotha.artifacts.model_folder import Bundle
 from kotha.i18n.message import Message, OnProgress
-from kotha.inside.attention.alignment import alignment_view
-from kotha.inside.attention.maps import summarize
-from kotha.inside.attention.page import attention_view
-from kotha.inside.flow.page import flow_view
+from kotha.inside.attention import alignment_view, attention_view, summarize
+from kotha.inside.flow import QUESTION, flow_view
+from kotha.inside.heads.importance import Spoken, without_heads
 from kotha.inside.heads.importance import silence as silent
-from kotha.inside.heads.silencing import Spoken, without_heads
 from kotha.inside.hook_points import attentions, choose_layers
 from kotha.inside.lens import lens_view
-from kotha.inside.request import Asked, read_asked
 from kotha.model.config import TextConfig, ViTConfig
 from kotha.model.gpt import GPT
 from kotha.model.seq2seq import Seq2Seq
@@ -43,7 +41,6 @@ from kotha.server.api.requests import (
     read_as,
     refuse_family,
     spelling,
-    told_answers,
 )
 from kotha.server.model_registry import Served
 from kotha.server.state import state_of
@@ -152,7 +149,8 @@ def attention(served: Served, on_progress: OnProgress, body: AttentionRequest) -
     wanted, bundle = body.to_input(served, body.generate, **how), served.apart
     _check_weights(served, wanted, body.layers)
     with silent(bundle.model, body.silenced), looking_up(bundle.model, on_progress):
-        view = attention_view(bundle, wanted, body.layers)
+        chosen = choose_layers(bundle.model, body.layers)
+        view = attention_view(bundle, read_asked(bundle, wanted), chosen)
     check_size(served, sum(each.weights.numel() for each in view.found.maps), _ADVICE)
     spell, found = spelling(bundle), view.to_dict()
     for step in found["steps"]:
@@ -208,7 +206,8 @@ def alignment(served: Served, on_progress: OnProgress, body: AlignmentRequest) -
     if body.target is not None:
         count_tokens(served, body.target, served.limits.positions, "target")
     with looking_up(served.apart.model, on_progress):
-        view = alignment_view(served.apart, body.text, body.target, body.layer, body.beams)
+        write = translator(served.apart, body.beams)
+        view = alignment_view(served.apart, body.text, body.target, body.layer, write)
     found = view.found
     return {**view.to_dict(), "source": found.source, "written": found.written, "remarks": view.remarks}
 
@@ -245,8 +244,9 @@ def lens(served: Served, _: OnProgress, body: WatchRequest) -> JsonObject:
     """What each layer would say next, as if the model ended there: the logit lens, at every position."""
     if isinstance(served.model.model, ViT):
         raise refuse_family(served, Message("the lens reads words, and it has classes; look at its attention instead"))
-    with silent(served.apart.model, body.silenced):
-        view = lens_view(served.apart, body.to_input(served))
+    wanted, bundle = body.to_input(served), served.apart
+    with silent(bundle.model, body.silenced):
+        view = lens_view(bundle, read_asked(bundle, wanted))
     return {**view.to_dict(), "remarks": view.remarks}
 
 
@@ -280,7 +280,7 @@ def flow(served: Served, _: OnProgress, body: WatchRequest) -> JsonObject:
     """A text's or an image's way through the model: shapes and figures at every station of the residual stream."""
     wanted, bundle = body.to_input(served), served.apart
     with silent(bundle.model, body.silenced):
-        found = flow_view(bundle, wanted).found
+        found = flow_view(bundle, read_asked(bundle, wanted, QUESTION)).found
     return {**found.to_dict(spelling(bundle)), **read_as(bundle, found.given)}
 
 
@@ -315,11 +315,15 @@ def silence(served: Served, on_progress: OnProgress, body: SilenceRequest) -> Js
     if body.generate is not None and not isinstance(bundle.model, GPT):
         raise refuse_family(served, Message("only a GPT goes on with a text; leave generate out"))
     with looking_up(bundle.model, on_progress):
-        found = without_heads(bundle, body.to_input(served, body.generate), body.heads)
-    spoken = {"whole": _heard(bundle, found.whole), "without": _heard(bundle, found.without)}
-    return {**read_as(bundle, found.given), "heads": found.heads, **spoken}
+        wanted = body.to_input(served, body.generate)
+        given = read_asked(bundle, replace(wanted, generate=None))
+        go_on = None if body.generate is None else lambda: continuation(bundle, wanted)
+        whole, without = without_heads(bundle.model, given, body.heads, go_on)
+    spoken = {"whole": _heard(bundle, whole), "without": _heard(bundle, without)}
+    return {**read_as(bundle, given), "heads": body.heads, **spoken}
 
 
 def _heard(bundle: Bundle, spoken: Spoken) -> JsonObject:
-    answers = told_answers(bundle, spoken.answers)
+    spell = spelling(bundle)
+    answers = [each.to_dict(spell) for each in spoken.answers]
     return {**vars(spoken), "answers": answers, "loss_nats": spoken.loss_nats}

@@ -10,15 +10,14 @@ import numpy as np
 from fastapi import APIRouter, Request, Response
 from pydantic import Field
 
-from kotha.artifacts.model_folder import Bundle
+from kotha.api.asked import read_asked
 from kotha.i18n.message import Message, OnProgress
-from kotha.inside.flow.flow import final_answers
+from kotha.inside.flow import final_answers
 from kotha.inside.heads.importance import silence
+from kotha.inside.inputs import Spell, likely
 from kotha.inside.lens import Opinion
 from kotha.inside.numbers.arithmetic import CellLine, Entry, Recipe
-from kotha.inside.numbers.ledger import Ledger, keep
-from kotha.inside.numbers.residual_stream import weave
-from kotha.inside.request import read_asked
+from kotha.inside.numbers.ledger import Ledger, keep, weave
 from kotha.server.api.requests import (
     Likely,
     Looked,
@@ -29,8 +28,7 @@ from kotha.server.api.requests import (
     looking_up,
     of_model,
     read_as,
-    spelled,
-    told_answers,
+    spelling,
 )
 from kotha.server.errors import RefusedError, check_most
 from kotha.server.model_registry import Served
@@ -92,11 +90,12 @@ def read_pass(served: Served, on_progress: OnProgress, body: WatchRequest) -> Js
     ledger, bundle = _ledger(served, on_progress, body), served.apart
     with silence(bundle.model, body.silenced), looking_up(bundle.model, on_progress):
         woven = weave(ledger)
+    spell = spelling(bundle)
     columns = [
-        {**vars(column), "cells": column.opinions and [_cell(bundle, each) for each in column.opinions]}
+        {**vars(column), "cells": column.opinions and [_cell(each, spell) for each in column.opinions]}
         for column in woven
     ]
-    answers = told_answers(bundle, final_answers(bundle.model, ledger.given, ledger.output))
+    answers = [each.to_dict(spell) for each in final_answers(bundle.model, ledger.given, ledger.output)]
     sites = list(map(_site, ledger.entries.values()))
     told = {"masked": ledger.given.masked, "sites": sites, "columns": columns, "answers": answers}
     return {**read_as(bundle, ledger.given), **told}
@@ -108,10 +107,9 @@ def _site(entry: Entry) -> JsonObject:
     return {**vars(entry), "shape": entry.shape, "shared": entry.places, **operation}
 
 
-def _cell(bundle: Bundle, opinion: Opinion) -> JsonObject:
-    best = spelled(bundle, zip(opinion.ids, opinion.probabilities, strict=True))
+def _cell(opinion: Opinion, spell: Spell) -> JsonObject:
     figures = {"entropy_nats": opinion.entropy_nats, "surprise_nats": opinion.surprise_nats}
-    return {"best": best, "rank_of_answer": opinion.rank, **figures}
+    return {"best": likely(opinion.best, spell), "rank_of_answer": opinion.rank, **figures}
 
 
 class CellRequest(WatchRequest):
@@ -225,7 +223,7 @@ def recipe(served: Served, on_progress: OnProgress, body: RecipeRequest) -> Json
         made = entry.operation.recipe(ledger.entries, head, body.row, body.column)
     return {
         **{"site": body.site, "head": head, "row": body.row, "column": body.column},
-        "value": _finite(entry.cell(head, body.row, body.column)),
+        "value": _finite(float(entry.matrix(head)[body.row, body.column])),
         "operation": None if entry.operation is None else entry.operation.name,
         "sources": made.sources,
         "lines": list(map(_line, made.lines)),

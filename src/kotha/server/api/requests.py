@@ -2,7 +2,7 @@
 
 import base64
 import binascii
-from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from collections.abc import Callable, Iterator, Sequence, Sized
 from contextlib import contextmanager
 from functools import cache, partial
 from inspect import Parameter, Signature, signature
@@ -13,13 +13,12 @@ from fastapi import APIRouter, Request, Response
 from numpy.typing import NDArray
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from kotha.api.asked import Asked
 from kotha.artifacts.model_folder import Bundle
 from kotha.errors import KothaError
 from kotha.i18n.message import Message, OnProgress
-from kotha.inside.flow.flow import FinalAnswer
 from kotha.inside.hook_points import layers
-from kotha.inside.inputs import ModelInput, speller
-from kotha.inside.request import Asked
+from kotha.inside.inputs import ModelInput, Spell, speller
 from kotha.model.classifier import TextClassifier
 from kotha.model.config import ViTConfig
 from kotha.model.family import Model
@@ -297,18 +296,7 @@ def read_as(bundle: Bundle, given: ModelInput) -> JsonObject:
     return {"family": bundle.config.family, "lines": given.lines, "grid": given.grid, "remarks": given.remarks}
 
 
-def spelled(bundle: Bundle, best: Iterable[tuple[int, float]]) -> list[JsonObject]:
-    """Tokens or classes as they read, each with its probability."""
-    spell = spelling(bundle)
-    return [{"id": id, "text": spell(id), "probability": share} for id, share in best]
-
-
-def told_answers(bundle: Bundle, answers: Iterable[FinalAnswer]) -> list[JsonObject]:
-    """What a model says in the end."""
-    return [{"question": answer.question, "best": spelled(bundle, answer.best)} for answer in answers]
-
-
-def spelling(bundle: Bundle) -> Callable[[int], str]:
+def spelling(bundle: Bundle) -> Spell:
     """How an answer's id reads: as a token, or as a class."""
     config = bundle.config
     return config.class_names.__getitem__ if isinstance(config, ViTConfig) else speller(bundle.tokenizer)
