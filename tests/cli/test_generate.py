@@ -256,7 +256,7 @@ def test_ctrl_c_ends_an_answer_and_not_the_talk(capsys: Any, monkeypatch: Any, r
 
 
 def test_a_cold_start_loads_no_compiler_and_no_corpus_readers(run: Path) -> None:
-    heavy = ["torch._dynamo", "torch._inductor", "sympy", "rich", "pyarrow", "kotha.text.corpus", "kotha.train"]
+    heavy = ["torch._dynamo", "torch._inductor", "sympy", "rich", "pyarrow", "kotha.text.corpus", "kotha.training"]
     code = (
         "import sys; from kotha.cli.main import main; "
         f"main(['generate', {str(run)!r}, 'মা', '--tokens', '1']); "

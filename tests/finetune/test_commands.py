@@ -57,7 +57,7 @@ def test_from_a_table_to_an_answer(call: Call, bases: dict[str, Path], table: Pa
     code, _, err = call("chat", run)
     assert code == MISUSED and "writes no text" in err
     code, _, err = call("export", run, "--to", "gguf", "--out", tmp_path / "gguf")
-    assert code != OK and "export this one to hf" in err
+    assert code != OK and "export it to hf" in err
 
 
 def test_what_is_wrong_is_said_in_one_line(call: Call, bases: dict[str, Path], table: Path, tmp_path: Path) -> None:

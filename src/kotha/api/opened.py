@@ -4,7 +4,7 @@ import os
 import reprlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -18,9 +18,11 @@ from kotha.model.config import ModelConfig
 from kotha.model.family import Model
 from kotha.storage import bundled
 from kotha.storage.status import is_folder
-from kotha.text.held_out import HeldOut, from_texts, read_held_out
 from kotha.text.shards import Dataset
 from kotha.text.tokenizer.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from kotha.text.held_out import HeldOut
 
 
 class OpenedModel:
@@ -70,8 +72,10 @@ class OpenedModel:
     def _called(self) -> str:
         return "this" if self.path is None else bundled.title(self.path)
 
-    def _held_out(self, tokenizer: Tokenizer, text: Place | Sequence[str], **reading: Any) -> HeldOut:
+    def _held_out(self, tokenizer: Tokenizer, text: Place | Sequence[str], **reading: Any) -> "HeldOut":
         """Documents of a file, a folder or a data folder; or the texts of a list."""
+        from kotha.text.held_out import from_texts, read_held_out
+
         if not isinstance(text, str | os.PathLike):
             return from_texts(text, tokenizer, str(Plural("{n} text", "{n:,} texts", n=len(text))))
         try:

@@ -196,7 +196,7 @@ def prompt_reader(tokenizer: Tokenizer) -> Encode:
 
 def not_checked(door: str, library: str) -> ParityReport:
     """The report where what would compare is not on this machine."""
-    remark = Message("not checked: {name} is not installed", name=library)
+    remark = Message("not checked: {name} is not installed (pip install {name})", name=library)
     return ParityReport(door, remark=remark)
 
 

@@ -21,7 +21,7 @@ ROOMS = ("write", "look", "hand", "tokens", "design", "train", "compare", "teach
 # Texts that `open` writes side by side: for one reader, not for a class. Room for more takes memory, and time at the
 # start.
 _ROWS = 8
-_STARTED_WITH = {"jobs": "--jobs FOLDER", "index": "--index FILE", "name": "--name NAME"}
+_STARTED = {"jobs": "--jobs FOLDER", "index": "--index FILE", "name": "--name NAME"}
 
 
 def _flag(help: str, **more: Any) -> Parameter:
@@ -71,7 +71,9 @@ def serve(
         book=book,
         log_as=log,
         opens_ahead=True,
-        advice=StartAdvice(**{each: Message("start it with {flag}", flag=flag) for each, flag in _STARTED_WITH.items()}),
+        advice=StartAdvice(
+            **{each: Message("start it with {flag}", flag=flag) for each, flag in _STARTED.items()}
+        ),
     )
     log_requests(log)
     named = models or (bundled.NAME,)

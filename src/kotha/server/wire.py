@@ -239,7 +239,7 @@ def tidy_tag(tag: str) -> str:
     >>> tidy_tag("ছোট, বড়")
     Traceback (most recent call last):
     ...
-    kotha.server.validation.FieldError: a tag has no comma: commas part one tag from the next
+    kotha.server.wire.FieldError: a tag has no comma: commas part one tag from the next
     """
     tidy = tidy_name(tag, LONGEST_TAG)
     if not tidy.strip(_JOINERS):

@@ -30,7 +30,7 @@ def test_every_point_is_measured_and_foretold(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(growth, "_elsewhere", lambda work, *arguments: work(*arguments))  # a process takes seconds
     monkeypatch.setattr(growth, "_ROUNDS", 1)
     told: list[tuple[str, int, int]] = []
-    found = measure_growth("float32", lambda *news: told.append(news), "cpu", SMALL)
+    found = measure_growth("float32", lambda what, *news: told.append((str(what), *news)), "cpu", SMALL)
     assert told[0] == ("measuring", 0, 8)
     assert told[-1] == ("measuring", 8, 8)
     assert [len(line) for line in found.lines().values()] == [2, 2, 2, 2]

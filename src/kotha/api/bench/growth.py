@@ -125,6 +125,7 @@ def measure_growth(precision: Any, tell: OnProgress, device: str | None = None, 
     for done, (name, grown, model) in enumerate(points):
         tell(Message("measuring"), done, len(points))
         costs.append(Cost(name, grown, *_elsewhere(_measure, model, start.tokens, how.precision, str(how.device))))
+    tell(Message("measuring"), len(points), len(points))
     return Growth(costs, start, describe_machine(how.device), how.precision)
 
 

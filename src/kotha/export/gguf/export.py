@@ -45,7 +45,7 @@ def layout_of(config: ModelConfig) -> Layout:
     >>> layout_of(preset("bangla-58m")).name, layout_of(preset("pocket")).name
     ('gpt2', 'qwen3')
     """
-    return fitting_layout(config, _LAYOUTS, "llama.cpp has no architecture for this model: {because}")
+    return fitting_layout(config, _LAYOUTS, "llama.cpp has no architecture for this model: {because}; export it to hf")
 
 
 def _export(job: ExportJob) -> ParityReport:

@@ -52,7 +52,7 @@ def check_page(model: GPT, tokenizer: Tokenizer, path: Path, lines: Sequence[str
             return compared(report, model, tokenizer, page, lines)
     except Error as error:
         if report.peer is None and "Executable doesn't exist" in str(error):
-            return not_checked("web", "chromium")
+            return ParityReport("web", remark=Message("not checked: no chromium on this machine"))
         return replace(report, refused=Message("the browser could not run it: {why}", why=str(error).splitlines()[0]))
 
 
