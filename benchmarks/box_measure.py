@@ -82,9 +82,9 @@ def recitation(lm: LanguageModel, work: Path) -> dict[str, Any]:
     return found
 
 
-def measure(work: Path, also: dict[str, Any]) -> None:
+def measure(work: Path, packed: LanguageModel, also: dict[str, Any]) -> None:
     """Everything that the card says, as one results file, with what else is known of the model."""
-    taught, packed = kotha.load(work / "taught"), kotha.load()
+    taught = kotha.load(work / "taught")
     rounded = work / "taught-int8"
     bundle.save(rounded, taught.model, taught.tokenizer, overwrite=True, stored="int8")
     trials = json.loads((work / "trained" / "results.json").read_text())

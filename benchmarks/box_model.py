@@ -136,15 +136,16 @@ def pack(work: Path, packed: Path) -> None:
     print(f"{sum(path.stat().st_size for path in (work / 'int8').iterdir()):,} bytes in {packed}")
 
 
-def measure(work: Path) -> None:
+def measure(work: Path, packed: Path) -> None:
     """What the packed model is worth, how its texts look beside people's, and how it was settled."""
     import box_measure
     import writing_defaults
 
     import kotha
 
-    writing = writing_defaults.beside_people(kotha.load(), work, WRITING)
-    box_measure.measure(work, {"settling": SETTLING, "writing": writing})
+    model = kotha.load(packed)
+    writing = writing_defaults.beside_people(model, work, WRITING)
+    box_measure.measure(work, model, {"settling": SETTLING, "writing": writing})
 
 
 def make_small() -> None:
@@ -154,7 +155,8 @@ def make_small() -> None:
     import writing_defaults
 
     VOCABULARY, LAST_STORIES, LAST_REPORTS = 600, 40, 10
-    box_text.STORIES, box_measure.TOKENS, writing_defaults.PASSAGES = 60, 8, 2
+    box_text.STORIES, box_measure.TOKENS = 60, 8
+    writing_defaults.PASSAGES, writing_defaults.WORDS = 2, 1
     pace = {"steps": 4, "evaluate_every": 2, "decay_steps": 2, "warmup_steps": 1, "batch_size": 2}
     for trial in TRIALS:
         trial["model"] = {
@@ -195,7 +197,7 @@ def main() -> None:
             case "pack":
                 pack(work, packed)
             case "measure":
-                measure(work)
+                measure(work, packed)
             case "card":
                 from box_card import write_card
 

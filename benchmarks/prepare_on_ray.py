@@ -179,6 +179,9 @@ def main() -> None:
     parser.add_argument("--gigabytes", type=float, default=10)
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4])
     parser.add_argument("--folder", type=Path, help="where there is room; by default for temporary files")
+    parser.add_argument(
+        "--no-kill", action="store_true", help="kill no worker: a small text is done before one could be"
+    )
     parser.add_argument("--stop-after", type=int, help="runs, of those that are left")
     options = parser.parse_args()
     with contextlib.ExitStack() as stack:
@@ -194,7 +197,7 @@ def main() -> None:
         for place in range(len(runs), last):
             shutil.rmtree(folder / "data", ignore_errors=True)
             # Two workers share what is to be encoded, about two thirds of all the work: this is half of one's part.
-            kill_after = runs[0]["processor_seconds"] / 6 if place == 1 else None
+            kill_after = runs[0]["processor_seconds"] / 6 if place == 1 and not options.no_kill else None
             runs.append(run(folder / "text.jsonl", tokenizer, folder / "data", ways[place], kill_after))
             told = {name: value for name, value in runs[-1].items() if name != "sha256"}
             print(told, file=sys.stderr, flush=True)

@@ -20,17 +20,22 @@ settings.load_profile("kotha")
 # Real Bangla data beside the checkout; tests that read it are skipped where it is not.
 SHARED_DATA = Path(os.environ.get("KOTHA_SHARED_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
-# The second tier, which `make test-extended` runs: browsers, other machines and systems, broken inputs and disks.
+# The second tier, which `make test-extended` runs: browsers, other programs, machines and systems, broken inputs and
+# disks, kills, every chapter, how-to and benchmark.
 EXTENDED = (
     "benchmarks",
     "book",
     "browser",
+    "cli/test_interrupts.py",
+    "cli/test_kills.py",
     "fault_injection",
     "fuzz",
     "platform_simulation",
+    "server/test_clients.py",
     "server/test_faults.py",
     "server/test_soak.py",
     "studio",
+    "test_howto.py",
     "test_notebook.py",
     "text/test_corpus_fuzz.py",
     "text/test_ray_",

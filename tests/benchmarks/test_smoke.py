@@ -29,7 +29,7 @@ RUNS = {
     "loss_memory": ("--tokens 64 --width 16 --vocabulary 100", "loss_memory"),
     "memory_plan": ("--only pocket", None),
     "ngram_speed": ("--tokens 20000 --vocabulary 300 --order 2", "ngram_speed"),
-    "prepare_on_ray": ("--gigabytes 0.001 --workers 1", "prepare_on_ray"),
+    "prepare_on_ray": ("--gigabytes 0.001 --workers 1 --no-kill", "prepare_on_ray"),
     "prepare_throughput": (
         "--megabytes 0.1 --timed 0.1 --rounds 1 --vocabulary 600 600 --news {data}/news",
         "prepare_throughput",

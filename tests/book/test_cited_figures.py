@@ -65,5 +65,5 @@ def test_a_lesson_s_table_in_a_chapter_is_that_of_its_results(
     lesson: str, chapter: str, language: str, end: str
 ) -> None:
     measured = json.loads((RESULTS / "lessons" / f"{lesson}.json").read_text(encoding="utf-8"))
-    table = LessonResult.from_dict(measured).markdown(language)
+    table = LessonResult(measured).markdown(language)
     assert f"\n\n{table}\n" in (LEARN / f"{chapter}{end}.md").read_text(encoding="utf-8")

@@ -71,9 +71,7 @@ def serve(
         book=book,
         log_as=log,
         opens_ahead=True,
-        advice=StartAdvice(
-            **{each: Message("start it with {flag}", flag=flag) for each, flag in _STARTED.items()}
-        ),
+        advice=StartAdvice(**{each: Message("start it with {flag}", flag=flag) for each, flag in _STARTED.items()}),
     )
     log_requests(log)
     named = models or (bundled.NAME,)

@@ -1,5 +1,6 @@
 """Kinds: heads that were wired or trained to do a thing are named for it, and no head is that does nothing."""
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -69,7 +70,7 @@ def test_a_head_is_shown_with_words_of_the_text_alone() -> None:
     induction = found["blocks.1.attention.1"]
     assert induction.kind == "induction" and induction.evidence is not None
     assert "on random tokens that come twice" in str(evidence_text(induction))
-    assert case_text(induction.evidence, str).startswith("in the text ")
+    assert re.fullmatch(r"\d+ → \d+ \([+-]\d+, \d\.\d\d\)", case_text(induction.evidence, str))
     never_twice = judged(wired(), [Passage(torch.arange(3, 39))])["blocks.1.attention.1"]
     assert never_twice.kind == "induction" and case_text(never_twice.evidence, str) == ""
 

@@ -100,7 +100,7 @@ class Study:
 
     def page(self, spell: Spell) -> dict[str, Any]:
         """The same with the evidence in figures, which the page puts into words itself."""
-        told = self.to_dict(spell)
+        told = self.to_dict(spell) | {"text": self.text if isinstance(self.text, str) else None}
         for head, report in zip(told["heads"], self.heads, strict=True):
             head["found"] = _figures(report.kind)
         return {**told, "threshold": THRESHOLD, "broad_threshold": BROAD_THRESHOLD}
@@ -172,11 +172,11 @@ def evidence_text(kind: HeadKind) -> Message:
 
 
 def case_text(found: Evidence | None, spell: Spell) -> str:
-    """The clearest case of the text: who looks at whom; of a kind measured on random tokens, said as such."""
+    """The clearest case of the text: who looks at whom."""
     if found is None or found.case is None:
         return ""
-    case, where = found.case, "in the text " if found.kind in ON_REPEATS else ""
-    return f"{where}{spell(case.asking)} → {spell(case.asked)} ({case.distance:+d}, {case.weight:.2f})"
+    case = found.case
+    return f"{spell(case.asking)} → {spell(case.asked)} ({case.distance:+d}, {case.weight:.2f})"
 
 
 def _figures(kind: HeadKind) -> dict[str, Any] | None:

@@ -28,7 +28,9 @@ export interface FlowData extends Omit<Schemas["FlowStations"], "lines" | "remar
 
 export type LensData = Omit<Schemas["LogitLens"], "remarks"> & { written_from: number | null };
 
-export interface HeadsData extends Omit<Schemas["HeadsStudied"], "heads"> {
+export interface HeadsData extends Omit<Schemas["HeadsStudied"], "heads" | "text"> {
+  /** The file that was read, where the text was not given itself. */
+  text: string | null;
   /** Each with its evidence in figures. */
   heads: (Schemas["HeadStudied"] & { found: { kind: string; share: number; chance: number; offset: number | null; leans: boolean; on_repeats: boolean } | null })[];
   threshold: number;
