@@ -3,6 +3,7 @@
 import contextlib
 import json
 import math
+import os
 import signal
 import subprocess
 import sys
@@ -244,7 +245,8 @@ def test_a_file_that_the_disk_does_not_give_is_named(capsys, tmp_path: Path, lan
 def test_a_full_disk_behind_the_output_is_one_line(words: list[str], full: str) -> None:
     with Path("/dev/full").open("w") as disk:
         streams = {"stdout": disk, "stderr": disk if full == "both" else subprocess.PIPE}
-        done = subprocess.run([sys.executable, "-m", "kotha", *words], **streams, text=True, check=False)
+        buffered = {**os.environ, "PYTHONUNBUFFERED": ""}  # Python writes what is left in a buffer at its very end
+        done = subprocess.run([sys.executable, "-m", "kotha", *words], **streams, env=buffered, text=True, check=False)
     assert done.returncode == 1
     if full == "stdout":
         assert done.stderr == "kotha: the output could not be written: No space left on device\n"

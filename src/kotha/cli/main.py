@@ -149,8 +149,10 @@ def _leave(message: Messenger) -> None:
 
 def _fail(message: Messenger, code: int) -> int:
     _leave(message)
-    with suppress(OSError):  # stderr may be on the full disk too
+    try:
         tell(message)
+    except OSError:  # stderr is on the full disk too
+        _drop_output()
     return code
 
 

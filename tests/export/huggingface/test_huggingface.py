@@ -411,7 +411,7 @@ def test_without_transformers_it_is_said_that_nothing_was_checked(
     monkeypatch.setitem(sys.modules, "transformers", None)
     report = check_hf(tmp_path / "hf", bundle, layout)
     assert not report.checked
-    assert str(report.remark) == "not checked: transformers is not installed"
+    assert str(report.remark) == "not checked: transformers is not installed (pip install transformers)"
 
 
 def test_what_transformers_refuses_is_told_in_a_line(tmp_path: Path) -> None:
