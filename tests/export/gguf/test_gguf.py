@@ -236,7 +236,9 @@ def test_rows_that_do_not_divide_stay_in_float16(tmp_path: Path, llamacpp: None)
 def test_without_llamacpp_nothing_is_claimed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(check.importlib.util, "find_spec", lambda name: None)
     report = export_gguf(Bundle(model("gpt2"), tokenizer("bpe")), tmp_path)
-    assert not report.checked and str(report.remark) == "not checked: xllamacpp is not installed (pip install xllamacpp)"
+    assert (
+        not report.checked and str(report.remark) == "not checked: xllamacpp is not installed (pip install xllamacpp)"
+    )
     assert (tmp_path / "model-f16.gguf").is_file()
 
 
