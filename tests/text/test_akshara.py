@@ -40,13 +40,13 @@ def test_every_case_is_cut_as_written_and_as_icu_cuts(segments):
     assert icu(text) == segments
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=500, deadline=None)
 @given(st.lists(st.sampled_from(CLUSTERS), max_size=12).map("".join))
 def test_letters_are_icus_letters(text):
     assert aksharas(text) == icu(text)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(st.lists(st.sampled_from(JOINING), max_size=8).map("".join))
 def test_conjuncts_are_icus_conjuncts(text):
     assert aksharas(text) == icu(text)
@@ -58,13 +58,13 @@ def test_every_bangla_code_point_behaves_as_in_icu():
         assert aksharas(text) == icu(text), hex(code)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(anything())
 def test_nothing_is_lost(text):
     assert "".join(aksharas(text)) == text
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(anything())
 def test_units_are_runs_of_letters(text):
     assert "".join(units(text)) == text

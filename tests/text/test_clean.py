@@ -50,7 +50,7 @@ def test_bangla_words_are_not_cut_at_vowel_signs_or_joiners():
 
 
 @given(TEXTS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_words_and_shingles_agree_with_the_slow_definition(texts):
     flat, offsets = shingle_hashes(texts)
     sets = [set(flat[a:b].tolist()) for a, b in itertools.pairwise(offsets)]
@@ -131,7 +131,7 @@ def test_repeats_count_once():
 
 
 @given(TEXTS, TEXTS, st.sampled_from([0.3, 0.7, 1.0]), st.sampled_from([1, 2, 5]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_leaks_agree_with_the_slow_definition(held_out, asked, threshold, words):
     slow = [slow_shingles(text, words) for text in held_out]
     found = LeakIndex(held_out, threshold, words=words).given_away(asked)

@@ -148,7 +148,7 @@ def test_stray_joiners_go_and_rules_see_what_other_rules_made(text, expected):
     assert normalize(text) == expected
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=500, deadline=None)
 @given(st.just(DEFAULT_RULES) | st.just(EVERYTHING) | st.sets(st.sampled_from(EVERYTHING)), st.text() | anything())
 def test_normalizing_twice_with_any_rules_changes_nothing_more(rules, text):
     some = Normalizer(rules)
@@ -177,7 +177,7 @@ def test_the_report_counts_each_change_by_its_rule(rules, text, expected, counts
     assert report == counts
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(anything())
 def test_the_report_names_a_rule_for_every_change_and_none_where_there_is_none(text):
     report = Counter()
@@ -221,7 +221,7 @@ def in_file(rules):
     return normalizer_of(Normalizer(rules).rules)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(st.just(DEFAULT_RULES) | st.sets(st.sampled_from(EVERYTHING)), anything())
 def test_the_file_normalizes_as_we_do_with_any_rules(rules, text):
     assert in_file(rules).normalize_str(text) == Normalizer(rules)(text)
@@ -260,7 +260,7 @@ def test_a_foreign_normalizer_is_not_taken_for_ours():
 PLAIN_FRAGMENTS = [*"কবঅএরতযড", *"ািীুেৈোৌৗৃ", *"়্ঁংঃৎ", *"।“”‘–… \nab(", "ড়", "য\u09bc", "র\u200d্য", "\u00a0", "\u09dc"]
 
 
-@settings(max_examples=300)
+@settings(max_examples=2000)
 @given(st.lists(st.sampled_from(PLAIN_FRAGMENTS), max_size=12).map("".join) | assigned_text())
 def test_the_quick_look_never_misses_a_change(text: str) -> None:
     slow = Normalizer()

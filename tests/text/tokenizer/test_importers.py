@@ -270,7 +270,7 @@ def test_random_bytes_are_no_model(tmp_path):
             import_tokenizer(model_file(tmp_path, randomness.randbytes(size)))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(data=st.binary(max_size=60))
 def test_any_bytes_are_read_or_answered_in_words(tmp_path_factory, data):
     path = model_file(tmp_path_factory.getbasetemp(), UNKNOWN + data)

@@ -37,7 +37,7 @@ def test_chunks_by_hand(split, text, expected):
 
 
 @pytest.mark.parametrize("split", SPLITS.values(), ids=SPLITS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(text=anything())
 def test_nothing_is_lost_and_both_engines_agree(split, text):
     found = chunks(split, text)

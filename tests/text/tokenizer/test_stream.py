@@ -35,7 +35,7 @@ def test_a_vowel_with_ya_reaches_as_far_as_its_conjunct() -> None:
 
 
 @pytest.mark.parametrize("name", KINDS)
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(numbers=st.lists(st.integers(0, VOCAB_SIZE - 1), max_size=20))
 def test_any_ids_stream_as_they_decode(name, numbers):
     tokenizer = trained(name)
@@ -47,7 +47,7 @@ def test_any_ids_stream_as_they_decode(name, numbers):
 
 
 @pytest.mark.parametrize("name", ["bpe-qwen35", "bpe-words", "unigram"])
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(data=st.binary(max_size=16))
 def test_lone_bytes_stream_as_they_decode(name, data):
     tokenizer = trained(name)
@@ -59,7 +59,7 @@ def test_lone_bytes_stream_as_they_decode(name, data):
 
 
 @pytest.mark.parametrize("name", KINDS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(text=anything() | adversarial_text(30))
 def test_any_text_streams_letter_by_letter(name, text):
     tokenizer = trained(name)

@@ -37,7 +37,7 @@ def test_wordpiece_writes_words_with_single_spaces():
 
 
 @pytest.mark.parametrize("name", LOSSLESS)
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(text=st.text() | adversarial_text())
 def test_whatever_text_comes_back_normalized_and_nothing_is_unknown(name, text):
     tokenizer = trained(name)
@@ -48,7 +48,7 @@ def test_whatever_text_comes_back_normalized_and_nothing_is_unknown(name, text):
 
 
 @pytest.mark.parametrize("name", LOSSLESS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(text=anything())
 def test_without_rules_whatever_text_comes_back_as_it_was(name, text):
     tokenizer = train_kind(name, rules=())
@@ -268,7 +268,7 @@ json_values = st.recursive(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     st.sampled_from(["model", "normalizer", "pre_tokenizer", "decoder", "added_tokens", "version", "post_processor"]),
     json_values,
