@@ -155,7 +155,7 @@ def test_a_failed_save_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monkey
     def full(*_: Any, **__: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(bundle, "write_whole", full)
+    monkeypatch.setattr(bundle, "atomic_write", full)
     with pytest.raises(KothaError, match="No space left on device; nothing of it was left behind"):
         bundle.save(tmp_path / "model", GPT(CONFIG))
     assert not list(tmp_path.iterdir())

@@ -24,7 +24,7 @@ LOST = ("data", "names")
 class _File:
     held: bytearray
     synced: bytes = b""
-    is_folder = False
+    is_directory = False
 
     def sync(self) -> None:
         self.synced = bytes(self.held)
@@ -34,7 +34,7 @@ class _File:
 class _Folder:
     held: dict[str, "_File | _Folder"] = field(default_factory=dict)
     synced: dict[str, "_File | _Folder"] = field(default_factory=dict)
-    is_folder = True
+    is_directory = True
 
     def sync(self) -> None:
         self.synced = dict(self.held)

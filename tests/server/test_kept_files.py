@@ -122,7 +122,7 @@ def test_a_job_whose_file_went_meanwhile_never_began(tmp_path: Path) -> None:
 def test_of_a_file_that_a_full_disk_refuses_nothing_stays(tmp_path: Path, monkeypatch, moved: bool) -> None:
     """Whoever was refused brings it again: a name without its file would stay for ever, and a file without its name
     would stand there twice."""
-    store, write = JobStore(tmp_path), uploads_module.write_whole
+    store, write = JobStore(tmp_path), uploads_module.atomic_write
 
     def full(path: Path, text: str) -> None:
         if path.suffix == ".name" or moved:
@@ -130,7 +130,7 @@ def test_of_a_file_that_a_full_disk_refuses_nothing_stays(tmp_path: Path, monkey
         if path.suffix == ".txt":
             raise KothaError(os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(uploads_module, "write_whole", full)
+    monkeypatch.setattr(uploads_module, "atomic_write", full)
     with pytest.raises(KothaError, match="No space left"):
         store.bring("ক" * 1000, "txt", "নদী.txt")
     assert list((tmp_path / "uploads").iterdir()) == []

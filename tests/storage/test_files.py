@@ -16,19 +16,19 @@ from kotha.errors import KothaError, UsageError
 from kotha.storage import atomic as whole
 from kotha.storage import destinations as places
 from kotha.storage.atomic import (
+    atomic_directory,
+    atomic_file,
+    atomic_write,
     clear_leftovers,
     filled_folder,
     give_up,
-    remove_whole,
-    whole_file,
-    whole_folder,
+    remove_directory,
     write_page,
-    write_whole,
 )
 from kotha.storage.destinations import check_file_place, check_folder_place
 from kotha.storage.json_files import read_table
 from kotha.storage.locks import InUseError, Lock
-from kotha.storage.status import below, is_a_name, is_file, is_file_in, is_folder, is_link, is_there, matching
+from kotha.storage.status import exists, is_a_name, is_directory, is_file, is_file_in, is_link, matching, walk
 
 
 def names(folder: Path) -> list[str]:
@@ -36,7 +36,7 @@ def names(folder: Path) -> list[str]:
 
 
 def test_a_file_is_written_with_its_folders(tmp_path: Path) -> None:
-    write_whole(tmp_path / "a" / "b.txt", "কথা")
+    atomic_write(tmp_path / "a" / "b.txt", "কথা")
     assert (tmp_path / "a" / "b.txt").read_text(encoding="utf-8") == "কথা"
     assert names(tmp_path / "a") == ["b.txt"]
 
@@ -45,7 +45,7 @@ def test_a_page_replaces_nothing_but_a_page(tmp_path: Path) -> None:
     for name in ("page.html", "old.HTM", "new"):
         write_page(tmp_path / name, "<p>")
     write_page(tmp_path / "page.html", "<h1>")
-    write_whole(tmp_path / "config.json", "{}")
+    atomic_write(tmp_path / "config.json", "{}")
     with pytest.raises(UsageError, match=r"config\.json exists, and is no \.html file"):
         write_page(tmp_path / "config.json", "<p>")
     assert (tmp_path / "config.json").read_text() == "{}"
@@ -53,8 +53,8 @@ def test_a_page_replaces_nothing_but_a_page(tmp_path: Path) -> None:
 
 def test_an_error_keeps_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
-    write_whole(path, "old")
-    with pytest.raises(ZeroDivisionError), whole_file(path) as file:
+    atomic_write(path, "old")
+    with pytest.raises(ZeroDivisionError), atomic_file(path) as file:
         file.write("new")
         raise ZeroDivisionError
     assert path.read_text() == "old"
@@ -64,12 +64,12 @@ def test_an_error_keeps_the_old_file(tmp_path: Path) -> None:
 def test_a_file_where_a_folder_is_wanted_is_a_clear_error(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("")
     with pytest.raises((KothaError, OSError)):
-        write_whole(tmp_path / "a" / "b.txt", "x")
+        atomic_write(tmp_path / "a" / "b.txt", "x")
 
 
 def test_a_folder_appears_at_the_end(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    with whole_folder(out, lambda _: False) as partial:
+    with atomic_directory(out, lambda _: False) as partial:
         (partial / "x").write_text("1")
         assert not out.exists()
     assert names(out) == ["x"]
@@ -77,7 +77,7 @@ def test_a_folder_appears_at_the_end(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_fails_leaves_nothing(tmp_path: Path) -> None:
-    with pytest.raises(ZeroDivisionError), whole_folder(tmp_path / "out", lambda _: False) as partial:
+    with pytest.raises(ZeroDivisionError), atomic_directory(tmp_path / "out", lambda _: False) as partial:
         (partial / "x").write_text("1")
         raise ZeroDivisionError
     assert names(tmp_path) == []
@@ -86,11 +86,11 @@ def test_a_folder_that_fails_leaves_nothing(tmp_path: Path) -> None:
 def test_an_old_folder_is_replaced_only_with_leave(tmp_path: Path) -> None:
     out = tmp_path / "out"
     out.mkdir()
-    with whole_folder(out, lambda _: False) as partial:  # empty: nothing to lose
+    with atomic_directory(out, lambda _: False) as partial:  # empty: nothing to lose
         (partial / "x").write_text("1")
-    with pytest.raises(KothaError, match="exists; choose another f"), whole_folder(out, lambda _: False):
+    with pytest.raises(KothaError, match="exists; choose another f"), atomic_directory(out, lambda _: False):
         raise AssertionError("never reached")
-    with whole_folder(out, lambda _: True) as partial:
+    with atomic_directory(out, lambda _: True) as partial:
         (partial / "y").write_text("2")
     assert names(out) == ["y"]
     assert names(tmp_path) == ["out"]
@@ -100,7 +100,7 @@ def test_a_file_in_the_way_is_refused(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("precious")
     with (
         pytest.raises(KothaError, match="out is a file, and this makes a folder"),
-        whole_folder(tmp_path / "out", lambda _: True),
+        atomic_directory(tmp_path / "out", lambda _: True),
     ):
         raise AssertionError("never reached")
 
@@ -108,13 +108,13 @@ def test_a_file_in_the_way_is_refused(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a folder")
     with pytest.raises(KothaError, match=r"page\.html cannot be written: .*file is a file, and no folder"):
-        write_whole(tmp_path / "file" / "folder" / "page.html", "<p>")
+        atomic_write(tmp_path / "file" / "folder" / "page.html", "<p>")
 
 
 def test_a_folder_is_not_written_over_a_link(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
-    with pytest.raises(KothaError, match="link is a link to"), whole_folder(tmp_path / "link", lambda old: True):
+    with pytest.raises(KothaError, match="link is a link to"), atomic_directory(tmp_path / "link", lambda old: True):
         pass
     assert names(tmp_path) == ["link", "real"]
 
@@ -122,7 +122,7 @@ def test_a_folder_is_not_written_over_a_link(tmp_path: Path) -> None:
 def test_a_name_that_is_too_long_is_said(tmp_path: Path) -> None:
     with (
         pytest.raises(KothaError, match="could not be written"),
-        whole_folder(tmp_path / ("ক" * 200), lambda old: True),
+        atomic_directory(tmp_path / ("ক" * 200), lambda old: True),
     ):
         pass
     assert names(tmp_path) == []
@@ -130,13 +130,13 @@ def test_a_name_that_is_too_long_is_said(tmp_path: Path) -> None:
 
 def test_a_folder_that_is_replaced_is_never_absent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out = tmp_path / "out"
-    write_whole(out / "x", "old")
+    atomic_write(out / "x", "old")
 
     def moved(path: Path, _: Path) -> None:
         raise AssertionError(f"{path} is renamed: a kill here would leave none")
 
     monkeypatch.setattr(Path, "rename", moved)
-    with whole_folder(out, lambda _: True) as partial:
+    with atomic_directory(out, lambda _: True) as partial:
         (partial / "y").write_text("new")
     assert names(out) == ["y"]
     assert names(tmp_path) == ["out"]
@@ -145,12 +145,12 @@ def test_a_folder_that_is_replaced_is_never_absent(tmp_path: Path, monkeypatch: 
 def test_without_an_exchange_a_kill_between_two_renames_is_mended(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(whole, "_exchange", lambda *_: False)
     out, old = tmp_path / "out", tmp_path / ".out.kotha-old"
-    write_whole(out / "x", "old")
-    with whole_folder(out, lambda _: True) as partial:
+    atomic_write(out / "x", "old")
+    with atomic_directory(out, lambda _: True) as partial:
         (partial / "y").write_text("new")
     assert names(tmp_path) == ["out"]
     out.rename(old)  # killed here: what was there has another name
-    with pytest.raises(KothaError, match="out exists"), whole_folder(out, lambda _: False):
+    with pytest.raises(KothaError, match="out exists"), atomic_directory(out, lambda _: False):
         pass
     assert names(out) == ["y"]
     assert names(tmp_path) == ["out"]
@@ -158,23 +158,24 @@ def test_without_an_exchange_a_kill_between_two_renames_is_mended(tmp_path: Path
 
 def test_a_place_has_one_writer_at_a_time(tmp_path: Path) -> None:
     wording = rf"is in use: another process \(pid {os.getpid()}\) is writing there; wait until it ends, stop it"
-    with whole_folder(tmp_path / "out", lambda _: True) as partial:
+    with atomic_directory(tmp_path / "out", lambda _: True) as partial:
         (partial / "x").write_text("1")
-        with pytest.raises(InUseError, match="out " + wording), whole_folder(tmp_path / "out", lambda _: True):
+        with pytest.raises(InUseError, match="out " + wording), atomic_directory(tmp_path / "out", lambda _: True):
             pass
     assert names(tmp_path / "out") == ["x"]
-    with whole_file(tmp_path / "page.html") as file:
+    with atomic_file(tmp_path / "page.html") as file:
         file.write("first")
         with pytest.raises(InUseError, match=r"page\.html " + wording):
-            write_whole(tmp_path / "page.html", "second")
+            atomic_write(tmp_path / "page.html", "second")
     assert (tmp_path / "page.html").read_text() == "first"
 
 
 WRITES = """
 import sys
 from pathlib import Path
-from kotha.storage.atomic import whole_file, whole_folder
-with whole_folder(Path(sys.argv[1]) / "out", lambda _: True) as partial, whole_file(Path(sys.argv[1]) / "page") as page:
+from kotha.storage.atomic import atomic_file, atomic_directory
+here = Path(sys.argv[1])
+with atomic_directory(here / "out", lambda _: True) as partial, atomic_file(here / "page") as page:
     (partial / "x").write_text("half")
     page.write("half")
     print("writing", flush=True)
@@ -188,25 +189,25 @@ def test_what_a_killed_process_left_is_cleared_by_the_next(tmp_path: Path) -> No
     with process:
         process.stdout.readline()
         with pytest.raises(InUseError, match=f"pid {process.pid}"):
-            write_whole(tmp_path / "page", "ours")
+            atomic_write(tmp_path / "page", "ours")
         process.send_signal(signal.SIGKILL)
     assert names(tmp_path) == [".out.kotha-partial", ".page.kotha-partial"]
-    write_whole(tmp_path / "page", "ours")
-    with whole_folder(tmp_path / "out", lambda _: True) as partial:
+    atomic_write(tmp_path / "page", "ours")
+    with atomic_directory(tmp_path / "out", lambda _: True) as partial:
         assert names(partial) == [], "not what the dead process had there"
     assert names(tmp_path) == ["out", "page"]
     assert (tmp_path / "page").read_text() == "ours"
 
 
 def test_giving_up_leaves_nothing_and_touches_nothing_else(tmp_path: Path) -> None:
-    write_whole(tmp_path / "page", "old")
+    atomic_write(tmp_path / "page", "old")
     with (
         pytest.raises(KothaError, match="could not be written"),
-        whole_folder(tmp_path / "a" / "out", lambda _: True),
-        whole_file(tmp_path / "page"),
+        atomic_directory(tmp_path / "a" / "out", lambda _: True),
+        atomic_file(tmp_path / "page"),
         filled_folder(tmp_path / "b" / "run"),
     ):
-        write_whole(tmp_path / "b" / "run" / "config.json", "{}")
+        atomic_write(tmp_path / "b" / "run" / "config.json", "{}")
         assert names(tmp_path) == [".page.kotha-partial", "a", "b", "page"]
         give_up()
         assert names(tmp_path) == ["page"]
@@ -214,18 +215,18 @@ def test_giving_up_leaves_nothing_and_touches_nothing_else(tmp_path: Path) -> No
 
 
 def test_a_full_disk_leaves_no_empty_folders(tmp_path: Path) -> None:
-    with pytest.raises(KothaError, match="No space left"), whole_file(tmp_path / "a" / "b" / "page"):
+    with pytest.raises(KothaError, match="No space left"), atomic_file(tmp_path / "a" / "b" / "page"):
         raise OSError(28, "No space left on device")
     assert names(tmp_path) == []
 
 
 @pytest.mark.parametrize("link", [os.symlink, os.link])
 def test_a_link_under_a_name_of_ours_is_never_followed(tmp_path: Path, link) -> None:
-    write_whole(tmp_path / "diary", "precious")
+    atomic_write(tmp_path / "diary", "precious")
     link(tmp_path / "diary", tmp_path / ".page.kotha-partial")
     link(tmp_path / "diary", tmp_path / ".out.kotha-partial")
-    write_whole(tmp_path / "page", "ours")
-    with whole_folder(tmp_path / "out", lambda _: True) as partial:
+    atomic_write(tmp_path / "page", "ours")
+    with atomic_directory(tmp_path / "out", lambda _: True) as partial:
         (partial / "x").write_text("1")
     assert (tmp_path / "diary").read_text() == "precious"
     assert names(tmp_path) == ["diary", "out", "page"]
@@ -233,9 +234,9 @@ def test_a_link_under_a_name_of_ours_is_never_followed(tmp_path: Path, link) -> 
 
 @pytest.mark.parametrize("ending", ["partial", "old"])
 def test_a_folder_that_a_link_of_ours_leads_to_is_not_emptied(tmp_path: Path, ending: str) -> None:
-    write_whole(tmp_path / "home" / "diary", "precious")
+    atomic_write(tmp_path / "home" / "diary", "precious")
     (tmp_path / f".out.kotha-{ending}").symlink_to(tmp_path / "home")
-    with whole_folder(tmp_path / "out", lambda _: True) as partial:
+    with atomic_directory(tmp_path / "out", lambda _: True) as partial:
         (partial / "x").write_text("1")
     assert (tmp_path / "home" / "diary").read_text() == "precious"
     assert names(tmp_path) == ["home", "out"]
@@ -250,21 +251,21 @@ def test_what_another_user_made_is_refused_and_not_emptied(
     (theirs / "diary").write_text("dear diary")
     monkeypatch.setattr(os, "geteuid", lambda: theirs.stat().st_uid + 1)
     wording = f"kotha-{ending} belongs to another user; have it removed, or choose another place"
-    with pytest.raises(KothaError, match=wording), whole_folder(tmp_path / "out", lambda _: True):
+    with pytest.raises(KothaError, match=wording), atomic_directory(tmp_path / "out", lambda _: True):
         raise AssertionError("never reached")
     assert (theirs / "diary").read_text() == "dear diary" and not (tmp_path / "out").exists()
     (tmp_path / ".page.kotha-partial").write_text("theirs")
     with pytest.raises(KothaError, match="belongs to another user"):
-        write_whole(tmp_path / "page", "mine")
+        atomic_write(tmp_path / "page", "mine")
     assert (tmp_path / ".page.kotha-partial").read_text() == "theirs"
 
 
 def test_what_others_call_partial_or_old_is_left_alone(tmp_path: Path) -> None:
     theirs = [".out.old", ".out.partial", ".page.partial"]
     for name in theirs:
-        write_whole(tmp_path / name / "thesis", "precious")
-    write_whole(tmp_path / "page", "ours")
-    with whole_folder(tmp_path / "out", lambda _: True) as partial:
+        atomic_write(tmp_path / name / "thesis", "precious")
+    atomic_write(tmp_path / "page", "ours")
+    with atomic_directory(tmp_path / "out", lambda _: True) as partial:
         (partial / "x").write_text("1")
     assert names(tmp_path) == [*theirs, "out", "page"]
     assert [names(tmp_path / name) for name in theirs] == [["thesis"]] * 3
@@ -274,10 +275,13 @@ def test_what_others_call_partial_or_old_is_left_alone(tmp_path: Path) -> None:
 def test_the_folder_that_one_is_in_is_not_replaced(tmp_path: Path, monkeypatch, place: str) -> None:
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
-    with pytest.raises(KothaError, match="is the folder that you are in"), whole_folder(Path(place), lambda _: True):
+    with (
+        pytest.raises(KothaError, match="is the folder that you are in"),
+        atomic_directory(Path(place), lambda _: True),
+    ):
         pass
     with pytest.raises(KothaError):
-        write_whole(Path(place), "x")
+        atomic_write(Path(place), "x")
     assert names(tmp_path / "here") == []
 
 
@@ -298,12 +302,12 @@ def test_a_half_removed_folder_never_has_its_name_again(tmp_path: Path, monkeypa
     (folder / "a").write_text("a")
     with monkeypatch.context() as broken:
         broken.setattr(shutil, "rmtree", lambda *_, **__: None)  # killed before anything was removed
-        remove_whole(folder)
+        remove_directory(folder)
     assert not folder.exists() and any(tmp_path.iterdir())
-    with whole_folder(folder, lambda _: False) as partial:
+    with atomic_directory(folder, lambda _: False) as partial:
         (partial / "b").write_text("b")
     assert [path.name for path in folder.iterdir()] == ["b"]
-    remove_whole(folder)
+    remove_directory(folder)
     assert not any(tmp_path.iterdir())
 
 
@@ -323,18 +327,18 @@ def test_a_look_says_what_is_there(tmp_path: Path) -> None:
         (tmp_path / name).symlink_to(tmp_path / target)
     found = {
         look.__name__: [path.name for path in sorted(tmp_path.iterdir()) if look(path)]
-        for look in (is_there, is_file, is_folder, is_link)
+        for look in (exists, is_file, is_directory, is_link)
     }
     assert found == {
-        "is_there": ["file", "folder", "to a file", "to a folder"],
+        "exists": ["file", "folder", "to a file", "to a folder"],
         "is_file": ["file", "to a file"],
-        "is_folder": ["folder", "to a folder"],
+        "is_directory": ["folder", "to a folder"],
         "is_link": ["round", "to a file", "to a folder", "to nothing"],
     }
-    assert not any(is_there(tmp_path / name) for name in ("gone", "file/in it", "a\0b", "\ud800"))
+    assert not any(exists(tmp_path / name) for name in ("gone", "file/in it", "a\0b", "\ud800"))
 
 
-@pytest.mark.parametrize("look", [is_there, is_file, is_folder, is_link])
+@pytest.mark.parametrize("look", [exists, is_file, is_directory, is_link])
 @pytest.mark.parametrize("error", [errno.EIO, errno.EACCES, errno.ENAMETOOLONG])
 def test_a_disk_that_does_not_answer_has_not_said_no(look, error: int, tmp_path: Path, monkeypatch) -> None:
     """Path.exists() does, from Python 3.14 on."""
@@ -350,10 +354,10 @@ def test_a_disk_that_does_not_answer_has_not_said_no(look, error: int, tmp_path:
 
 def test_what_a_folder_holds_is_told_in_order(tmp_path: Path) -> None:
     for name in ("b.txt", ".a.txt", "c.md", "in/d.txt"):
-        write_whole(tmp_path / name, "")
+        atomic_write(tmp_path / name, "")
     (tmp_path / "linked").symlink_to(tmp_path / "in")
     assert [path.name for path in matching(tmp_path, "*.txt")] == [".a.txt", "b.txt"]
-    found = [path.relative_to(tmp_path).as_posix() for path in below(tmp_path)]
+    found = [path.relative_to(tmp_path).as_posix() for path in walk(tmp_path)]
     assert found == [".a.txt", "b.txt", "c.md", "in", "in/d.txt", "linked"]
     assert matching(tmp_path / "gone") == matching(tmp_path / "c.md") == []
 
@@ -370,9 +374,9 @@ def _broken(*_: object, **__: object) -> None:
 
 
 def test_what_cannot_be_looked_at_before_it_is_written_is_told_of_it(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(whole, "is_there", _broken)
+    monkeypatch.setattr(whole, "exists", _broken)
     with pytest.raises(whole.NotWrittenError, match="could not be written: Input/output error"):
-        write_whole(tmp_path / "in" / "a.txt", "")
+        atomic_write(tmp_path / "in" / "a.txt", "")
     assert not whole._unfinished
 
 
@@ -389,7 +393,7 @@ def test_a_name_that_windows_does_not_have_is_refused_before_the_work(name: str,
 
 
 def test_a_drive_that_is_not_there_is_refused(monkeypatch) -> None:
-    monkeypatch.setattr(places, "is_there", lambda _: False)
+    monkeypatch.setattr(places, "exists", lambda _: False)
     monkeypatch.setattr(places, "is_link", lambda _: False)
     for path in (Path("/a/b.html"), Path("/")):
         with pytest.raises(UsageError, match=r"nothing may be made in /$"):
@@ -409,13 +413,13 @@ def test_who_has_ended_leaves_what_the_next_one_writes(tmp_path: Path, monkeypat
 
     def sync_slowly(folder: Path) -> None:
         if path.exists() and not following:
-            following.append(whole.whole_path(path))
+            following.append(whole.atomic_path(path))
             following.append(following[0].__enter__())
             following[1].write_text("second")
         real(folder)
 
     monkeypatch.setattr(whole, "_sync_folder", sync_slowly)
-    whole.write_whole(path, "first")
+    whole.atomic_write(path, "first")
     assert following[1].read_text() == "second", "the first took away what the second was writing"
     assert path.read_text() == "first"
     following[0].__exit__(None, None, None)
@@ -430,7 +434,7 @@ def test_the_same_with_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
 
     def sync_slowly(folder: Path) -> None:
         if (out / "first").exists() and not following:
-            following.append(whole.whole_folder(out, lambda _: True))
+            following.append(whole.atomic_directory(out, lambda _: True))
             following.append(following[0].__enter__())
             (following[1] / "second").touch()
         real(folder)
@@ -438,7 +442,7 @@ def test_the_same_with_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setattr(whole, "_sync_folder", sync_slowly)
     if not can_exchange:
         monkeypatch.setattr(whole, "_exchange", lambda *_: False)
-    with whole.whole_folder(out, lambda _: True) as folder:
+    with whole.atomic_directory(out, lambda _: True) as folder:
         (folder / "first").touch()
     assert [each.name for each in following[1].iterdir()] == ["second"]
     following[0].__exit__(None, None, None)
@@ -446,7 +450,7 @@ def test_the_same_with_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
 
 
 def test_what_was_taken_away_is_not_said_to_be_written(tmp_path: Path) -> None:
-    with pytest.raises(KothaError, match="somebody took away"), whole.whole_path(tmp_path / "a.txt") as partial:
+    with pytest.raises(KothaError, match="somebody took away"), whole.atomic_path(tmp_path / "a.txt") as partial:
         partial.unlink()
     assert list(tmp_path.iterdir()) == []
 
@@ -475,7 +479,7 @@ def test_a_folder_whose_place_cannot_be_taken_comes_back(tmp_path: Path, monkeyp
 
     monkeypatch.setattr(whole, "_exchange", lambda *_: False)
     monkeypatch.setattr(Path, "rename", refuse)
-    with pytest.raises(KothaError, match="it is open elsewhere"), whole.whole_folder(out, lambda _: True) as folder:
+    with pytest.raises(KothaError, match="it is open elsewhere"), whole.atomic_directory(out, lambda _: True) as folder:
         (folder / "new").touch()
     assert [each.name for each in out.iterdir()] == ["old"] and list(tmp_path.iterdir()) == [out]
 
@@ -510,8 +514,8 @@ def test_what_is_let_go_twice_closes_nothing_of_anybody_else(tmp_path: Path) -> 
     assert (tmp_path / "a").read_bytes() == b"a"
 
 
-@pytest.mark.parametrize("is_folder", [False, True])
-def test_where_what_was_just_made_cannot_be_looked_at_it_goes(tmp_path: Path, monkeypatch, is_folder: bool) -> None:
+@pytest.mark.parametrize("is_directory", [False, True])
+def test_where_what_was_just_made_cannot_be_looked_at_it_goes(tmp_path: Path, monkeypatch, is_directory: bool) -> None:
     """It was held by a lock that nobody let go, and so taken for somebody else's."""
     failing, looked = [True], Lock.is_of
 
@@ -523,13 +527,13 @@ def test_where_what_was_just_made_cannot_be_looked_at_it_goes(tmp_path: Path, mo
 
     monkeypatch.setattr(Lock, "is_of", is_of)
     with pytest.raises(KothaError, match="out could not be written: Input/output error"):
-        if is_folder:
-            with whole_folder(tmp_path / "out", lambda _: False):
+        if is_directory:
+            with atomic_directory(tmp_path / "out", lambda _: False):
                 pass
         else:
-            write_whole(tmp_path / "out", "কথা")
+            atomic_write(tmp_path / "out", "কথা")
     assert list(tmp_path.iterdir()) == []
-    write_whole(tmp_path / "out", "কথা")
+    atomic_write(tmp_path / "out", "কথা")
 
 
 def test_an_old_folder_goes_although_the_disk_does_not_say_what_it_is(tmp_path: Path, monkeypatch) -> None:
@@ -539,7 +543,7 @@ def test_an_old_folder_goes_although_the_disk_does_not_say_what_it_is(tmp_path: 
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
     monkeypatch.setattr(Path, "stat", unsaid)
-    remove_whole(tmp_path / "old")
+    remove_directory(tmp_path / "old")
     monkeypatch.undo()
     assert list(tmp_path.iterdir()) == []
 
@@ -552,7 +556,7 @@ def test_what_a_broken_disk_does_not_let_go_ends_nobodys_work(tmp_path: Path, mo
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
     monkeypatch.setattr(shutil, "rmtree", unseen)
-    remove_whole(tmp_path / "old")
+    remove_directory(tmp_path / "old")
     monkeypatch.undo()
     clear_leftovers(tmp_path, "old")
     assert list(tmp_path.iterdir()) == []
@@ -577,8 +581,8 @@ def test_a_disk_that_fails_again_and_again_leaves_no_lock(tmp_path: Path, monkey
     monkeypatch.setattr(Lock, "is_of", is_of)
     monkeypatch.setattr(Lock, "sync", sync)
     with pytest.raises(KothaError, match="out could not be written: Input/output error"):
-        write_whole(tmp_path / "out", "কথা")
+        atomic_write(tmp_path / "out", "কথা")
     monkeypatch.undo()
     assert not (tmp_path / "out").exists()
-    write_whole(tmp_path / "out", "কথা")
+    atomic_write(tmp_path / "out", "কথা")
     assert [each.name for each in tmp_path.iterdir()] == ["out"]

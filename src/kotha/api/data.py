@@ -15,7 +15,7 @@ from kotha.i18n.message import Message, OnProgress, Option, Text
 from kotha.inside.view import View
 from kotha.report.table import Table
 from kotha.report.tokenizer_card import cards_page
-from kotha.storage.atomic import whole_file
+from kotha.storage.atomic import atomic_file
 from kotha.storage.destinations import checked_path
 from kotha.text.clean.duplicates import Duplicates as Duplicates
 from kotha.text.corpus.documents import OnProblem, read_documents
@@ -68,7 +68,7 @@ def write_stories(
     path, found = Path(out), built_in_stories(documents, seed=seed, kinds=kinds)
     if path.suffix not in (".jsonl", ".txt"):
         raise UsageError("{path}: the ending decides the format; use .jsonl or .txt", path=path)
-    with whole_file(path) as file:
+    with atomic_file(path) as file:
         for count, document in enumerate(found, 1):
             row = {"text": document.text, "kind": document.kind, "log_probability": document.log_probability}
             plain = path.suffix == ".txt"
@@ -97,7 +97,7 @@ def write_questions(
     if path.suffix != ".jsonl":
         raise UsageError("{path}: questions are written as .jsonl; end its name so", path=path)
     count = 0
-    with whole_file(path) as file:
+    with atomic_file(path) as file:
         for story in range(stories):
             for each in questions_about(seed, story, per_story=per_story, whole=whole):
                 row = {"instruction": each.instruction, "answer": each.answer, "story": story, "kind": each.kind}

@@ -20,9 +20,9 @@ from kotha.errors import KothaError, UsageError
 from kotha.generation.plain import write
 from kotha.i18n.message import Message, Option, Text
 from kotha.report.table import Table
-from kotha.storage.atomic import write_whole
+from kotha.storage.atomic import atomic_write
 from kotha.storage.destinations import check_folder_place, names_in
-from kotha.storage.status import is_folder
+from kotha.storage.status import is_directory
 from kotha.text.shards import Dataset
 from kotha.text.stories.corpus import Story, floor_bits_per_byte
 from kotha.text.tokenizer import card
@@ -73,9 +73,9 @@ class Demonstration:
                 option=Option("documents", documents),
             )
         self._request = TrainRequest(minutes=minutes, changes={"seed": TrainConfig(seed=seed).seed})
-        if not is_folder(out):
+        if not is_directory(out):
             check_folder_place(out, lambda _: False)
-        found = names_in(out) if is_folder(out) else []
+        found = names_in(out) if is_directory(out) else []
         if found and MARK not in found:
             raise KothaError(
                 "{out} holds {found}, and no demo; choose a new folder, or an empty one", out=out, found=found[0]
@@ -109,7 +109,7 @@ class Demonstration:
     def report(self, commands: list[tuple[Message, str]]) -> Path:
         """The page that leads to all of it, with what to try next, in words and to copy."""
         self.record = read_record(self.out / "run")
-        write_whole(self.out / "report.html", demo_page(self, str(self.out), commands))
+        atomic_write(self.out / "report.html", demo_page(self, str(self.out), commands))
         return self.out / "report.html"
 
     def _open_box(self) -> list[Text | Table]:
@@ -119,7 +119,7 @@ class Demonstration:
     def _stories(self) -> list[Text | Table]:
         """Stories to learn from, and others that are held out; both from the same grammar, by different seeds."""
         counts = {TRAIN: self._documents, HELD_OUT: max(10, self._documents // _LEARNED_PER_HELD_OUT)}
-        write_whole(self.out / MARK, "")
+        atomic_write(self.out / MARK, "")
         found = []
         for turn, (name, count) in enumerate(counts.items()):
             making.write_stories(self.out / name, count, seed=2 * self._seed + turn, **self.listeners)

@@ -23,7 +23,7 @@ from kotha.finetune.images import ClassifyImages
 from kotha.finetune.pairs import TranslatePairs
 from kotha.finetune.splits import Parts
 from kotha.i18n.message import Message, Option, Plural
-from kotha.storage.atomic import write_whole
+from kotha.storage.atomic import atomic_write
 from kotha.text.corpus.documents import field_names
 from kotha.text.corpus.pairs import read_text_pairs
 from kotha.text.corpus.problems import Errors
@@ -133,7 +133,7 @@ def measure_images(best: Bundle, parts: Parts[Any], run: Path, say: OnRemark) ->
 
 def _classes(score: ClassificationScore, run: Path, lead: Message, **how: str) -> dict[str, Any]:
     title = Message("{name}: {n:,} classes", name=run.name, n=len(score.labels))
-    write_whole(run / PAGE, classes_document(score, title, lead, **how).html())
+    atomic_write(run / PAGE, classes_document(score, title, lead, **how).html())
     return score.to_dict()
 
 
@@ -149,7 +149,7 @@ def measure_pairs(best: Bundle, parts: Parts[Any], run: Path, say: OnRemark) -> 
         n=score.sentences,
     )
     page = translations_document(score, parts.test, Message("{name}: translations", name=run.name), lead)
-    write_whole(run / pairs.PAGE, page.html())
+    atomic_write(run / pairs.PAGE, page.html())
     return score.to_dict()
 
 

@@ -16,7 +16,7 @@ from kotha.i18n.catalogue import translate
 from kotha.i18n.message import Message, Option, Text
 from kotha.i18n.numbers import Language
 from kotha.report.table import Table
-from kotha.storage.atomic import write_whole
+from kotha.storage.atomic import atomic_write
 
 
 def on_paper(choice: QuestionChoice, language: Language, *, key: bool) -> tuple[dict[str, Any], Iterable[str]]:
@@ -108,7 +108,7 @@ def mark_class(files: Sequence[Path], key_file: Path | None = None, csv: Path | 
     if len(rows) == 1 and rows[0].state == "unreadable":
         raise DataError(rows[0].notes[0].template, **rows[0].notes[0].values)
     if csv is not None:
-        write_whole(csv, as_csv(rows), ".csv")
+        atomic_write(csv, as_csv(rows), ".csv")
     return rows
 
 

@@ -16,7 +16,7 @@ from kotha.evaluation.judge.results import judging_tables as judging_tables
 from kotha.evaluation.judge.session import Judging as Judging
 from kotha.generation.settings import SamplingSettings
 from kotha.i18n.message import OnProgress, Option
-from kotha.storage.status import is_there
+from kotha.storage.status import exists
 
 _MOST_ROWS = 64
 
@@ -52,7 +52,7 @@ def judge(
         raise UsageError("{models}: give two or more, each once", models=Option("models", names))
     if prompts is None:
         raise UsageError("what shall the models go on with? give prompts: a file with a line each, or a list")
-    if is_there(folder):
+    if exists(folder):
         raise UsageError(
             "{folder} exists; go on with it without naming models, or choose another folder", folder=folder
         )

@@ -10,7 +10,7 @@ from kotha.course.lessons.catalogue import lessons as lessons
 from kotha.course.lessons.catalogue import words
 from kotha.i18n.message import OnProgress
 from kotha.i18n.numbers import Language
-from kotha.storage.atomic import write_whole
+from kotha.storage.atomic import atomic_write
 from kotha.storage.json_files import as_json
 
 if TYPE_CHECKING:
@@ -38,5 +38,5 @@ def save_lesson(found: "LessonResult", record: dict[str, Any], out: Path, langua
     """Write what came of a lesson into a folder: NAME.json and NAME.svg."""
     name = found.plain["lesson"]
     out.mkdir(parents=True, exist_ok=True)
-    write_whole(out / f"{name}.json", as_json(record, 1) + "\n", ".json")
-    write_whole(out / f"{name}.svg", found.svg(language), ".svg")
+    atomic_write(out / f"{name}.json", as_json(record, 1) + "\n", ".json")
+    atomic_write(out / f"{name}.svg", found.svg(language), ".svg")

@@ -34,7 +34,7 @@ from kotha.i18n.message import Message, OnProgress, Option, Text
 from kotha.model.gpt import GPT
 from kotha.storage import bundled
 from kotha.storage.json_files import read_table
-from kotha.storage.status import is_file, is_there
+from kotha.storage.status import exists, is_file
 from kotha.text.shards import DATASET_FILE
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
@@ -83,7 +83,7 @@ def load(path: Place = bundled.NAME, device: str = "auto", adapter: Place | None
     """
     place = bundled.place(path)
     chosen = _device(device)
-    if not is_there(place):
+    if not exists(place):
         raise KothaError(
             "there is no {place}; name a run, a model or a Hugging Face folder, or box for the one here", place=place
         )

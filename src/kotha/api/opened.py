@@ -17,7 +17,7 @@ from kotha.model.bert import BERT
 from kotha.model.config import ModelConfig
 from kotha.model.family import Model
 from kotha.storage import bundled
-from kotha.storage.status import is_folder
+from kotha.storage.status import is_directory
 from kotha.text.shards import Dataset
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
@@ -98,7 +98,7 @@ class OpenedModel:
         """What the run learned from, if it still has the examples."""
         from kotha.finetune.examples import EXAMPLES
 
-        kept = self.path is not None and is_folder(self.path / EXAMPLES)
+        kept = self.path is not None and is_directory(self.path / EXAMPLES)
         return task.read_parts(self.path).train if kept else None
 
     @property

@@ -18,7 +18,7 @@ from kotha.model.gpt import GPT
 from kotha.report.page import framed
 from kotha.storage import bundled
 from kotha.storage.images import holds_images
-from kotha.storage.status import is_file, is_there
+from kotha.storage.status import exists, is_file
 from kotha.text.corpus.problems import Errors
 from kotha.text.shards import DATASET_FILE, Dataset
 from kotha.text.tokenizer.tokenizer import Tokenizer
@@ -187,7 +187,7 @@ def _train(
             on_event = _both(on_event, stack.enter_context(TensorBoard(folder.path / "tensorboard")))
         origin = None if start is None or again else origin_at(start)
         how: Any = {"resume": resume or again, "origin": origin, "on_event": on_event, "on_remark": on_remark}
-        images = not is_there(data / DATASET_FILE) and holds_images(data)
+        images = not exists(data / DATASET_FILE) and holds_images(data)
         table = is_file(data) and not images
         given = [Option(name) for name, value in of_pairs.items() if value not in (None, False, "stop")]
         if given and not table:

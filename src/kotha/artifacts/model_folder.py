@@ -32,11 +32,11 @@ from kotha.i18n.message import Message, Text
 from kotha.model.config import ModelConfig, TextConfig, config_from_dict
 from kotha.model.family import Model, build
 from kotha.model.rounding import round_rows, widen_rows
-from kotha.storage.atomic import whole_folder, write_whole
+from kotha.storage.atomic import atomic_directory, atomic_write
 from kotha.storage.bundled import CARD_FILE
 from kotha.storage.destinations import check_folder_place, is_made_of
 from kotha.storage.json_files import as_json, read_table
-from kotha.storage.status import is_file, is_folder, is_there, matching
+from kotha.storage.status import exists, is_directory, is_file, matching
 from kotha.storage.weights import read_header, reading_weights, write_weights
 from kotha.text.tokenizer.chat import ChatTemplate
 from kotha.text.tokenizer.tokenizer import FILE_NAME as TOKENIZER_FILE
@@ -113,13 +113,13 @@ def save(
         "tokenizer": None if tokenizer is None else tokenizer.fingerprint,
         **({} if chat is None else {"chat_template": dict(chat.marks)}),
     }
-    with whole_folder(out, lambda old: overwrite and _is_ours(old, whatever_it_holds)) as partial:
+    with atomic_directory(out, lambda old: overwrite and _is_ours(old, whatever_it_holds)) as partial:
         if tokenizer is not None:
             tokenizer.save(partial)
         write_weights(partial / WEIGHTS_FILE, _narrowed(weights, kind))
         if card is not None:
-            write_whole(partial / CARD_FILE, card)
-        write_whole(partial / CONFIG_FILE, as_json(description, indent=1) + "\n")
+            atomic_write(partial / CARD_FILE, card)
+        atomic_write(partial / CONFIG_FILE, as_json(description, indent=1) + "\n")
     return out
 
 
@@ -168,13 +168,13 @@ def verify(folder: str | Path) -> ModelConfig:
 def find_model(folder: str | Path) -> Path:
     """The model folder that a path means: itself, or the best model of a run folder."""
     path = Path(folder)
-    if not is_there(path):
+    if not exists(path):
         raise KothaError("there is no {path}; name a run folder or a model folder", path=path)
     if _is_model_folder(path):
         return path
     if _is_model_folder(path / RUN_MODEL):
         return path / RUN_MODEL
-    if is_folder(path / RUN_MARK):
+    if is_directory(path / RUN_MARK):
         raise KothaError("{path} holds a run that has kept no model yet; let it reach its first evaluation", path=path)
     return path  # not a model folder; what is missing is said where it is read
 
@@ -291,7 +291,7 @@ def _instead(path: Path) -> Text:
         for each in matching(path):
             if os.path.isfile(each / CONFIG_FILE):  # noqa: PTH113 - of a closed one it says no
                 return Message("; did you mean {path}?", path=each)
-    alone = is_file(path / TOKENIZER_FILE) and not is_there(path / WEIGHTS_FILE)
+    alone = is_file(path / TOKENIZER_FILE) and not exists(path / WEIGHTS_FILE)
     return Message("; this is the folder of a tokenizer alone") if alone else ""
 
 

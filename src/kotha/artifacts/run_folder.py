@@ -25,11 +25,11 @@ import kotha
 from kotha.errors import CheckpointError, KothaError, reason
 from kotha.i18n.message import Option
 from kotha.model.config import ModelConfig, config_from_dict
-from kotha.storage.atomic import filled_folder, write_whole
+from kotha.storage.atomic import atomic_write, filled_folder
 from kotha.storage.destinations import check_folder_place, checked_path, names_in
 from kotha.storage.json_files import as_json, is_deep, read_table
 from kotha.storage.locks import Lock
-from kotha.storage.status import is_file, is_folder, is_there, reading
+from kotha.storage.status import exists, is_directory, is_file, reading
 from kotha.text.shards import DATASET_FILE, Dataset, identity_of
 from kotha.text.tokenizer.tokenizer import FILE_NAME as TOKENIZER_FILE
 from kotha.text.tokenizer.tokenizer import Tokenizer
@@ -53,7 +53,7 @@ class RunFolder:
     @property
     def exists(self) -> bool:
         """Has a run been started here?"""
-        return is_there(self.path / CONFIG)
+        return exists(self.path / CONFIG)
 
     def start(
         self, model: ModelConfig, training: dict[str, Any], tokenizer: Tokenizer | None = None, **about: Any
@@ -76,10 +76,10 @@ class RunFolder:
                 path=self.path,
                 resume=Option("resume", True),
             )
-        if not is_folder(self.path):
+        if not is_directory(self.path):
             check_folder_place(self.path, lambda _: False)
-        found = names_in(self.path) if is_folder(self.path) else []
-        if is_folder(self.checkpoints) and not any(self.checkpoints.iterdir()):
+        found = names_in(self.path) if is_directory(self.path) else []
+        if is_directory(self.checkpoints) and not any(self.checkpoints.iterdir()):
             found = [name for name in found if name not in (CHECKPOINTS, TOKENIZER_FILE)]  # killed as it began
         if found:
             raise CheckpointError(
@@ -88,7 +88,7 @@ class RunFolder:
 
     def claim(self) -> None:
         """Be the only one who writes here, until ``release`` or the end of this process, however it ends."""
-        if self._lock is None and is_folder(self.path):
+        if self._lock is None and is_directory(self.path):
             self._lock = Lock(self.path)
 
     def release(self) -> None:
@@ -135,7 +135,7 @@ class RunFolder:
     def _read(self, name: str) -> dict[str, Any] | None:
         """A file with one table; None where there is no such file."""
         path = self.path / name
-        return read_table(path, CheckpointError) if is_there(path) else None
+        return read_table(path, CheckpointError) if exists(path) else None
 
     def read(self) -> tuple[ModelConfig, dict[str, Any]]:
         """The model's config and the settings of the run in this folder."""
@@ -176,7 +176,7 @@ class RunFolder:
         path = self.path / METRICS
         if is_file(path):
             rows = [line for line in self._lines() if 0 <= _step(line) <= step]
-            write_whole(path, "".join(row + "\n" for row in rows))
+            atomic_write(path, "".join(row + "\n" for row in rows))
 
     def metrics(self) -> list[dict[str, Any]]:
         """All logged lines; one that was cut off by a kill is left out."""
@@ -190,12 +190,12 @@ class RunFolder:
 
     def write(self, name: str, value: dict[str, Any]) -> None:
         """Write one of the files with one table."""
-        write_whole(self.path / name, as_json(value, indent=1))
+        atomic_write(self.path / name, as_json(value, indent=1))
 
 
 def run_config(path: Path) -> dict[str, Any]:
     """What a run folder tells of itself; empty for a model folder."""
-    return RunFolder(path).about() if is_there(path / METRICS) else {}
+    return RunFolder(path).about() if exists(path / METRICS) else {}
 
 
 def describe_data(data: Dataset) -> dict[str, Any]:

@@ -12,12 +12,12 @@ from kotha.errors import UsageError
 from kotha.i18n.message import Message
 from kotha.storage import bundled
 from kotha.storage.bundled import NAME as NAME
-from kotha.storage.status import is_file, is_folder
+from kotha.storage.status import is_directory, is_file
 
 
 def place(word: str | None) -> Path:
     """Where the model is that a word names; who has a folder of that name here is told how to say so."""
-    if word == bundled.NAME and is_folder(Path(word)):
+    if word == bundled.NAME and is_directory(Path(word)):
         tell(Message("{name} is the model that came with Kotha; the folder here is ./{name}", name=bundled.NAME))
     return bundled.place(word)
 

@@ -16,7 +16,7 @@ from kotha.export.parity import ParityReport, built_in_lines
 from kotha.i18n.message import Option, Text
 from kotha.model.config import BERTConfig, ClassifierConfig, GPTConfig, ModelConfig
 from kotha.storage.destinations import check_file_place
-from kotha.storage.status import is_there
+from kotha.storage.status import exists
 from kotha.text.tokenizer.prompt import framed, start_of_document
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
@@ -99,7 +99,7 @@ class Exporter:
         path = out
         if self.file_name is not None:
             path = out if out.suffix in self.endings else out / self.file_name.format(weights=weights)
-            if is_there(check_file_place(path)) and not settings.overwrite:
+            if exists(check_file_place(path)) and not settings.overwrite:
                 raise KothaError(
                     "{path} exists; choose another place, or replace it with {overwrite}",
                     path=path,

@@ -28,7 +28,7 @@ from kotha.errors import CheckpointError
 from kotha.finetune.splits import Parts
 from kotha.i18n.message import Message, Plural, Text
 from kotha.model.config import ModelConfig
-from kotha.storage.atomic import write_whole
+from kotha.storage.atomic import atomic_write
 from kotha.storage.json_files import as_json
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.training.config import TrainConfig
@@ -125,7 +125,7 @@ class ExampleTask(ABC):
         for name in PARTS:
             rows = self.rows(getattr(parts, name))
             text = "".join(as_json(dict(zip(self.names, row, strict=True))) + "\n" for row in rows)
-            write_whole(folder / f"{name}.jsonl", text)
+            atomic_write(folder / f"{name}.jsonl", text)
 
     def say_parts(self, parts: Parts[Any], say: OnRemark) -> None:
         """Report what was left out, and how many examples each part has."""

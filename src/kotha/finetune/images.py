@@ -22,7 +22,7 @@ from kotha.finetune.settings import USUAL, training_settings, wished_model
 from kotha.finetune.splits import Parts, divide
 from kotha.i18n.message import Message, some_of
 from kotha.model.config import ModelConfig, ViTConfig
-from kotha.storage.atomic import whole_path
+from kotha.storage.atomic import atomic_path
 from kotha.storage.images import LabelledImages, read_labelled_images
 from kotha.training.plan.activations import positions
 from kotha.training.tasks.classification import ImageClasses
@@ -86,7 +86,7 @@ class ClassifyImages(ExampleTask):
     def write_parts(self, folder: Path, parts: Parts[Any]) -> None:
         for name in PARTS:
             some: LabelledImages = getattr(parts, name)
-            with whole_path(folder / f"{name}.npz") as partial, partial.open("wb") as file:
+            with atomic_path(folder / f"{name}.npz") as partial, partial.open("wb") as file:
                 np.savez_compressed(file, images=some.images, labels=np.array(some.labels))
 
     def read_parts(self, run: Path) -> Parts[LabelledImages]:

@@ -32,7 +32,7 @@ from kotha.inside.hook_points import Site, attentions, nearest_site, sites
 from kotha.inside.inputs import ModelInput
 from kotha.model.attention import Attention
 from kotha.model.family import Model
-from kotha.storage.atomic import whole_file
+from kotha.storage.atomic import atomic_file
 
 _NAMED = 3  # places that a trace names of itself
 _WORKED_OUT = ("scores", "masked_scores", "weights")
@@ -180,5 +180,5 @@ def record(
 def write_arrays(path: Path, found: Sequence[Seen]) -> None:
     """Write the arrays by place, as NumPy's .npz; whole or not at all."""
     arrays: dict[str, Any] = {each.place: each.values.float().numpy() for each in found}
-    with whole_file(path, ".npz") as file:
+    with atomic_file(path, ".npz") as file:
         np.savez_compressed(file.buffer, **arrays)

@@ -4,7 +4,7 @@ import json
 from functools import cache
 from pathlib import Path
 
-from kotha.storage.status import below
+from kotha.storage.status import walk
 
 FOLDER = Path(__file__).parent / "studio"
 STATIC, WORDS = FOLDER / "static", FOLDER / "words"
@@ -24,7 +24,7 @@ def pages() -> dict[str, tuple[bytes, str]]:
     """What a browser may fetch, by its path: the bytes, and what kind they are. Nothing else is ever looked up."""
     found = {
         f"/{path.relative_to(STATIC).as_posix()}": (path.read_bytes(), _KINDS[path.suffix])
-        for path in below(STATIC)
+        for path in walk(STATIC)
         if path.suffix in _KINDS and not path.is_relative_to(SINGLE)
     }
     if "/index.html" in found:

@@ -15,7 +15,7 @@ from typing import Any, Self
 from kotha.errors import UsageError
 from kotha.report.chart import HEIGHT, WIDTH, Chart, Point, Series
 from kotha.report.page import escape
-from kotha.storage.atomic import write_whole
+from kotha.storage.atomic import atomic_write
 
 _PAPER, _INK, _SOFT, _MORE, _LESS = "#fffdf7", "#1c1b19", "#6b665b", "#0b6e4f", "#b3541e"
 _FONT = "Noto Sans Bengali, Nirmala UI, Kohinoor Bangla, Bangla Sangam MN, Vrinda, system-ui, sans-serif"
@@ -44,7 +44,7 @@ class Picture:
         """Write it to an .svg file; the picture again, so that a notebook shows it."""
         if Path(path).suffix != ".svg":
             raise UsageError("{path}: a picture is an .svg file; end its name so", path=path)
-        write_whole(Path(path), self.svg())
+        atomic_write(Path(path), self.svg())
         return self
 
     def _repr_svg_(self) -> str:

@@ -13,7 +13,7 @@ from kotha.errors import CorpusError
 from kotha.i18n.message import Message
 from kotha.retrieval.paragraphs import READERS, read_paragraphs
 from kotha.retrieval.passages import LETTERS, Excerpt, check_letters, gather
-from kotha.storage.status import is_file, is_folder
+from kotha.storage.status import is_directory, is_file
 from kotha.text.corpus.documents import OnBytes, OnProblem, Reading, read_documents
 from kotha.text.corpus.problems import Complaints, CorpusProblem, Errors, shown
 from kotha.text.corpus.sources import kind_of, list_sources
@@ -49,7 +49,7 @@ def list_files(paths: Sequence[str | os.PathLike[str]], on_problem: OnProblem | 
 
     for path in paths:
         place = Path(path).expanduser()
-        if is_folder(place):
+        if is_directory(place):
             found |= dict.fromkeys(_in_folder(place, hear, unread))
         elif place.suffix.lower() in READERS and is_file(place):
             found[place.resolve()] = None

@@ -20,7 +20,7 @@ from kotha.retrieval.hybrid import Hit, fuse
 from kotha.retrieval.lexical import rank_by_words
 from kotha.retrieval.passages import cut
 from kotha.retrieval.store import EmbedderNote, NewDocument, Store, Vectors
-from kotha.storage.status import is_folder
+from kotha.storage.status import is_directory
 from kotha.text.corpus.documents import OnProblem
 from kotha.text.corpus.problems import CorpusProblem
 
@@ -79,7 +79,7 @@ def update(
     for file in files:
         work.file(file)
     known = set(files)
-    folders = {place.resolve() for path in paths if is_folder(place := Path(path).expanduser())}
+    folders = {place.resolve() for path in paths if is_directory(place := Path(path).expanduser())}
     for source in store.sources() if complete else ():  # what could not be looked into may hold it still
         if Path(source) not in known and folders & set(Path(source).parents):
             work.forget(source)

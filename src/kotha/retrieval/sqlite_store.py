@@ -24,7 +24,7 @@ from kotha.retrieval.dense import Near
 from kotha.retrieval.passages import Excerpt
 from kotha.retrieval.stemming import fold
 from kotha.retrieval.store import EmbedderNote, Measures, NewDocument, Vectors
-from kotha.storage.status import is_file, is_there
+from kotha.storage.status import exists, is_file
 
 _APPLICATION = 0x4B544849  # "KTHI", where SQLite's header has a place for whose file it is
 _VERSION = 1
@@ -53,7 +53,7 @@ class SqliteStore:
     def __init__(self, path: str | os.PathLike[str], *, write: bool = False) -> None:
         self.name = os.fspath(path)
         self._path = Path(path)
-        self._writes, self._is_new = write, write and not is_there(self._path)
+        self._writes, self._is_new = write, write and not exists(self._path)
         if self._is_new:
             self._path.parent.mkdir(parents=True, exist_ok=True)
         else:
@@ -280,7 +280,7 @@ class SqliteStore:
 
 
 def _check_header(path: Path) -> None:
-    if not is_there(path):
+    if not exists(path):
         raise KothaError("there is no index {path}; make one first, from the documents that you want to ask", path=path)
     if is_file(path):
         with path.open("rb") as file:
@@ -305,6 +305,6 @@ def _connect(path: Path, write: bool) -> sqlite3.Connection:
         return database
     except sqlite3.OperationalError:  # in a folder that cannot be written; without a log nobody is writing either
         database.close()
-        if is_there(path.with_name(f"{path.name}-wal")):
+        if exists(path.with_name(f"{path.name}-wal")):
             raise
         return sqlite3.connect(f"{place}?immutable=1", uri=True, isolation_level=None)

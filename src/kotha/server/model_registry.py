@@ -30,7 +30,7 @@ from kotha.server.errors import by_name
 from kotha.server.serial_executor import SerialExecutor
 from kotha.server.settings import Limits
 from kotha.storage import bundled
-from kotha.storage.status import is_there
+from kotha.storage.status import exists
 
 # What an engine may use to remember prompts that begin alike.
 _KEPT_BYTES = 64 << 20
@@ -111,7 +111,7 @@ class ModelRegistry:
             name = bundled.NAME if place == bundled.FOLDER else place.resolve().name
             if name in self.places and self.places[name].resolve() != place.resolve():
                 raise UsageError("two models are called {name}; rename a folder, since clients ask by name", name=name)
-            if not is_there(place):
+            if not exists(place):
                 raise KothaError(
                     "there is no {place}; name a run, a model or a Hugging Face folder, or box", place=place
                 )

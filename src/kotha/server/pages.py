@@ -18,7 +18,7 @@ from fastapi.responses import RedirectResponse
 from kotha.errors import UsageError
 from kotha.i18n.message import Option
 from kotha.report.built import pages
-from kotha.storage.status import below, is_file, is_link
+from kotha.storage.status import is_file, is_link, walk
 
 AT = "/book/"
 # Names of built files change with what is in them, so a browser need not ask for one again.
@@ -62,7 +62,7 @@ def book_pages(folder: Path) -> dict[str, BookPage]:
         )
     found = {
         AT + path.relative_to(folder).as_posix(): _page(path)
-        for path in below(folder)
+        for path in walk(folder)
         if path.suffix in _KINDS and is_file(path) and not is_link(path)
     }
     found[AT] = found[f"{AT}index.html"]

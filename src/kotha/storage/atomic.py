@@ -34,14 +34,14 @@ from kotha.storage.destinations import (
     checked_path,
 )
 from kotha.storage.locks import InUseError, Lock
-from kotha.storage.status import is_folder, is_link, is_there, matching
+from kotha.storage.status import exists, is_directory, is_link, matching
 
 _NOT_FOLLOWED: int = getattr(os, "O_NOFOLLOW", 0)  # a link that is in the way; with O_EXCL none is followed anyway
 _EXCHANGE, _HERE = 2, -100  # RENAME_EXCHANGE of linux/fs.h, AT_FDCWD of fcntl.h
 
 
 @contextmanager
-def whole_path(path: Path) -> Iterator[Path]:
+def atomic_path(path: Path) -> Iterator[Path]:
     """Where to write a file that is moved to ``path`` when the block ends well; missing folders are made."""
     with _partial(path, _make_file) as (partial, entry):
         yield partial
@@ -51,29 +51,29 @@ def whole_path(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def whole_file(path: Path, *endings: str) -> Iterator[TextIO]:
+def atomic_file(path: Path, *endings: str) -> Iterator[TextIO]:
     """A text file (UTF-8) to write into, at ``path`` when the block ends well; missing folders are made.
 
     With ``endings`` a file that is there is replaced only if its name has one of them: others are of another kind.
     """
     check_file_place(path, *endings)
-    with whole_path(path) as partial, partial.open("w", encoding="utf-8", newline="\n") as file:
+    with atomic_path(path) as partial, partial.open("w", encoding="utf-8", newline="\n") as file:
         yield file
 
 
-def write_whole(path: Path, text: str, *endings: str) -> None:
+def atomic_write(path: Path, text: str, *endings: str) -> None:
     """Write a text file (UTF-8), whole or not at all."""
-    with whole_file(path, *endings) as file:
+    with atomic_file(path, *endings) as file:
         file.write(text)
 
 
 def write_page(path: Path, html: str) -> None:
     """Write a page that someone has named, whole or not at all; nothing but a page is replaced."""
-    write_whole(path, html, *PAGE_ENDINGS)
+    atomic_write(path, html, *PAGE_ENDINGS)
 
 
 @contextmanager
-def whole_folder(out: Path, may_replace: Callable[[Path], bool]) -> Iterator[Path]:
+def atomic_directory(out: Path, may_replace: Callable[[Path], bool]) -> Iterator[Path]:
     """A folder to write into: moved to ``out`` when the block ends well, removed when it does not.
 
     An ``out`` that exists is replaced only if it is empty or ``may_replace`` says so.
@@ -84,8 +84,8 @@ def whole_folder(out: Path, may_replace: Callable[[Path], bool]) -> Iterator[Pat
     with _partial(out, Path.mkdir) as (partial, entry):
         old = out.with_name(f".{out.name}{OLD}")
         _refuse_others(old)
-        is_whole = is_folder(old) and not is_link(old)
-        if is_whole and not is_there(out):  # killed between two renames, where there was no exchange
+        is_whole = is_directory(old) and not is_link(old)
+        if is_whole and not exists(out):  # killed between two renames, where there was no exchange
             old.rename(out)
         check_replaceable(out, may_replace)
         for left in [*partial.iterdir(), old]:
@@ -100,7 +100,7 @@ def whole_folder(out: Path, may_replace: Callable[[Path], bool]) -> Iterator[Pat
 @contextmanager
 def filled_folder(folder: Path) -> Iterator[None]:
     """Make a folder and fill it; if that does not end well it is gone again, unless it was there before."""
-    if is_folder(folder):
+    if is_directory(folder):
         yield
         return
     with _begun(folder, folder) as entry:
@@ -118,7 +118,7 @@ def filled_folder(folder: Path) -> Iterator[None]:
         entry.mine, entry.made = False, []
 
 
-def remove_whole(folder: Path) -> None:
+def remove_directory(folder: Path) -> None:
     """Let a folder go at once: whoever comes later finds all of it or nothing, never a part under its name."""
     gone = folder.with_name(f".{folder.name}{GONE}")
     _remove(gone)
@@ -133,7 +133,7 @@ def clear_leftovers(folder: Path, pattern: str) -> None:
     """Remove what killed writers left beside things of such a name; what was only moved out of the way comes back."""
     for leftover in matching(folder, f".{pattern}.kotha-*"):
         place = leftover.with_name(leftover.name.removeprefix(".").removesuffix(OLD))
-        if leftover.name.endswith(OLD) and not is_there(place):  # killed between two renames, see whole_folder
+        if leftover.name.endswith(OLD) and not exists(place):  # killed between two renames, see atomic_directory
             leftover.rename(place)
         else:
             _remove(leftover)
@@ -245,7 +245,7 @@ def _begun(path: Path, target: Path) -> Iterator[_Unfinished]:
     checked_path(target)
     entry = _Unfinished(path)
     try:
-        entry.made = [folder for folder in target.parents if not is_there(folder)]
+        entry.made = [folder for folder in target.parents if not exists(folder)]
         target.parent.mkdir(parents=True, exist_ok=True)
         for folder in entry.made:
             _sync_folder(folder.parent)
@@ -323,11 +323,11 @@ def _make_file(partial: Path) -> None:
 
 def _move(partial: Path, out: Path, old: Path) -> bool:
     """Give a folder its name; True if what was there has the other's now, and is to go."""
-    if is_there(out) and any(out.iterdir()):  # a folder cannot be renamed over one that has files
+    if exists(out) and any(out.iterdir()):  # a folder cannot be renamed over one that has files
         if _exchange(partial, out):
             return True
         out.rename(old)
-    elif is_there(out) and sys.platform == "win32":  # there not even over an empty one
+    elif exists(out) and sys.platform == "win32":  # there not even over an empty one
         out.rmdir()
     try:
         partial.rename(out)

@@ -14,7 +14,7 @@ from kotha.errors import KothaError, UsageError, reason
 from kotha.i18n.message import Option
 from kotha.storage.json_files import read_table
 from kotha.storage.locks import LOCK
-from kotha.storage.status import is_file, is_folder, is_link, is_there
+from kotha.storage.status import exists, is_directory, is_file, is_link
 
 PAGE_ENDINGS = (".html", ".htm")
 # Ours alone: what is being written, what was replaced and is whole until then, what is being removed.
@@ -28,7 +28,7 @@ def check_file_place(path: Path, *endings: str) -> Path:
     With ``endings`` a file that is there is replaced only if its name has one of them: others are of another kind.
     """
     with _told_of(path):
-        if is_folder(path):
+        if is_directory(path):
             raise UsageError("{path} is a folder; name a file in it", path=path)
         if endings and path.suffix.lower() not in endings and is_file(path):
             raise UsageError(
@@ -59,8 +59,8 @@ def _told_of(path: Path) -> Iterator[None]:
 
 def _check_above(path: Path) -> None:
     """What is missing above it is made; what is there must be a folder in which that can be done."""
-    above = next((folder for folder in path.absolute().parents if is_there(folder) or is_link(folder)), None)
-    if above is not None and not is_folder(above):
+    above = next((folder for folder in path.absolute().parents if exists(folder) or is_link(folder)), None)
+    if above is not None and not is_directory(above):
         raise UsageError("{path} cannot be written: {above} is a file, and no folder", path=path, above=above)
     if above is None or not os.access(above, os.W_OK | os.X_OK):  # None: of a drive that is not there
         raise UsageError(
@@ -72,9 +72,9 @@ def check_replaceable(out: Path, may_replace: Callable[[Path], bool]) -> None:
     """Refuse a folder's place that is a link or a file, or holds something that is not to be replaced."""
     if is_link(out):
         raise KothaError("{path} is a link to {target}; name the folder itself", path=out, target=out.readlink())
-    if is_there(out) and not is_folder(out):
+    if exists(out) and not is_directory(out):
         raise KothaError("{path} is a file, and this makes a folder; choose another name", path=out)
-    if is_there(out) and any(out.iterdir()) and not may_replace(out):
+    if exists(out) and any(out.iterdir()) and not may_replace(out):
         raise KothaError(
             "{path} exists; choose another folder, or replace what was made there by the same work with {overwrite}",
             path=out,

@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from kotha.errors import KothaError
-from kotha.storage.status import is_file, is_there
+from kotha.storage.status import exists, is_file
 
 LOCK = ".kotha-lock"
 
@@ -122,7 +122,7 @@ else:
 
         def is_of(self, path: Path) -> bool:
             """Whether what is held has this name still: here it is held by its name."""
-            return is_there(path)
+            return exists(path)
 
         def sync(self) -> None:
             """Make sure that what is held is on the disk; of folders Windows looks after itself."""

@@ -20,7 +20,7 @@ _NOBODY_ON_WINDOWS = (21, 123, 1921)
 _NO_NAME = (errno.ENAMETOOLONG, errno.EINVAL, errno.EILSEQ)
 
 
-def is_there(path: Path) -> bool:
+def exists(path: Path) -> bool:
     """Whether anything has this name; a link that leads nowhere is nothing."""
     return _mode(path) is not None
 
@@ -31,7 +31,7 @@ def is_file(path: Path) -> bool:
     return mode is not None and stat.S_ISREG(mode)
 
 
-def is_folder(path: Path) -> bool:
+def is_directory(path: Path) -> bool:
     """Whether it is a folder, or a link to one."""
     mode = _mode(path)
     return mode is not None and stat.S_ISDIR(mode)
@@ -53,11 +53,11 @@ def matching(folder: Path, pattern: str = "*") -> list[Path]:
         raise
 
 
-def below(folder: Path) -> list[Path]:
+def walk(folder: Path) -> list[Path]:
     """All that is in a folder and in those in it, in order; what links lead to is not entered."""
     found = []
     for path in matching(folder):
-        found += [path, *(below(path) if is_folder(path) and not is_link(path) else [])]
+        found += [path, *(walk(path) if is_directory(path) and not is_link(path) else [])]
     return found
 
 

@@ -25,7 +25,7 @@ import numpy as np
 import kotha
 from kotha.errors import CorpusError, DataError, UsageError
 from kotha.i18n.message import Message, OnProgress, Option
-from kotha.storage.atomic import whole_folder
+from kotha.storage.atomic import atomic_directory
 from kotha.text.choices import check_choice
 from kotha.text.clean.duplicates import Duplicates, told_apart
 from kotha.text.clean.leakage import DEFAULT_THRESHOLD, LeakIndex
@@ -118,7 +118,7 @@ def prepare(
         if on_problem is not None:
             on_problem(problem)
 
-    with whole_folder(Path(out), lambda old: options.overwrite and is_data_folder(old)) as folder:
+    with atomic_directory(Path(out), lambda old: options.overwrite and is_data_folder(old)) as folder:
         job = _Job(_spool_stdin(paths, folder), tokenizer, options, on_progress, noted)
         with ExitStack() as stack:
             pool = stack.enter_context(worker_pool(options.on, options.workers, job.workers))

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kotha.errors import DataError
-from kotha.storage.atomic import write_whole
+from kotha.storage.atomic import atomic_write
 from kotha.storage.destinations import is_made_of
 from kotha.storage.json_files import as_json, read_table
 from kotha.storage.status import is_file, is_file_in, reading
@@ -158,7 +158,7 @@ def write_description(
         "splits": {name: asdict(info) for name, info in splits.items()},
         "made_by": made_by,
     }
-    write_whole(folder / DATASET_FILE, as_json(description, indent=1) + "\n")
+    atomic_write(folder / DATASET_FILE, as_json(description, indent=1) + "\n")
 
 
 def is_data_folder(folder: Path) -> bool:

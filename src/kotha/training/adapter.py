@@ -25,7 +25,7 @@ from kotha.model.config import ModelConfig, config_from_dict
 from kotha.model.family import Model, build
 from kotha.model.fields import is_number
 from kotha.model.lora import add_low_rank, is_low_rank, learned_whole, merged_weights
-from kotha.storage.atomic import whole_folder, write_whole
+from kotha.storage.atomic import atomic_directory, atomic_write
 from kotha.storage.destinations import is_made_of
 from kotha.storage.json_files import as_json, read_table
 from kotha.storage.status import is_file
@@ -49,9 +49,9 @@ def save_adapter(
     about: dict[str, Any] = {"format": _FORMAT, "format_version": _VERSION, "rank": rank, "alpha": alpha, "base": base}
     if chat is not None:
         about["takes_turns"] = True
-    with whole_folder(folder, lambda old: _is_ours(old)) as partial:
+    with atomic_directory(folder, lambda old: _is_ours(old)) as partial:
         write_weights(partial / WEIGHTS, weights)
-        write_whole(partial / DESCRIPTION, as_json({**about, "model": model.config.to_dict()}, indent=1) + "\n")
+        atomic_write(partial / DESCRIPTION, as_json({**about, "model": model.config.to_dict()}, indent=1) + "\n")
 
 
 def base_fingerprint(model: Model) -> str:

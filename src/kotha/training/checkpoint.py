@@ -39,9 +39,16 @@ from torch import Tensor
 from kotha.artifacts import run_folder as runs
 from kotha.errors import CheckpointError, KothaError, is_of_the_machine
 from kotha.i18n.message import Message
-from kotha.storage.atomic import clear_leftovers, partial_path, remove_whole, whole_folder, whole_path, write_whole
+from kotha.storage.atomic import (
+    atomic_directory,
+    atomic_path,
+    atomic_write,
+    clear_leftovers,
+    partial_path,
+    remove_directory,
+)
 from kotha.storage.json_files import as_json, read_table
-from kotha.storage.status import is_file, is_file_in, is_folder, matching, reading
+from kotha.storage.status import is_directory, is_file, is_file_in, matching, reading
 from kotha.storage.weights import reading_weights, write_weights
 from kotha.text.tokenizer.tokenizer import FILE_NAME as TOKENIZER_FILE
 from kotha.training.distributed import ALONE, Ranks, local
@@ -84,12 +91,12 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint, ranks: Ranks = ALONE) 
             state = ranks.each(state)[0]
         hashes: dict[str, str] = {}
         if ranks.writes:
-            write_whole(partial / STATE, state)
+            atomic_write(partial / STATE, state)
             hashes = {file.name: _sha256(file) for file in sorted(partial.iterdir())}
         if ranks.apart and ranks.sharded:  # each has a part of the files, and all name all of them
             hashes = {name: each for part in ranks.each(hashes) for name, each in part.items()}
         if ranks.writes:
-            write_whole(partial / MANIFEST, json.dumps(dict(sorted(hashes.items())), indent=1))
+            atomic_write(partial / MANIFEST, json.dumps(dict(sorted(hashes.items())), indent=1))
     ranks.wait()
     return path
 
@@ -98,7 +105,7 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint, ranks: Ranks = ALONE) 
 def _shared_folder(path: Path, ranks: Ranks) -> Iterator[Path]:
     """A folder that all processes of a disk write into, made and moved into place by one of them."""
     if ranks.writes:
-        with whole_folder(path, may_replace=lambda _: True) as partial:
+        with atomic_directory(path, may_replace=lambda _: True) as partial:
             ranks.wait()
             yield partial
     else:
@@ -181,7 +188,7 @@ def verify_checkpoint(path: Path) -> None:
 
 def list_checkpoints(folder: Path) -> list[int]:
     """Steps that have a checkpoint, in order."""
-    steps = (path.name.removeprefix(_PREFIX) for path in matching(folder, f"{_PREFIX}*") if is_folder(path))
+    steps = (path.name.removeprefix(_PREFIX) for path in matching(folder, f"{_PREFIX}*") if is_directory(path))
     return sorted(int(step) for step in steps if step.isdigit())
 
 
@@ -213,7 +220,7 @@ def prune_checkpoints(folder: Path, keep: int, best: int | None, newest: int | N
     steps = [step for step in list_checkpoints(folder) if newest is None or step <= newest]
     for step in steps[:-keep]:
         if step != best:
-            remove_whole(checkpoint_path(folder, step))
+            remove_directory(checkpoint_path(folder, step))
 
 
 def _sha256(path: Path) -> str:
@@ -306,7 +313,7 @@ def _bring_checkpoint(path: Path, step: int, expected: Sums, every: list[OnDisk]
     if not ranks.any(lacking):
         return
     with ExitStack() as stack:
-        target = stack.enter_context(whole_folder(place, may_replace=lambda _: True)) if lacking else None
+        target = stack.enter_context(atomic_directory(place, may_replace=lambda _: True)) if lacking else None
         for name, each in expected.items():
             holder = _holder(every, step, name, each)
             assert holder is not None, "a checkpoint that is whole has all its files somewhere"
@@ -319,7 +326,7 @@ def _send(file: Path, source: int, ranks: Ranks, target: Path | None) -> None:
     left = ranks.each(file.stat().st_size if sends else 0)[source]
     with ExitStack() as stack:
         read = stack.enter_context(file.open("rb")) if sends else None
-        write = stack.enter_context(stack.enter_context(whole_path(target)).open("wb")) if target is not None else None
+        write = stack.enter_context(stack.enter_context(atomic_path(target)).open("wb")) if target is not None else None
         while left:
             count = min(left, _PORTION)
             portion = torch.empty(count, dtype=torch.uint8)

@@ -33,7 +33,7 @@ from torch.nn.parallel import DistributedDataParallel
 from kotha.errors import ConfigError, TrainingError
 from kotha.i18n.message import Message, Text
 from kotha.model.block import Block
-from kotha.storage.status import is_folder, is_there
+from kotha.storage.status import exists, is_directory
 
 # A process that waits this long for another takes it for dead, so that torchrun can start all of them again.
 _PATIENCE = timedelta(minutes=10)
@@ -176,7 +176,7 @@ def find_disks(ranks: Ranks, path: Path) -> Ranks:
     """See who sees whose files near a path: on each disk the first process that is there will write."""
     if ranks.on_one_machine:
         return ranks
-    place = next(folder for folder in path.absolute().parents if is_folder(folder))
+    place = next(folder for folder in path.absolute().parents if is_directory(folder))
     mark = None
     if ranks.local_rank == 0:
         with suppress(OSError):  # whoever cannot write there says so later
@@ -184,7 +184,7 @@ def find_disks(ranks: Ranks, path: Path) -> Ranks:
             os.close(descriptor)
             mark = Path(file).name
     marks = ranks.each(mark)
-    seen = (rank for rank, other in enumerate(marks) if other is not None and is_there(place / other))
+    seen = (rank for rank, other in enumerate(marks) if other is not None and exists(place / other))
     keepers = ranks.each(next(seen, 0))
     if mark is not None:
         (place / mark).unlink(missing_ok=True)

@@ -20,7 +20,7 @@ from kotha.course.exercises.outcome import Outcome, mark
 from kotha.course.exercises.sets import QuestionChoice
 from kotha.errors import DataError, UsageError
 from kotha.i18n.numbers import Language
-from kotha.storage.atomic import write_whole
+from kotha.storage.atomic import atomic_write
 from kotha.storage.json_files import as_json
 
 KIND, VERSION = "kotha-exercise", 1
@@ -101,7 +101,7 @@ def read_key(path: Path) -> bytes:
 
 def save(record: AnswerFile, path: Path, key: bytes = b"") -> None:
     """Write a record, whole or not at all."""
-    write_whole(path, as_json(record.to_dict(key), 1) + "\n", ".json")
+    atomic_write(path, as_json(record.to_dict(key), 1) + "\n", ".json")
 
 
 def read_json(path: Path) -> Any:

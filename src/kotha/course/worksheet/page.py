@@ -21,7 +21,7 @@ from kotha.i18n.message import Message, Option, Text
 from kotha.i18n.numbers import LANGUAGES, Language
 from kotha.inside.view import View
 from kotha.report.single_file import sheet_page
-from kotha.storage.atomic import whole_file
+from kotha.storage.atomic import atomic_file
 
 
 @dataclass(frozen=True, repr=False)
@@ -34,7 +34,7 @@ class SheetView(View[Sheet]):
     def save_spreadsheet(self, path: str | Path) -> Path:
         """Write the sheet as .xlsx, whole or not at all."""
         made = spreadsheet(self.found, self.language)
-        with whole_file(Path(path), ".xlsx") as stream:
+        with atomic_file(Path(path), ".xlsx") as stream:
             stream.buffer.write(made)
         return Path(path)
 

@@ -25,7 +25,7 @@ from kotha.errors import DataError, KothaError, UsageError
 from kotha.evaluation.judge.results import CHOICES, BlindPair, Choice, JudgingResult, judging_result
 from kotha.report.built import words
 from kotha.report.single_file import report_page
-from kotha.storage.atomic import whole_folder, write_page, write_whole
+from kotha.storage.atomic import atomic_directory, atomic_write, write_page
 from kotha.storage.destinations import checked_path
 from kotha.storage.json_files import as_json, read_table
 from kotha.storage.status import is_file, matching
@@ -73,8 +73,8 @@ class Judging:
             raise DataError("all the models wrote the same everywhere, so there is nothing to judge")
         told = {"format": _FORMAT, "format_version": _VERSION, "models": models, "same": same}
         told |= {"about": dict(about or {}), "pairs": [asdict(pair) for pair in pairs]}
-        with whole_folder(checked_path(path), lambda _: False) as partial:
-            write_whole(partial / PAIRS, as_json(told, indent=1) + "\n")
+        with atomic_directory(checked_path(path), lambda _: False) as partial:
+            atomic_write(partial / PAIRS, as_json(told, indent=1) + "\n")
             (partial / JUDGEMENTS).mkdir()
         return cls(path, models, tuple(pairs), same, dict(about or {}))
 
@@ -158,7 +158,7 @@ class Judging:
 
     def _write(self, judge: str, said: Mapping[str, Choice]) -> None:
         values = {"format": SAID, "pairs": self.fingerprint, "judge": judge, "judgements": dict(said)}
-        write_whole(self._file(judge), as_json(values, indent=1) + "\n")
+        atomic_write(self._file(judge), as_json(values, indent=1) + "\n")
 
     def _read(self, file: Path) -> tuple[str, dict[str, Choice]]:
         values = read_table(file, most_bytes=_MOST_BYTES)

@@ -28,7 +28,7 @@ from kotha.export.parity import ParityReport, our_side, with_remarks
 from kotha.i18n.message import Message
 from kotha.model.config import GPTConfig, ModelConfig
 from kotha.model.gpt import GPT
-from kotha.storage.atomic import whole_path
+from kotha.storage.atomic import atomic_path
 from kotha.text.tokenizer.chat import ChatTemplate
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
@@ -67,7 +67,7 @@ def write_file(
         "gguf", Message("writing GGUF needs the gguf library: pip install 'kotha[gguf]', or pip install gguf")
     )
     vocabulary = vocabulary_of(tokenizer, model.config.vocab_size)
-    with whole_path(path) as partial:
+    with atomic_path(path) as partial:
         writer = gguf.GGUFWriter(partial, layout_of(model.config).name)
         writer.add_name(path.stem)
         if license is not None:

@@ -43,7 +43,7 @@ from kotha.generation.engine import Engine
 from kotha.i18n.message import Message
 from kotha.model.config import BERTConfig, ClassifierConfig, TextConfig, ViTConfig
 from kotha.model.gpt import GPT
-from kotha.storage.atomic import whole_folder, write_whole
+from kotha.storage.atomic import atomic_directory, atomic_write
 from kotha.storage.destinations import is_made_of
 from kotha.storage.weights import write_weights
 from kotha.text.tokenizer.chat import ChatTemplate
@@ -94,13 +94,13 @@ def write_hf(bundle: Bundle, out: Path, settings: ExportSettings = USUAL, chat: 
     if isinstance(config, TextConfig) and tokenizer is not None:
         files["tokenizer_config.json"] = _tokenizer_settings(layout, tokenizer, config, template)
     about = About() if settings.run is None else About.of(settings.run)
-    with whole_folder(out, lambda old: settings.overwrite and _is_ours(old)) as partial:
+    with atomic_directory(out, lambda old: settings.overwrite and _is_ours(old)) as partial:
         for name, values in files.items():
-            write_whole(partial / name, json.dumps(values, ensure_ascii=False, indent=2) + "\n")
+            atomic_write(partial / name, json.dumps(values, ensure_ascii=False, indent=2) + "\n")
         if tokenizer is not None:
             with_marks_of(tokenizer, config).save(partial)
         write_weights(partial / WEIGHTS_FILE, weights)
-        write_whole(partial / "README.md", model_card(layout, bundle, about, dtype, settings.license))
+        atomic_write(partial / "README.md", model_card(layout, bundle, about, dtype, settings.license))
     return layout
 
 

@@ -25,7 +25,7 @@ from kotha.i18n.message import Message, Text
 from kotha.model.config import GPTConfig, ModelConfig, TextConfig
 from kotha.storage.bundled import CARD_FILE
 from kotha.storage.json_files import read_table
-from kotha.storage.status import is_file, is_there
+from kotha.storage.status import exists, is_file
 from kotha.text.tokenizer.chat import ChatTemplate
 from kotha.text.tokenizer.importers import KNOWN_FILES, import_tokenizer
 from kotha.text.tokenizer.prompt import framed
@@ -65,7 +65,7 @@ def import_model(
 
 def import_hf(folder: Path, with_tokenizer: bool = True) -> Imported:
     """Open a Hugging Face folder as a model of ours; nothing is written and nothing of it is executed."""
-    if not is_there(folder / CONFIG_FILE):
+    if not exists(folder / CONFIG_FILE):
         raise KothaError("{path} is no Hugging Face folder: it has no {name}", path=folder, name=CONFIG_FILE)
     values = read_table(inside(folder, CONFIG_FILE))
     try:
@@ -182,7 +182,7 @@ def _without_fills(ours: dict[str, Tensor], full: ModelConfig, exact: ModelConfi
 
 def _tokenizer(folder: Path) -> Tokenizer | None:
     """The folder's tokenizer; None where it has none."""
-    there = [name for name in (*_TOKENIZER_FILES, *_BESIDE_THEM) if is_there(folder / name)]
+    there = [name for name in (*_TOKENIZER_FILES, *_BESIDE_THEM) if exists(folder / name)]
     for name in there:
         inside(folder, name)
     if _MARIAN_PAIR in there and "tokenizer.json" not in there:

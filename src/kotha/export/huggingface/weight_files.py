@@ -14,7 +14,7 @@ from torch import Tensor
 from kotha.artifacts.model_folder import DTYPES
 from kotha.errors import KothaError
 from kotha.storage.json_files import read_table
-from kotha.storage.status import is_file, is_there
+from kotha.storage.status import exists, is_file
 from kotha.storage.weights import read_header, reading_weights
 
 _FILE, _INDEX = "model.safetensors", "model.safetensors.index.json"
@@ -39,9 +39,9 @@ class FoundWeight:
 
 def find_weights(folder: Path) -> list[FoundWeight]:
     """All weights of a folder, by the names that its files have; none is read."""
-    if is_there(folder / _FILE):
+    if exists(folder / _FILE):
         return _weights_of(inside(folder, _FILE))
-    if not is_there(folder / _INDEX):
+    if not exists(folder / _INDEX):
         raise KothaError(
             "{path} holds no weights: neither {file} nor {index}; save other formats as safetensors",
             path=folder,

@@ -27,7 +27,7 @@ from kotha.export.parity import ParityReport, our_side, rounding, with_remarks
 from kotha.i18n.message import Message, Text
 from kotha.model.attention import set_reading
 from kotha.model.config import ClassifierConfig, GPTConfig, ModelConfig
-from kotha.storage.atomic import whole_folder, write_whole
+from kotha.storage.atomic import atomic_directory, atomic_write
 from kotha.storage.destinations import is_made_of
 from kotha.text.tokenizer.tokenizer import FILE_NAME as TOKENIZER_FILE
 
@@ -57,13 +57,13 @@ def _export(job: ExportJob) -> ParityReport:
             )
     ours, spelled = our_side(job.bundle), our_side(job.bundle).model
     set_reading(spelled, "explicit")  # line by line: plain operations, which every runtime knows, grouped heads too
-    with whole_folder(job.path, lambda old: job.settings.overwrite and _is_ours(old)) as folder:
+    with atomic_directory(job.path, lambda old: job.settings.overwrite and _is_ours(old)) as folder:
         graphs = graphs_of(spelled)
         for graph in graphs:
             _write_graph(graph, folder / f"{graph.name}.onnx")
         if ours.tokenizer is not None:
             with_marks_of(ours.tokenizer, ours.config).save(folder)
-        write_whole(folder / DESCRIPTION, json.dumps(_describe(ours, graphs), ensure_ascii=False, indent=1) + "\n")
+        atomic_write(folder / DESCRIPTION, json.dumps(_describe(ours, graphs), ensure_ascii=False, indent=1) + "\n")
         report = check_graphs(ours.model, ours.tokenizer, folder, job.lines)
     return with_remarks(report, rounding(job.bundle, torch.float32))
 

@@ -22,7 +22,7 @@ from kotha.inside.heads.importance import by_ablation, every_head, least_importa
 from kotha.inside.heads.kinds import Passage
 from kotha.inside.heads.measuring import Examined, TextSource, batch_loss, gather
 from kotha.model.pruning import remove_heads
-from kotha.storage.status import is_there
+from kotha.storage.status import exists
 
 # A speed is steady after a few passages and a sentence or two.
 _PASSAGES, _WRITTEN = 2, 32
@@ -91,7 +91,7 @@ def prune(
     """
     if rounds < 1:
         raise UsageError("{rounds} measures nothing; use 1 or more", rounds=Option("rounds", rounds))
-    if is_there(out) and out.resolve() in (run.resolve(), find_model(run).resolve()):
+    if exists(out) and out.resolve() in (run.resolve(), find_model(run).resolve()):
         raise UsageError("{out} is the model itself, and it is measured beside the smaller one; name another", out=out)
     check_place(out, overwrite)
     examined = gather(load(run).widened(), source)

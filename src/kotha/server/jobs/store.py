@@ -46,8 +46,8 @@ from kotha.server.jobs.table import (
 )
 from kotha.server.jobs.uploads import ID, Ending, Upload, Uploads, making_room, spare
 from kotha.server.settings import Limits
-from kotha.storage.atomic import clear_leftovers, filled_folder, remove_whole
-from kotha.storage.status import is_folder, is_there
+from kotha.storage.atomic import clear_leftovers, filled_folder, remove_directory
+from kotha.storage.status import exists, is_directory
 
 UPLOADS = "uploads"
 # Words of a command that a job fills in; what people say has no NUL.
@@ -80,7 +80,7 @@ class JobStore:
         known = {row["id"] for row in table.execute("SELECT id FROM jobs")}
         for id in known:
             with suppress(OSError):  # one that cannot be looked at stays as it is, and is no reason not to begin
-                if not is_there(self.folder / id):
+                if not exists(self.folder / id):
                     table.execute("DELETE FROM jobs WHERE id = ?", (id,))
         for place in self.folder.iterdir():
             if ID.fullmatch(place.name) and place.name not in known:
@@ -199,7 +199,7 @@ class JobStore:
                 raise JobConflictError("the job {id} is running; stop it first", id=id)
             self._check_unused(table, folder, Message("what came of the job {id}", id=id))
             table.execute("DELETE FROM jobs WHERE id=?", (id,))
-            _try(remove_whole, folder)
+            _try(remove_directory, folder)
             self._remove_files(filter(self.uploads.has, set(json.loads(row["files"])) - needed_files(table)))
 
     def bring(self, text: str, ending: Ending, name: str = "") -> str:
@@ -256,7 +256,7 @@ class JobStore:
     def stages(self, id: str) -> dict[str, bool]:
         """The commands before the last, by name, and whether what each makes is there: whole, or not at all."""
         return {
-            command[command[0] in _SECOND_SAYS]: is_there(Path(command[command.index("--out") + 1]))
+            command[command[0] in _SECOND_SAYS]: exists(Path(command[command.index("--out") + 1]))
             for command in json.loads(self._job(id)["commands"])[:-1]
             if "--out" in command[:-1]
         }
@@ -274,7 +274,7 @@ class JobStore:
     def trained(self) -> dict[str, Path]:
         """The runs that have a model already, by their jobs' ids."""
         runs = {each.id: self.folder / each.id / OUT for each in self.all() if each.kind in TRAININGS}
-        return {id: run for id, run in runs.items() if is_folder(run / RUN_MODEL)}
+        return {id: run for id, run in runs.items() if is_directory(run / RUN_MODEL)}
 
     def indexed(self) -> dict[str, tuple[str, Path]]:
         """The indexes that were made, by their jobs' ids, each with what people call it."""
@@ -290,7 +290,7 @@ class JobStore:
         run = self.folder / id / OUT
         if status.kind not in TRAININGS:
             raise UsageError("{id} is a {kind} job, of which no model comes; name a training", id=id, kind=status.kind)
-        if not is_folder(run / RUN_MODEL):
+        if not is_directory(run / RUN_MODEL):
             advice = Message("it ended as {state}", state=status.state)
             if status.state == "running":
                 advice = Message("ask again when it has saved one")

@@ -15,7 +15,7 @@ from typing import Literal, get_args
 from kotha.errors import KothaError
 from kotha.server.jobs.table import FilesFullError, JobConflictError, NoSuchJobError
 from kotha.server.settings import Limits
-from kotha.storage.atomic import clear_leftovers, filled_folder, write_whole
+from kotha.storage.atomic import atomic_write, clear_leftovers, filled_folder
 from kotha.storage.status import is_file, matching
 
 Ending = Literal["txt", "jsonl", "csv", "tsv"]
@@ -56,8 +56,8 @@ class Uploads:
         place, called = self._folder / f"{id}.{ending}", self._called(id)
         try:
             if name:
-                write_whole(called, name)
-            write_whole(place, text)
+                atomic_write(called, name)
+            atomic_write(place, text)
         except KothaError:  # a full disk: neither a name without its file nor a file that was refused may stay
             with suppress(OSError):
                 place.unlink(missing_ok=True)

@@ -16,7 +16,7 @@ from kotha.errors import TokenizerError
 from kotha.i18n.message import Message, Option
 from kotha.storage import bundled
 from kotha.storage.json_files import read_table
-from kotha.storage.status import is_file, is_folder, matching
+from kotha.storage.status import is_directory, is_file, matching
 from kotha.text.corpus.hub import hub_download, hub_files
 from kotha.text.tokenizer import spiece
 from kotha.text.tokenizer.pipeline import assembled
@@ -46,7 +46,7 @@ def import_tokenizer(source: str | Path, *, extra_ids: int | None = None) -> Tok
     by default what the settings beside the model say, and none where there are no settings.
     """
     path = bundled.place(source)
-    if is_folder(path):
+    if is_directory(path):
         path = _best_file(path)
     if is_file(path):
         return _from_file(path, extra_ids)

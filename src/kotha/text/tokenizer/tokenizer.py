@@ -21,9 +21,9 @@ import tokenizers
 from kotha.arguments import checked
 from kotha.errors import TokenizerError, UsageError, reason
 from kotha.i18n.message import Message, Option
-from kotha.storage.atomic import write_whole
+from kotha.storage.atomic import atomic_write
 from kotha.storage.destinations import check_file_place
-from kotha.storage.status import is_file, is_folder, is_there, reading
+from kotha.storage.status import exists, is_directory, is_file, reading
 from kotha.text.normalize import Normalizer
 from kotha.text.tokenizer import decoding
 from kotha.text.tokenizer.pipeline import marks_before, refuse_fatal, rules_of, split_name_of, without_marks
@@ -234,14 +234,14 @@ class Tokenizer:
                 raise TokenizerError(
                     "{target} exists, and is no tokenizer; choose another name", target=target
                 ) from error
-        write_whole(target, self._backend.to_str(pretty=True))
+        atomic_write(target, self._backend.to_str(pretty=True))
         return target
 
     @classmethod
     def load(cls, path: str | Path) -> "Tokenizer":
         """Read a ``tokenizer.json``, given as the file or as the folder that holds it."""
         source = Path(path)
-        if is_folder(source):
+        if is_directory(source):
             source = source / FILE_NAME
         if not is_file(source):
             raise TokenizerError(
@@ -282,7 +282,7 @@ def library_errors(problem: Message) -> Iterator[None]:
 
 def check_free(path: str | Path, overwrite: bool = False) -> None:
     """Refuse a place where a tokenizer is, or cannot be written, before one is trained for it."""
-    if is_there(check_file_place(_file_at(path))) and not overwrite:
+    if exists(check_file_place(_file_at(path))) and not overwrite:
         raise TokenizerError(
             "{path} exists; choose another folder, or replace it with {overwrite}",
             path=_file_at(path),

@@ -13,7 +13,7 @@ from kotha.i18n.message import Message, Text
 from kotha.i18n.numbers import Amount, Duration, Size
 from kotha.report.document import Block, Columns, Folded, Heading, Paragraph, Quote, Report, Settings
 from kotha.report.table import Table
-from kotha.storage.atomic import write_whole
+from kotha.storage.atomic import atomic_write
 from kotha.training.show.curves import charts, loss_chart
 from kotha.training.show.findings import Record, lead, remark, result, title
 
@@ -23,7 +23,7 @@ _SHOWN_SAMPLES = 3
 
 def write_report(folder: Path) -> Path:
     """Write the report of a run into its folder, and say where it is."""
-    write_whole(folder / REPORT, report_document(read_record(folder)).html())
+    atomic_write(folder / REPORT, report_document(read_record(folder)).html())
     return folder / REPORT
 
 
