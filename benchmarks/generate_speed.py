@@ -113,7 +113,7 @@ def bandwidth(device: str) -> float:
     return round(best, 1)
 
 
-def cold_start() -> float:
+def cold_start(rounds: int) -> float:
     """Seconds of CPU from `kotha generate` to the first letter of a pocket model."""
     tokenizer = train((story.text for story in islice(stories(seed=0), 1000)), "unigram", vocab_size=4096)
     with tempfile.TemporaryDirectory() as folder:
@@ -121,7 +121,7 @@ def cold_start() -> float:
         save(path, GPT(preset("pocket").replace(vocab_size=tokenizer.vocab_size)), tokenizer)
         command = [sys.executable, "-m", "kotha", "generate", str(path), "নদীর ধারে", "--tokens", "1"]
         seconds = []
-        for _ in range(3):
+        for _ in range(rounds):
             before = resource.getrusage(resource.RUSAGE_CHILDREN)
             subprocess.run(command, check=True, capture_output=True)
             after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -160,7 +160,7 @@ def main() -> None:
     model = GPT(MODEL).eval().to(options.device)
     figures: dict[str, Any] = {"read_bandwidth_gigabytes_per_second": bandwidth(options.device)}
     if not on_gpu:
-        figures["cold_start_cpu_seconds"] = cold_start()
+        figures["cold_start_cpu_seconds"] = cold_start(min(3, options.rounds))
     batches = [int(each) for each in (options.batches or ("1,16,256" if on_gpu else "1,16")).split(",")]
     with tempfile.TemporaryDirectory() as folder:
         for batch in batches:

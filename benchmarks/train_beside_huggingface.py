@@ -1,6 +1,6 @@
 """Training speed beside Hugging Face's GPT-2: the same sizes, data, optimizer and precision, in one run.
 
-    python benchmarks/train_beside_huggingface.py [--device cpu|cuda] [--out FOLDER]
+    python benchmarks/train_beside_huggingface.py [--device cpu|cuda] [--rounds 5] [--out FOLDER]
 
 Both train the course's model (58 million parameters, T 128, vocabulary 32,100, no dropout; on a CPU one of 3 layers of
 256 and 8,192 words, so that it ends) with AdamW and clipping, turn by turn, as ``kotha bench train`` measures: see
@@ -77,15 +77,17 @@ def bare_products(batch_size: int, rounds: int) -> int:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--rounds", type=int, default=None, help="5 on a CPU, 7 on a GPU")
     parser.add_argument("--out", type=Path, default=record.RESULTS, help="folder of the result")
     options = parser.parse_args()
     on_gpu = options.device == "cuda"
+    rounds = options.rounds or (7 if on_gpu else 5)
     cases = [("bfloat16", 64), ("bfloat16", 512)] if on_gpu else [("float32", 16), ("bfloat16", 1)]
     rows = []
     for precision, batch_size in cases:
-        rows.append(compare(options.device, precision, batch_size, 7 if on_gpu else 5))
+        rows.append(compare(options.device, precision, batch_size, rounds))
         if not on_gpu and precision == "float32":
-            rows[-1]["bare_products_tokens_per_second"] = bare_products(batch_size, 5)
+            rows[-1]["bare_products_tokens_per_second"] = bare_products(batch_size, rounds)
         print(rows[-1], flush=True)
     record.save(f"train_beside_huggingface_{options.device}", rows, ["torch", "transformers"], options.out)
 

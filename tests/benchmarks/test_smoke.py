@@ -22,7 +22,7 @@ RUNS = {
     "classification_text": ("{data} {out}/text --seeds 0", None),
     "digits": ("{data}/digits.npz --preset vit-digits --seeds 0 --set steps=2 batch_size=8", "digits"),
     "first_use": ("--rounds 1", "first_use"),
-    "generate_speed": ("--device cpu --batches 1 --tokens 4 --rounds 1", "generate_speed_cpu"),
+    "generate_speed": ("--device cpu --batches 1 --tokens 4 --rounds 1 --only float32", "generate_speed_cpu"),
     "gguf_parity": ("{box} {data}/text.jsonl --kinds f16 --lines 4 --positions 8 --tokens 300", "gguf_parity"),
     "headline": ("trials {out}", None),
     "instruct": ("--stories 4 --test-stories 2 --epochs 1", "instruct"),
@@ -39,7 +39,7 @@ RUNS = {
     "serve_soak": ("--requests 20 --minutes 0.05", "serve_soak"),
     "tokenizers_on_news": ("{data} --sizes 600", "tokenizers_on_news"),
     "trace_cost": ("--preset pocket --rounds 2", "trace_cost"),
-    "train_beside_huggingface": ("--device cpu", "train_beside_huggingface_cpu"),
+    "train_beside_huggingface": ("--device cpu --rounds 1", "train_beside_huggingface_cpu"),
     "train_course": ("{prepared} {out}/run --preset pocket --set steps=2 --model vocab_size=400", None),
     "train_speed": ("--only tiny --steps 8", "train_speed"),
     "translation": (
