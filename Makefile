@@ -2,7 +2,7 @@
 PYTHON ?= python3
 RUN := .venv/bin/python
 # A process for each core, one thread in each: two threads of one test gain little and lose much to their neighbours.
-TEST := OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto --dist loadfile
+TEST := OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto --dist worksteal
 
 .PHONY: help demo test test-extended test-slow check format map reference studio docs kills cuts faults reads delays memory nodes elsewhere fuzz lock audit clean setup-demo setup-dev
 

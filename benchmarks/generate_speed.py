@@ -88,7 +88,7 @@ def compare(
             **_bytes(name, side["per_second"] / batch),
         }
     for remark in outcome.remarks:
-        found[remark.partition(" was not measured: ")[0]] = remark.partition(" was not measured: ")[2]
+        found[remark.values["name"]] = remark.values["why"]
         print(remark, file=sys.stderr, flush=True)
     return found
 
