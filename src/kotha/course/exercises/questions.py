@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import permutations
 from typing import Any, Literal
 
-from kotha.course.bilingual import said
+from kotha.course.data import said
 from kotha.course.exercises.formula import calculate, question_file
 from kotha.course.exercises.grading import Expected
 from kotha.course.exercises.rubric import Flowchart, Rubric, shuffled

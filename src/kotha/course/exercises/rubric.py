@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kotha.course.bilingual import said
+from kotha.course.data import said
 from kotha.i18n.message import Bilingual
 from kotha.i18n.numbers import ascii_digits
 

@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from kotha.course.bilingual import said
+from kotha.course.data import said
 from kotha.course.worksheet.operations import RULES, Array, Matrices
 from kotha.course.worksheet.sheet import (
     Labels,

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from kotha.course.bilingual import said
+from kotha.course.data import said
 from kotha.course.worksheet.operations import Array, Matrices, Operation
 from kotha.errors import UsageError
 from kotha.i18n.message import Message, Text

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from io import BytesIO
 from typing import Any
 
-from kotha.course.bilingual import said
+from kotha.course.data import said
 from kotha.course.worksheet.operations import MINUS_INFINITY, RULES, Operation
 from kotha.course.worksheet.sheet import Sheet, SheetStep, sheet_file
 from kotha.errors import UsageError, library
