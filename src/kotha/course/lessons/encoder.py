@@ -60,7 +60,7 @@ def encoder(lesson: MeasuredLesson) -> Plan:
             "encoder": Assignment(partial(Filler, config), lesson.room, filled_holes, look, round(steps / _HOLES)),
         },
         {
-            "steps": lambda run: float(run.task.steps),
+            "steps": lambda run: float(run.task.steps or steps),
             "hole": lambda run: look(run.model),
             "next": lambda run: loss_behind(run.model, lesson.windows),
         },

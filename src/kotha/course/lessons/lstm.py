@@ -78,7 +78,8 @@ def seconds_a_step(task: Assignment, sizes: Sizes) -> float:
 
 def lstm(lesson: MeasuredLesson) -> Plan:
     """The LSTM has as many steps as fit into the transformer's time; text, and saying again what stood near and far."""
-    sizes, tasks, steps = lesson.sizes, {}, {}
+    sizes, steps = lesson.sizes, {}
+    tasks: dict[str, Assignment] = {}
     backs = {name: min(back, sizes.context_length // 2) for name, back in (("near", _NEAR), ("far", _FAR))}
     puzzles = {name: echo(sizes.batch_size, sizes.context_length, back) for name, back in backs.items()}
     for name in ("text", *puzzles):  # gpt_text, lstm_far and so on

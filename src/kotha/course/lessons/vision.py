@@ -6,6 +6,7 @@ it.
 """
 
 import json
+from collections.abc import Callable
 from functools import lru_cache, partial
 from pathlib import Path
 
@@ -111,13 +112,13 @@ def convolutions(sizes: Sizes) -> nn.Module:
 
 def vision(lesson: MeasuredLesson) -> Plan:
     """Both with few pictures and with many; digits that are recognised where others stood, and where none did."""
-    makers = {"vit": partial(vit, lesson.sizes), "cnn": partial(convolutions, lesson.sizes)}
+    makers: dict[str, Callable[[Sizes], nn.Module]] = {"vit": vit, "cnn": convolutions}
     puzzles = {key: digits(named["count"], lesson.sizes.batch_size) for key, named in lesson.named.items()}
-    elsewhere = draw((HELD_OUT,), _NEW_DIGITS, ELSEWHERE)
+    puzzle, elsewhere = puzzles["vit_many"], draw((HELD_OUT,), _NEW_DIGITS, ELSEWHERE)
     return Plan(
-        {key: puzzle.task(makers[key.partition("_")[0]]) for key, puzzle in puzzles.items()},
+        {key: puzzle.task(partial(makers[key.partition("_")[0]], lesson.sizes)) for key, puzzle in puzzles.items()},
         {
-            "right": lambda run: run.task.desk.share_right(run.model),
-            "moved": lambda run: run.task.desk.share_right(run.model, elsewhere),
+            "right": lambda run: puzzle.share_right(run.model),
+            "moved": lambda run: puzzle.share_right(run.model, elsewhere),
         },
     )
