@@ -9,6 +9,7 @@ pieces (``order``) or in one's own words (``rubric``).
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import permutations
 from typing import Any, Literal
 
@@ -16,7 +17,6 @@ from kotha.course.data import calculate, data_file, said
 from kotha.course.exercises.grading import FILE, Expected, Slip
 from kotha.course.exercises.rubric import Flowchart, Rubric, shuffled
 from kotha.course.worksheet.sheet import Sheet
-from kotha.course.worksheet.showing import arithmetic
 from kotha.i18n.message import Bilingual
 
 SetName = Literal["workshop", "assessment"]
@@ -123,9 +123,7 @@ def _of_step(told: Values, sheet: Sheet, values: Values, row: int | None = None)
     height, width = step.values.shape
     cells = [(down, across) for down in (range(height) if row is None else [row]) for across in range(width)]
 
-    def work(name: str, down: int, across: int) -> str:
-        return arithmetic(sheet, sheet.steps[name], down, across, _DECIMALS)
-
+    work = partial(sheet.arithmetic, precision=_DECIMALS)
     lines = [work(step.name, *cell) for cell in cells]
     worked = [] if row is None else [*(work("powers", row, column) for column in range(width)), work("sums", row, 0)]
     operands = () if step.operation is None else step.operation.operands
