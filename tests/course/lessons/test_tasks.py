@@ -1,6 +1,6 @@
 """The made-up tasks: what is asked has an answer, and what is measured was not learned from."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import numpy as np
 import torch
@@ -16,7 +16,7 @@ from kotha.inside.heads.importance import silence
 
 
 def test_few_texts_are_the_first_ones_in_the_same_letters() -> None:
-    whole, few = classroom(TINY), classroom(TINY.change(most_tokens=50))
+    whole, few = classroom(TINY), classroom(replace(TINY, most_tokens=50))
     assert len(few.learned) == 50 and np.array_equal(few.learned, whole.learned[:50])
     assert torch.equal(few.windows(), whole.windows()) and torch.equal(
         few.windows(1, learned=True), whole.windows(1, learned=True)

@@ -1,5 +1,7 @@
 """The odd models of the lessons: what was taken out is gone, what was put otherwise is where it should be."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from tests.course.lessons.small import TINY, loud
@@ -73,7 +75,7 @@ def test_a_decoder_has_the_same_loss_at_a_hole_as_at_what_comes_next() -> None:
 def test_an_lstm_and_a_cnn_are_as_large_as_their_neighbour(width: int) -> None:
     config = classroom(TINY).gpt(d_model=width)
     assert parameters_of(recurrent(config)) == pytest.approx(parameters_of(GPT(config)), rel=0.08)
-    sizes = TINY.change(d_model=width)
+    sizes = replace(TINY, d_model=width)
     assert parameters_of(convolutions(sizes)) == pytest.approx(parameters_of(vit(sizes)), rel=0.12)
 
 

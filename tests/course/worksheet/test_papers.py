@@ -12,10 +12,10 @@ from torch.nn import functional
 
 from kotha.course.worksheet.own import sheet_of, sheet_of_file
 from kotha.course.worksheet.page import sheet_view
-from kotha.course.worksheet.papers import in_halves, paper_sheet, positions, positions_picture, workshop_sheet
+from kotha.course.worksheet.papers import paper_sheet, positions, positions_picture, workshop_sheet
 from kotha.course.worksheet.sheet import Sheet
 from kotha.errors import DataError, UsageError
-from kotha.model.position import HalvesPositions, SinusoidalPositions
+from kotha.model.position import SinusoidalPositions
 
 ONE = [[1.0, 0.0], [0.0, 1.0]]
 PLAIN = {"X": ONE, "W_Q": ONE, "W_K": ONE, "W_V": ONE}
@@ -95,8 +95,6 @@ def test_positions_are_the_model_s(n_places: int, width: int) -> None:
     ours = positions(n_places, width)
     theirs = SinusoidalPositions()(torch.zeros(1, n_places, width), torch.arange(n_places))[0]
     np.testing.assert_allclose(ours, theirs.numpy(), atol=1e-6)
-    halves = HalvesPositions()(torch.zeros(1, n_places, width), torch.arange(n_places))[0]
-    np.testing.assert_allclose(in_halves(ours), halves.numpy(), atol=1e-6)
     if width == 4:
         np.testing.assert_allclose(paper_sheet("positions").matrices["positions"], ours, atol=1e-12)
 

@@ -237,7 +237,7 @@ def test_a_number_that_is_not_torchs_is_noticed() -> None:
 def test_other_sheets_are_drawn_and_differ_by_seed() -> None:
     first, second = (student_sheet("4x6x3", seed).matrices for seed in (1, 2))
     assert first["output"].shape == (4, 3) and not np.array_equal(first["X"], second["X"])
-    with pytest.raises(UsageError, match="size='1x6x3' makes no sheet for paper; use 2 to 12"):
+    with pytest.raises(UsageError, match="size='1x6x3' is not TOKENSxWIDTHxHEAD with 2 to 12"):
         student_sheet("1x6x3")
 
 

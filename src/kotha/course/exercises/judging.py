@@ -14,7 +14,7 @@ from typing import Any
 from kotha.course.exercises.grading import Expected, Grade, Slip, Verdict, grade
 from kotha.course.exercises.mistakes import diagnose
 from kotha.course.exercises.questions import Question
-from kotha.course.exercises.rubric import Flowchart, Recognisable, Rubric
+from kotha.course.exercises.rubric import Flowchart, Rubric, Thing
 from kotha.i18n.catalogue import translate
 from kotha.i18n.message import Message
 from kotha.i18n.numbers import Language, ascii_digits
@@ -31,7 +31,7 @@ class Judged:
     credit: float = 0.0  # the share of the points
     said: tuple[Message, ...] = ()  # the mistakes that were recognised, and what is still missing
     place: int | None = None  # of numbers, the first that is not right
-    named: tuple[Recognisable, ...] = ()  # of words, what they name
+    named: Sequence[Thing] = ()  # of words, what they name
 
 
 def judge(question: Question, typed: str) -> Judged:

@@ -97,7 +97,7 @@ def _made(told: Values, sheet: Sheet, values: Values) -> Iterator[Question]:
 
 def _of_words(told: Values, sheet: Sheet, values: Values) -> Question:
     """A question that no matrix of the sheet answers."""
-    rubric = Rubric.from_dict(told["rubric"]) if "rubric" in told else None
+    rubric = Rubric(told["rubric"]) if "rubric" in told else None
     expected = _expected(told, values) if "answer" in told else None
     if expected is not None:
         values = {**values, "answer": expected.values[0]}

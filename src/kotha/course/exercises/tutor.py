@@ -165,10 +165,10 @@ def explained(question: Question, judged: Judged, language: Language) -> Iterato
     if question.rubric is not None:
         yield translate(Message("What a good answer names (recognised by words; read it yourself too):"), language)
         for part in question.rubric.parts:
-            if part.needed < len(part.things):
-                yield f"  {translate(Message('of these, {needed}:', needed=part.needed), language)}"
-            for thing in part.things:
-                yield f"  {'✓' if thing in judged.named else '–'} {translate(thing.text, language)}"
+            if part["enough"] < len(part["things"]):
+                yield f"  {translate(Message('of these, {needed}:', needed=part['enough']), language)}"
+            for thing in part["things"]:
+                yield f"  {'✓' if thing in judged.named else '–'} {thing[language]}"
         yield translate(Message("A model answer:"), language)
     else:
         yield translate(Message("The worked step:"), language)
@@ -222,7 +222,7 @@ def key_dict(questions: list[Question], language: Language, answers: bool = True
             things = None if question.rubric is None else question.rubric.things
             told[-1] |= {
                 "answer": answer_of(question) or None,
-                "names": None if things is None else [translate(each.text, language) for each in things],
+                "names": None if things is None else [each[language] for each in things],
                 "worked": [*(translate(line, language) for line in question.worked), *question.lines],
             }
     return told

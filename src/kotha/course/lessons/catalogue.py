@@ -1,6 +1,6 @@
 """The lessons by name: what each asks, how long it takes, what it measures and says. Nothing here imports torch."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,13 @@ class Lesson:
     """A question, and how long the answer takes."""
 
     name: str
-    minutes: float  # with three seeds, on one idle core, as measured, rounded up
+    told: Mapping[str, Any]  # its entry in ``lessons.json``
+
+    @property
+    def minutes(self) -> float:
+        """How long it takes, with three seeds, on one idle core, as measured, rounded up."""
+        minutes: float = self.told["minutes"]
+        return minutes
 
     @property
     def question(self) -> Bilingual:
@@ -32,7 +38,7 @@ class Lesson:
         """What trains and measures, with the lesson's own sizes where no others are given."""
         from kotha.course.lessons.measured import MeasuredLesson
 
-        return MeasuredLesson(self.name, _file()[self.name], words(self.name), seeds, sizes)
+        return MeasuredLesson(self, seeds, sizes)
 
     def teach(
         self, seeds: Sequence[int] = (0, 1, 2), tell: Callable[[int, int], None] | None = None, **sizes: Any
@@ -43,7 +49,7 @@ class Lesson:
 
 def lessons() -> list[Lesson]:
     """All of them, in the order of the course."""
-    return [Lesson(name, told["minutes"]) for name, told in _file().items()]
+    return [Lesson(*entry) for entry in data_file(FOLDER.with_name("lessons.json")).items()]
 
 
 def lesson(name: str) -> Lesson:
@@ -62,7 +68,3 @@ def words(lesson: str) -> dict[str, Bilingual]:
     """What a lesson says, by keys, in both languages: its file in ``words/``, and one of words that all share."""
     read = {**data_file(FOLDER / "common.json"), **data_file(FOLDER / f"{lesson}.json")}
     return {key: Bilingual(entry["en"], entry["bn"]) for key, entry in read.items()}
-
-
-def _file() -> dict[str, Any]:
-    return data_file(FOLDER.with_name("lessons.json"))

@@ -7,7 +7,7 @@ the one thing that the lesson is about. Which sequences a step reads depends on 
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache
 from typing import Any, Literal
 
@@ -54,10 +54,6 @@ class Sizes:
         if wrong is not None:
             given = Option(wrong, numbers[wrong])
             raise UsageError("{given} is too little to learn with; give at least 1", given=given)
-
-    def change(self, **changes: Any) -> "Sizes":
-        """Other sizes in some respects."""
-        return replace(self, **changes)
 
     def gpt(self, **changes: Any) -> GPTConfig:
         """The course's layout in this size: learned positions, LayerNorm first, GELU, a head of its own, no dropout."""

@@ -6,7 +6,7 @@ models of a lesson have no config that a run folder could keep.
 
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -104,7 +104,7 @@ def learn(task: Assignment, sizes: Sizes, seed: int, on_step: Callable[[], None]
     """Make a model and teach it."""
     choose_arithmetic("float32", "cpu").settle()
     torch.manual_seed(seed)
-    sizes = sizes.change(steps=task.steps or sizes.steps)
+    sizes = replace(sizes, steps=task.steps or sizes.steps)
     model, config, desk = task.make(), sizes.training(seed), task.desk
     optimizers, scaler = Optimizers(model, config), torch.amp.GradScaler(enabled=False)
     windows = desk.windows(_WINDOWS_ON_THE_WAY)

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from kotha import __version__
 from kotha.course.data import both, calculate
+from kotha.course.lessons.catalogue import Lesson, words
 from kotha.course.lessons.classroom import Classroom, Sizes, classroom
 from kotha.course.lessons.learning import Assignment, Taught, curve, learn
 from kotha.course.lessons.measuring import held_out_loss, let_write, parameters_of
@@ -50,18 +51,11 @@ class Plan:
 class MeasuredLesson:
     """One lesson, with its sizes and seeds."""
 
-    def __init__(
-        self,
-        name: str,
-        told: Mapping[str, Any],
-        words: Mapping[str, Bilingual],
-        seeds: Sequence[int],
-        sizes: Mapping[str, Any],
-    ) -> None:
+    def __init__(self, lesson: Lesson, seeds: Sequence[int], sizes: Mapping[str, Any]) -> None:
         if not 1 <= len(seeds) <= _MOST_SEEDS:
             given = Option("seeds", len(seeds))
             raise UsageError("{seeds}: give 1 to {most}; 3 show what chance does", seeds=given, most=_MOST_SEEDS)
-        self.name, self.told, self.words = name, told, words
+        self.name, self.told, self.words = lesson.name, lesson.told, words(lesson.name)
         self.seeds, self.sizes = seeds, Sizes(**{**self.told.get("sizes", {}), **sizes})
 
     @cached_property

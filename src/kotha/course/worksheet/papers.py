@@ -76,13 +76,10 @@ def student_sheet(size: str | None = None, seed: int | None = None) -> Sheet:
 
 def _sizes(text: str) -> list[int]:
     """Tokens, width and head width."""
-    parts = text.lower().replace("×", "x").split("x")
-    if len(parts) != 3 or not all(part.isdecimal() for part in parts):
-        raise UsageError("{size} is not TOKENSxWIDTHxHEAD; try 4x6x3", size=Option("size", text))
-    sizes = list(map(int, parts))
-    if not all(_FEWEST <= size <= _MOST for size in sizes):
+    sizes = [int(part) if part.isdecimal() else 0 for part in text.lower().replace("×", "x").split("x")]
+    if len(sizes) != 3 or not all(_FEWEST <= size <= _MOST for size in sizes):
         raise UsageError(
-            "{size} makes no sheet for paper; use {fewest} to {most} for each number",
+            "{size} is not TOKENSxWIDTHxHEAD with {fewest} to {most} for each number; try 4x6x3",
             size=Option("size", text),
             fewest=_FEWEST,
             most=_MOST,
@@ -142,23 +139,16 @@ def positions_picture() -> Picture:
     All sines stand left of all cosines, as in the notes; a sheet has them in pairs, as the paper prints them.
     """
     n_places, width = _PICTURE
+    pairs = positions(n_places, width)
+    halves = np.concatenate((pairs[:, 0::2], pairs[:, 1::2]), axis=1)
     names = [str(number) for number in range(n_places)]
-    return grid(in_halves(positions(n_places, width)), names, title=f"{n_places} × {width}", digits=None, cell=3)
+    return grid(halves, names, title=f"{n_places} × {width}", digits=None, cell=3)
 
 
 def positions(n_places: int, width: int) -> Array:
     """Sines and cosines in pairs: (n_places, width)."""
     speeds = COMPUTE["speeds"](np.arange(width // 2, dtype=np.float64)[None], np.array([[float(width)]]))
     return COMPUTE["waves"](np.arange(n_places, dtype=np.float64)[:, None] * speeds)
-
-
-def in_halves(pairs: Array) -> Array:
-    """Columns in another order: all sines, then all cosines.
-
-    >>> in_halves(np.array([[0.0, 1.0, 2.0, 3.0]])).tolist()
-    [[0.0, 2.0, 1.0, 3.0]]
-    """
-    return np.concatenate((pairs[:, 0::2], pairs[:, 1::2]), axis=1)
 
 
 def for_paper(sheet: Sheet) -> Sheet:
