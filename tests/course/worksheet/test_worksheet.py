@@ -300,20 +300,18 @@ def test_a_text_too_long_for_a_pencil_is_only_shown() -> None:
 @pytest.mark.parametrize(
     ("stack", "layer", "part", "wording"),
     [
-        (None, 2, "attention", "layer=2 is not there; decoder has layers 0 to 1"),
-        ("encoder", 0, "cross", "encoder has no cross-attention"),
-        ("encodr", 0, "attention", "did you mean 'encoder'"),
+        (None, 2, "attention", "no attention 'decoder.2.attention' in this model; did you mean 'decoder.1.attention'"),
+        ("encoder", 0, "cross", "no attention 'encoder.0.cross'"),
+        ("encodr", 0, "attention", "did you mean 'encoder.0.attention'"),
     ],
 )
 def test_a_place_that_does_not_exist(stack: str | None, layer: int, part: str, wording: str) -> None:
     known = [f"{stack}.{layer}.attention" for stack in ("encoder", "decoder") for layer in range(2)]
     with pytest.raises(UsageError, match=wording):
-        find_site([*known, "decoder.0.cross"], ["encoder", "decoder"], stack, layer, part)
+        find_site([*known, "decoder.0.cross"], stack, layer, part)
 
 
-def test_one_stack_needs_no_name_and_images_have_no_sheet() -> None:
-    with pytest.raises(UsageError, match="one stack, so leave it out"):
-        find_site(["blocks.0.attention"], ["blocks"], "decoder", 0, "attention")
+def test_images_have_no_sheet() -> None:
     vit = ViTConfig(d_model=8, n_heads=2, n_layers=1, image_size=4, patch_size=2, n_channels=1, n_classes=2)
     with pytest.raises(UsageError, match="reads images"):
         model_sheet(Bundle(build(vit), None), "x")

@@ -25,7 +25,7 @@ import torch
 from torch.nn import functional
 
 from kotha.course.lessons.learning import Taught
-from kotha.course.lessons.measured import MeasuredLesson, Plan
+from kotha.course.lessons.measured import LessonPlan, MeasuredLesson
 from kotha.course.lessons.measuring import blind_loss, held_out_loss, moved_by_shuffling, sighted_loss
 from kotha.course.lessons.variants import LooksAhead, with_joined_positions, without_residuals
 from kotha.model.gpt import GPT
@@ -33,28 +33,28 @@ from kotha.model.gpt import GPT
 _WINDOWS = 32
 
 
-def positions(lesson: MeasuredLesson) -> Plan:
+def positions(lesson: MeasuredLesson) -> LessonPlan:
     """The same model with positions and without, one layer deep and two; whether order matters to them."""
     tasks = {
         f"{depth}_{way}": lesson.on_text(GPT, n_layers=n_layers, positions=positions)
         for depth, n_layers in (("one", 1), ("two", 2))
         for way, positions in (("with", "learned"), ("without", "none"))
     }
-    return Plan(tasks, {"moved": lambda run: moved_by_shuffling(run.model, lesson.windows)})
+    return LessonPlan(tasks, {"moved": lambda run: moved_by_shuffling(run.model, lesson.windows)})
 
 
-def joined(lesson: MeasuredLesson) -> Plan:
+def joined(lesson: MeasuredLesson) -> LessonPlan:
     """Positions added to the tokens' vectors, or joined to them; how many numbers a token then has."""
     quarter, half = (
         lesson.on_text(partial(with_joined_positions, width=lesson.sizes.d_model // part)) for part in (4, 2)
     )
     tasks = {"added": lesson.on_text(GPT), "quarter": quarter, "half": half}
-    return Plan(tasks, {"token_width": lambda run: float(run.model.tokens.embedding_dim)})
+    return LessonPlan(tasks, {"token_width": lambda run: float(run.model.tokens.embedding_dim)})
 
 
-def mask(lesson: MeasuredLesson) -> Plan:
+def mask(lesson: MeasuredLesson) -> LessonPlan:
     """The same model with and without the causal mask; the loss as in training and as in writing."""
-    return Plan(
+    return LessonPlan(
         {"with": lesson.on_text(GPT), "without": lesson.on_text(LooksAhead)},
         {
             "held_out": lambda run: sighted_loss(run.model, lesson.windows),
@@ -64,7 +64,7 @@ def mask(lesson: MeasuredLesson) -> Plan:
     )
 
 
-def residuals(lesson: MeasuredLesson) -> Plan:
+def residuals(lesson: MeasuredLesson) -> LessonPlan:
     """The same model with its residual connections and without, shallow and deep.
 
     Before anything is learned: the first block's gradient beside the last one's, and how alike places are.
@@ -84,10 +84,10 @@ def residuals(lesson: MeasuredLesson) -> Plan:
         key: lesson.on_text(without_residuals if key.endswith("without") else GPT, n_layers=named["layers"])
         for key, named in lesson.named.items()
     }
-    return Plan(tasks, {"gradient": lambda run: run.first_gradients[0] / run.first_gradients[-1], "alike": alike})
+    return LessonPlan(tasks, {"gradient": lambda run: run.first_gradients[0] / run.first_gradients[-1], "alike": alike})
 
 
-def dropout(lesson: MeasuredLesson) -> Plan:
+def dropout(lesson: MeasuredLesson) -> LessonPlan:
     """Some rates of dropout, of what the parts add and of the attention weights.
 
     Measured are the loss on what was read, and how far that is from the loss on what was not.
@@ -97,7 +97,7 @@ def dropout(lesson: MeasuredLesson) -> Plan:
         key: lesson.on_text(GPT, dropout=named["rate"], attention_dropout=named["rate"])
         for key, named in lesson.named.items()
     }
-    return Plan(
+    return LessonPlan(
         tasks,
         {
             "learned": lambda run: held_out_loss(run.model, read_before),
@@ -106,7 +106,7 @@ def dropout(lesson: MeasuredLesson) -> Plan:
     )
 
 
-def width(lesson: MeasuredLesson) -> Plan:
+def width(lesson: MeasuredLesson) -> LessonPlan:
     """The same model in four widths, each twice as wide as the one before; how many numbers the token table has."""
     tasks = {key: lesson.on_text(GPT, d_model=named["width"]) for key, named in lesson.named.items()}
-    return Plan(tasks, {"table": lambda run: float(run.model.tokens.weight.numel())})
+    return LessonPlan(tasks, {"table": lambda run: float(run.model.tokens.weight.numel())})

@@ -38,7 +38,7 @@ class Lesson:
         """What trains and measures, with the lesson's own sizes where no others are given."""
         from kotha.course.lessons.measured import MeasuredLesson
 
-        return MeasuredLesson(self, seeds, sizes)
+        return MeasuredLesson(self.name, self.told, words(self.name), seeds, sizes)
 
     def teach(
         self, seeds: Sequence[int] = (0, 1, 2), tell: Callable[[int, int], None] | None = None, **sizes: Any

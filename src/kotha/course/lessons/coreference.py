@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from kotha.course.lessons.learning import Puzzle
-from kotha.course.lessons.measured import MeasuredLesson, Plan
+from kotha.course.lessons.measured import LessonPlan, MeasuredLesson
 from kotha.inside.heads.importance import silence
 from kotha.inside.hook_points import attentions
 from kotha.inside.trace import trace
@@ -95,11 +95,11 @@ def with_and_without(model: GPT, puzzle: Puzzle) -> dict[str, dict[str, float]]:
     return found
 
 
-def coreference(lesson: MeasuredLesson) -> Plan:
+def coreference(lesson: MeasuredLesson) -> LessonPlan:
     """One model a seed: its heads are found, and the one that looks hardest, that half, the other half silenced."""
     puzzle, n_layers = who_is_it(lesson.sizes.batch_size), max(2, lesson.sizes.n_layers)
     config = lesson.sizes.gpt(vocab_size=len(VOCABULARY), context_length=LENGTH, n_layers=n_layers)
-    return Plan(
+    return LessonPlan(
         {"whole": puzzle.task(partial(GPT, config))},
         figures=lambda runs: with_and_without(runs["whole"].model, puzzle),
         samples={"example": spelled(puzzle.windows()[0])},

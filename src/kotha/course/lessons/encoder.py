@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from kotha.course.lessons.learning import Assignment, next_tokens
-from kotha.course.lessons.measured import MeasuredLesson, Plan
+from kotha.course.lessons.measured import LessonPlan, MeasuredLesson
 from kotha.course.lessons.measuring import cuts, from_the_past, loss_at
 from kotha.course.lessons.variants import Filler
 from kotha.model.gpt import GPT
@@ -50,11 +50,11 @@ def loss_behind(model: GPT, windows: Tensor) -> float:
     return loss_at(model, windows, places, lambda model, some, place: model(some[:, :place])[:, -1])
 
 
-def encoder(lesson: MeasuredLesson) -> Plan:
+def encoder(lesson: MeasuredLesson) -> LessonPlan:
     """Both, after as many guesses, each measured at both trades."""
     config = lesson.room.gpt(positions="rotary")  # a neighbour is one thing wherever it stands: learned sooner
     look, steps = partial(loss_at_holes, windows=lesson.windows), lesson.sizes.steps
-    return Plan(
+    return LessonPlan(
         {
             "decoder": Assignment(partial(GPT, config), lesson.room, next_tokens, look, steps),
             "encoder": Assignment(partial(Filler, config), lesson.room, filled_holes, look, round(steps / _HOLES)),

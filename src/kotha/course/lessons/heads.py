@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from kotha.course.lessons.classroom import Sizes
 from kotha.course.lessons.learning import Puzzle
-from kotha.course.lessons.measured import MeasuredLesson, Plan
+from kotha.course.lessons.measured import LessonPlan, MeasuredLesson
 from kotha.course.lessons.measuring import parameters_of
 from kotha.inside.hook_points import attentions
 from kotha.model.config import GPTConfig
@@ -54,10 +54,10 @@ def make(sizes: Sizes, n_heads: int) -> Recaller:
     return Recaller(config)
 
 
-def heads(lesson: MeasuredLesson) -> Plan:
+def heads(lesson: MeasuredLesson) -> LessonPlan:
     """One with each number of heads; symbols that are right, rows that are, and the attention's weights."""
     puzzle = four_places(lesson.sizes.batch_size)
-    return Plan(
+    return LessonPlan(
         {key: puzzle.task(partial(make, lesson.sizes, n)) for key, n in {"one": 1, "two": 2, "four": 4}.items()},
         {
             "right": lambda run: puzzle.share_right(run.model),

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from kotha.course.lessons.classroom import Sizes
 from kotha.course.lessons.learning import Assignment, Puzzle, Taught, learn
-from kotha.course.lessons.measured import MeasuredLesson, Plan
+from kotha.course.lessons.measured import LessonPlan, MeasuredLesson
 from kotha.course.lessons.measuring import as_large_as, held_out_loss, parameters_of
 from kotha.model.config import GPTConfig
 from kotha.model.gpt import GPT
@@ -76,7 +76,7 @@ def seconds_a_step(task: Assignment, sizes: Sizes) -> float:
     return float(sorted(taken)[len(taken) // 2])
 
 
-def lstm(lesson: MeasuredLesson) -> Plan:
+def lstm(lesson: MeasuredLesson) -> LessonPlan:
     """The LSTM has as many steps as fit into the transformer's time; text, and saying again what stood near and far."""
     sizes, steps = lesson.sizes, {}
     tasks: dict[str, Assignment] = {}
@@ -105,7 +105,7 @@ def lstm(lesson: MeasuredLesson) -> Plan:
             for who in ("gpt", "lstm")
         }
 
-    return Plan(
+    return LessonPlan(
         tasks,
         figures=figures,
         lines=lambda rows: {

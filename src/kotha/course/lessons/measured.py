@@ -1,6 +1,6 @@
 """How a lesson is taught: models are trained seed by seed, measured, and the figures read in words.
 
-A lesson is a function of its own name in the module that ``lessons.json`` names: from sizes it makes a ``Plan``, which
+A lesson is a function of its own name in the module that ``lessons.json`` names: from sizes it makes a ``LessonPlan``, which
 models learn what and what is measured of each. Its columns, its sizes, what the figures mean and its words are data.
 """
 
@@ -20,7 +20,6 @@ from torch import Tensor, nn
 
 from kotha import __version__
 from kotha.course.data import both, calculate
-from kotha.course.lessons.catalogue import Lesson, words
 from kotha.course.lessons.classroom import Classroom, Sizes, classroom
 from kotha.course.lessons.learning import Assignment, Taught, curve, learn
 from kotha.course.lessons.measuring import held_out_loss, let_write, parameters_of
@@ -36,7 +35,7 @@ Figures = Mapping[str, Mapping[str, float]]
 
 
 @dataclass(frozen=True)
-class Plan:
+class LessonPlan:
     """What is trained, by the keys of the conditions, and what is measured of it."""
 
     tasks: Mapping[str, Assignment] = field(default_factory=dict)
@@ -51,11 +50,18 @@ class Plan:
 class MeasuredLesson:
     """One lesson, with its sizes and seeds."""
 
-    def __init__(self, lesson: Lesson, seeds: Sequence[int], sizes: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        name: str,
+        told: Mapping[str, Any],
+        words: Mapping[str, Bilingual],
+        seeds: Sequence[int],
+        sizes: Mapping[str, Any],
+    ) -> None:
         if not 1 <= len(seeds) <= _MOST_SEEDS:
             given = Option("seeds", len(seeds))
             raise UsageError("{seeds}: give 1 to {most}; 3 show what chance does", seeds=given, most=_MOST_SEEDS)
-        self.name, self.told, self.words = lesson.name, lesson.told, words(lesson.name)
+        self.name, self.told, self.words = name, told, words
         self.seeds, self.sizes = seeds, Sizes(**{**self.told.get("sizes", {}), **sizes})
 
     @cached_property
@@ -101,7 +107,7 @@ class MeasuredLesson:
         chosen = (_chosen(entry, seeds) for entry in self.told["reading"])
         return [self.words[key].fill(**means, **values) for key in chosen if key]
 
-    def measure(self, plan: Plan, runs: Mapping[str, Taught]) -> Figures:
+    def measure(self, plan: LessonPlan, runs: Mapping[str, Taught]) -> Figures:
         """Every figure of one seed."""
         if plan.figures is not None:
             return plan.figures(runs)
@@ -115,7 +121,9 @@ class MeasuredLesson:
         columns = [figure["key"] for figure in self.told["figures"]]
         return {key: {name: measures[name](run) for name in columns} for key, run in runs.items()}
 
-    def train(self, plan: Plan, tell: Callable[[int, int], None]) -> tuple[list[dict[str, Taught]], list[Figures]]:
+    def train(
+        self, plan: LessonPlan, tell: Callable[[int, int], None]
+    ) -> tuple[list[dict[str, Taught]], list[Figures]]:
         """Every task with every seed, seed by seed: what slows a machine for a while slows all alike."""
         # Measuring is one step more of each seed.
         total = len(self.seeds) * (1 + sum(task.steps or self.sizes.steps for task in plan.tasks.values()))
@@ -135,7 +143,7 @@ class MeasuredLesson:
     def run(self, tell: Callable[[int, int], None]) -> LessonResult:
         """All that came of it, with the machine, the versions, the sizes that were asked for, and its time."""
         began, worked = time.perf_counter(), time.process_time()
-        plan: Plan = getattr(import_module(f"kotha.course.lessons.{self.told['in']}"), self.name)(self)
+        plan: LessonPlan = getattr(import_module(f"kotha.course.lessons.{self.told['in']}"), self.name)(self)
         runs, found = self.train(plan, tell)
         rows = {
             key: row_of(key, self.title(key), {name: [each[key][name] for each in found] for name in row})

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from kotha.course.lessons.measured import MeasuredLesson, Plan
+from kotha.course.lessons.measured import LessonPlan, MeasuredLesson
 from kotha.course.lessons.measuring import parameters_of
 from kotha.model.block import Block
 from kotha.model.config import BlockConfig
@@ -47,7 +47,7 @@ def config_of(**changes: Any) -> BlockConfig:
     return BlockConfig(d_model=_WIDTH, n_heads=_HEADS, attention_bias=False).replace(**changes)
 
 
-def parameters(lesson: MeasuredLesson) -> Plan:
+def parameters(lesson: MeasuredLesson) -> LessonPlan:
     """Each kind of layer is counted, by the formula and by building it; a seed changes nothing about it."""
     figures = {}
     for key, changes in _CONDITIONS.items():
@@ -59,4 +59,4 @@ def parameters(lesson: MeasuredLesson) -> Plan:
         part: [(float(width), count[n] / 1e6) for width, count in counted.items()]
         for n, part in enumerate(("attention", "feedforward"))
     }
-    return Plan(figures=lambda _: figures, lines=lambda _: lines)
+    return LessonPlan(figures=lambda _: figures, lines=lambda _: lines)

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from kotha.course.lessons.classroom import Sizes
 from kotha.course.lessons.learning import HELD_OUT, Puzzle
-from kotha.course.lessons.measured import MeasuredLesson, Plan
+from kotha.course.lessons.measured import LessonPlan, MeasuredLesson
 from kotha.course.lessons.measuring import as_large_as
 from kotha.model.config import ViTConfig
 from kotha.model.vit import ViT
@@ -110,12 +110,12 @@ def convolutions(sizes: Sizes) -> nn.Module:
     return as_large_as(partial(vit, sizes), Convolutions, range(1, _MOST_CHANNELS + 1))
 
 
-def vision(lesson: MeasuredLesson) -> Plan:
+def vision(lesson: MeasuredLesson) -> LessonPlan:
     """Both with few pictures and with many; digits that are recognised where others stood, and where none did."""
     makers: dict[str, Callable[[Sizes], nn.Module]] = {"vit": vit, "cnn": convolutions}
     puzzles = {key: digits(named["count"], lesson.sizes.batch_size) for key, named in lesson.named.items()}
     puzzle, elsewhere = puzzles["vit_many"], draw((HELD_OUT,), _NEW_DIGITS, ELSEWHERE)
-    return Plan(
+    return LessonPlan(
         {key: puzzle.task(partial(makers[key.partition("_")[0]], lesson.sizes)) for key, puzzle in puzzles.items()},
         {
             "right": lambda run: puzzle.share_right(run.model),
