@@ -64,24 +64,24 @@ def pages() -> dict[Path, str]:
 def _answered(language: Any) -> Iterator[str]:
     from tests.course.exercises.typed import half_right, marked, right, wrong
 
-    from kotha.course.exercises.sets import QuestionChoice
+    from kotha.course.exercises.choice import QuestionChoice
     from kotha.i18n.catalogue import translate
 
     for name, titles in _SETS.items():
         yield f"## {titles[language]}\n"
         choice = QuestionChoice(set=name)  # type: ignore[arg-type]
-        for question in choice.prepare()[1]:
+        for question in choice.prepare():
             yield f"**{question.id}.** {_in_a_line(translate(question.text, language))}\n"
             rows = [_HEADER[language], ("---",) * 4]
             for kind, typed in (
                 ("right", (right(question, language),)),
-                ("half", half_right(choice, question, language)),
-                ("wrong", (wrong(choice, question, language),)),
+                ("half", half_right(question, language)),
+                ("wrong", (wrong(question, language),)),
             ):
-                outcome = marked(choice, question, language, *typed)
+                outcome = marked(question, language, *typed)
                 points = f"{outcome.points:g} / {outcome.possible}"
                 shown = " → ".join(_short(each) for each in typed)
-                said = marked(choice, question, language, typed[0]).said  # of two tries, the first
+                said = marked(question, language, typed[0]).said  # of two tries, the first
                 rows.append((_KINDS[kind][language], shown, points, _cell(" ".join(said)) or "—"))
             yield _table(rows)
 

@@ -3,7 +3,7 @@
 from scripts.book import answers
 from tests.course.exercises.typed import recognised_slips
 
-from kotha.course.exercises.sets import QuestionChoice
+from kotha.course.exercises.choice import QuestionChoice
 
 
 def test_the_page_of_answers_is_what_the_tutor_says_today() -> None:
@@ -14,7 +14,7 @@ def test_the_page_of_answers_is_what_the_tutor_says_today() -> None:
 def test_every_question_is_answered_in_three_ways_on_the_page() -> None:
     for page, text in answers.pages().items():
         for name in ("workshop", "assessment"):
-            for question in QuestionChoice(set=name).prepare()[1]:  # type: ignore[arg-type]
+            for question in QuestionChoice(set=name).prepare():  # type: ignore[arg-type]
                 part = text.partition(f"**{question.id}.** ")[2].partition("**")[0]
                 rows = [line for line in part.splitlines() if line.startswith("| ")][2:]
                 assert len(rows) >= 3, f"{page.name}, {question.id}"

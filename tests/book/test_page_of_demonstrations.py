@@ -5,8 +5,9 @@ import json
 import pytest
 from scripts.book import demonstrations
 
+from kotha.course.data import both
 from kotha.course.lessons.catalogue import lesson, lessons
-from kotha.course.lessons.result import LessonResult, both
+from kotha.course.lessons.result import LessonResult, row_of
 
 
 def test_the_page_of_demonstrations_is_what_was_measured() -> None:
@@ -17,17 +18,17 @@ def test_the_page_of_demonstrations_is_what_was_measured() -> None:
 @pytest.mark.parametrize("name", [each.name for each in lessons()])
 def test_every_lesson_was_measured_with_three_seeds(name: str) -> None:
     record = json.loads((demonstrations.RESULTS / f"{name}.json").read_text(encoding="utf-8"))
-    result = LessonResult(record)
+    rows = LessonResult(record).rows
     assert record["command"] == f"kotha lessons run {name} --seeds 3" and record["lesson"] == name
-    assert all(len(values) == 3 for each in result.conditions for values in each.figures.values())
-    for row, condition in zip(record["conditions"], result.conditions, strict=True):
-        assert row["means"] == {key: pytest.approx(condition.mean(key)) for key in condition.figures}
+    for key, row in rows.items():
+        assert all(len(values) == 3 for values in row["figures"].values())
+        assert row["means"] == pytest.approx(row_of(key, key, row["figures"])["means"])
 
 
 @pytest.mark.parametrize("name", [each.name for each in lessons()])
 def test_what_is_said_follows_from_the_figures_that_are_kept(name: str) -> None:
     record = json.loads((demonstrations.RESULTS / f"{name}.json").read_text(encoding="utf-8"))
-    said = lesson(name).prepare().read({each.key: each for each in LessonResult(record).conditions})
+    said = lesson(name).prepare().read(LessonResult(record).rows)
     assert [both(sentence) for sentence in said] == record["reading"]
 
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from tests.browser.inside_pages import check_it_fits, faults, opened, wait_until
 
-from kotha.course.exercises.score import read_score
+from kotha.course.exercises.score import read_class
 from kotha.course.worksheet.model import read_head
 from kotha.course.worksheet.page import sheet_view
 from kotha.course.worksheet.papers import paper_sheet, workshop_sheet
@@ -105,7 +105,7 @@ def test_answers_are_checked_in_the_page_and_come_back_as_a_score_file(
             page.locator(".score button.primary").click()
         came.value.save_as(tmp_path / "score.json")
         page.evaluate("localStorage.clear()")
-    score = read_score(tmp_path / "score.json")
+    (score,) = read_class([tmp_path / "score.json"])
     assert (score.points, score.note, score.state, score.name) == (4, "", "unsigned", "রহিমা")
 
 

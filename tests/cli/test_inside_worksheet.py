@@ -85,17 +85,17 @@ def test_files(capsys: Any, models: dict[str, str], tmp_path: Path) -> None:
         (["--layer", "3"], "and give it --text"),
         (["--part", "cross"], "and give it --text"),
         (["--run", "{gpt}"], "give the model something to read"),
-        (["--run", "{gpt}", "--text", "ছোট্ট", "--layer", "7"], "--layer 7 is not there; blocks has layers 0 to 1"),
+        (["--run", "{gpt}", "--text", "ছোট্ট", "--layer", "7"], "no attention 'blocks.7.attention'"),
         (["--run", "{gpt}", "--text", "ছোট্ট", "--head", "7"], "there is no head 7"),
-        (["--run", "{gpt}", "--text", "ছোট্ট", "--part", "cross"], "no cross-attention"),
-        (["--run", "{gpt}", "--text", "ছোট্ট", "--stack", "encoder"], "leave it out"),
+        (["--run", "{gpt}", "--text", "ছোট্ট", "--part", "cross"], "no attention 'blocks.0.cross'"),
+        (["--run", "{gpt}", "--text", "ছোট্ট", "--stack", "encoder"], "no attention 'encoder.0.attention'"),
         (["--run", "{seq2seq}", "--text", "ছোট্ট"], "also needs a target"),
         (["--rows", "-1"], "use 0 or more"),
         (["--precision", "40"], "use 0 to 15"),
         (["--run", "{gpt}", "--text", "নদীর ধারে ছোট্ট গ্রাম ক্লান্ত কৃষক", "--xlsx", "x.xlsx"], "give a shorter text"),
         (["--exercise", "--run", "{gpt}"], "leave --run, --html and --xlsx out"),
         (["--run", "{gpt}", "--text", "ছোট্ট", "--size", "4x6x3"], "leave out --run, --text for it"),
-        (["--size", "1x6x3"], "use 2 to 12"),
+        (["--size", "1x6x3"], "with 2 to 12 for each number"),
         (["--exercise", "13"], "there is no question '13'"),
     ],
 )
@@ -187,4 +187,4 @@ def test_ones_own_matrices(capsys: Any, tmp_path: Path) -> None:
     assert "each stands alone" in capsys.readouterr().err
     file.write_text("X\n1,x\n", encoding="utf-8")
     assert main(["inside", "worksheet", "--given", str(file)]) != 0
-    assert "line 2: 'x' is no number" in capsys.readouterr().err
+    assert "X: row 1 holds [1.0, 'x']" in capsys.readouterr().err

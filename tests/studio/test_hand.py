@@ -9,7 +9,7 @@ from tests.studio.conftest import LOOKS, Opened, faults, sideways
 from tests.studio.learned import BANGLA, BIRD_SENTENCE, LATIN
 
 from kotha.artifacts import model_folder as bundle
-from kotha.course.exercises.score import read_score
+from kotha.course.exercises.score import read_class
 from kotha.course.worksheet.model import model_sheet
 from kotha.course.worksheet.papers import paper_sheet, student_sheet, workshop_sheet
 from kotha.i18n.numbers import bangla_digits
@@ -175,7 +175,7 @@ def test_files_to_take_along(enter: Opened, tmp_path: Path) -> None:
         page.get_by_role("button", name=said("score.save")).click()
     file = tmp_path / "score.json"
     came.value.save_as(file)
-    score = read_score(file)
+    (score,) = read_class([file])
     assert (score.points, score.note, score.state, score.name) == (4, "", "unsigned", "রহিমা")
     told = json.loads(file.read_text(encoding="utf-8"))
     assert "no proof" in told["note"] and told["answers"][1] == {
@@ -287,7 +287,7 @@ def test_two_heads_are_joined_and_mixed_by_hand(enter: Opened, tmp_path: Path) -
     with page.expect_download() as waiting:
         page.get_by_role("button", name=said("score.save")).click()
     waiting.value.save_as(tmp_path / "score.json")
-    score = read_score(tmp_path / "score.json")
+    (score,) = read_class([tmp_path / "score.json"])
     steps = {step.name: step for step in score.steps}
     assert score.state == "unsigned" and not score.note and score.points == 4 * (4 + 4 + 4 + 1)
     assert steps["attended"].right == 4 and steps["output_2"].shown == 6

@@ -1,16 +1,15 @@
 """The tutor: questions asked and marked, the same on paper with their key, and a class's answers in one table."""
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from kotha.course.exercises.classroom import HEADINGS, PROOF, STATES, as_csv, read_class
-from kotha.course.exercises.key import key_dict, paper_lines
-from kotha.course.exercises.outcome import Outcome
-from kotha.course.exercises.quiz import RULES, Quiz
-from kotha.course.exercises.record import AnswerFile, is_sound, parse, read_json, read_key, save
-from kotha.course.exercises.score import FileScore
-from kotha.course.exercises.sets import QuestionChoice as QuestionChoice
+from kotha.course.exercises import record as records
+from kotha.course.exercises.choice import QuestionChoice as QuestionChoice
+from kotha.course.exercises.judging import Outcome
+from kotha.course.exercises.score import HEADINGS, PROOF, STATES, FileScore, as_csv, read_class
+from kotha.course.exercises.tutor import RULES, Quiz, key_dict, paper_lines
 from kotha.errors import DataError, UsageError
 from kotha.i18n.catalogue import translate
 from kotha.i18n.message import Message, Option, Text
@@ -21,9 +20,9 @@ from kotha.storage.atomic import atomic_write
 
 def on_paper(choice: QuestionChoice, language: Language, *, key: bool) -> tuple[dict[str, Any], Iterable[str]]:
     """The questions, with ``key`` also their answers: ready for JSON, and line by line."""
-    setting, questions = choice.prepare()
-    told = {"choice": choice.to_dict(), "questions": key_dict(questions, language, key)}
-    return told, paper_lines(questions, setting.sheet, language, key)
+    questions = choice.prepare()
+    told = {"choice": asdict(choice), "questions": key_dict(questions, language, key)}
+    return told, paper_lines(questions, language, key)
 
 
 def practise(
@@ -47,32 +46,31 @@ def practise(
             these=[Option("name"), Option("key_file")],
             progress=Option("progress"),
         )
-    secret = b"" if key_file is None else read_key(key_file)
+    secret = b"" if key_file is None else records.read_key(key_file)
     record = _begin(choice, language, progress, name, secret)
-    setting, questions = record.choice.prepare()
 
     def keep(outcome: Outcome) -> None:
         nonlocal record
         record = record.with_answer(outcome)
         if progress is not None:
-            save(record, progress, secret)
+            records.save(record, progress, secret)
 
     tell(translate(RULES, language))
-    summary = Quiz(setting.sheet, language, read, tell, tries, keep).ask_all(questions, record.outcomes())
+    summary = Quiz(language, read, tell, tries, keep).ask_all(record.choice.prepare(), record.outcomes())
     if progress is not None:
-        save(record, progress, secret)
-    told = {"language": language, "max_iters": setting.course.steps, "preset": record.choice.preset}
-    return {**told, "choice": record.choice.to_dict(), **summary.to_dict()}
+        records.save(record, progress, secret)
+    told = {"language": language, "max_iters": record.choice.course.steps, "preset": record.choice.preset}
+    return {**told, "choice": asdict(record.choice), **summary.to_dict()}
 
 
 def _begin(
     choice: QuestionChoice, language: Language, path: Path | None, name: str | None, secret: bytes
-) -> AnswerFile:
+) -> records.AnswerFile:
     """What was kept, to go on from; or a beginning."""
     if path is None or not path.exists():
-        return AnswerFile(name or "", language, choice)
-    told = read_json(path)
-    record = parse(told)
+        return records.AnswerFile(name or "", language, choice)
+    told = records.read(path)
+    record = records.parse(told)
     signed = told.get("signed") is True
     if signed and not secret:
         raise UsageError(
@@ -81,7 +79,7 @@ def _begin(
             key_file=Option("key_file"),
             progress=Option("progress"),
         )
-    if not is_sound(told, secret if signed else b""):
+    if not records.is_sound(told, secret if signed else b""):
         raise UsageError(
             "{path} was changed after it was saved, or signed with another key; begin a new file", path=path
         )
@@ -104,7 +102,7 @@ def _begin(
 
 def mark_class(files: Sequence[Path], key_file: Path | None = None, csv: Path | None = None) -> list[FileScore]:
     """Mark score files anew, from the answers up; with ``csv`` also write the table for a spreadsheet."""
-    rows = read_class(files, b"" if key_file is None else read_key(key_file))
+    rows = read_class(files, b"" if key_file is None else records.read_key(key_file))
     if len(rows) == 1 and rows[0].state == "unreadable":
         raise DataError(rows[0].notes[0].template, **rows[0].notes[0].values)
     if csv is not None:

@@ -4,58 +4,44 @@ import pytest
 from tests.course.exercises.scripted import OPEN
 from tests.course.exercises.typed import half_right, marked, right, wrong
 
+from kotha.course.exercises.choice import QuestionChoice
 from kotha.course.exercises.grading import Verdict
 from kotha.course.exercises.judging import judge
 from kotha.course.exercises.questions import Question
-from kotha.course.exercises.sets import QuestionChoice
 from kotha.i18n.catalogue import translate
 from kotha.i18n.numbers import LANGUAGES, Language
 
 CHOICES = [QuestionChoice(), QuestionChoice(set="assessment"), QuestionChoice(seed=2024)]
 CASES = [
-    pytest.param(choice, question, language, id=f"{choice.sheet}, {question.id}, {language}")
+    pytest.param(question, language, id=f"{choice.sheet}, {question.id}, {language}")
     for choice in CHOICES
-    for question in choice.prepare()[1]
+    for question in choice.prepare()
     for language in LANGUAGES
 ]
-each = pytest.mark.parametrize(("choice", "question", "language"), CASES)
 
 
-@each
-def test_right(choice: QuestionChoice, question: Question, language: Language) -> None:
-    outcome = marked(choice, question, language, right(question, language))
+@pytest.mark.parametrize(("question", "language"), CASES)
+def test_right_wrong_and_half_right(question: Question, language: Language) -> None:
+    good, bad = right(question, language), wrong(question, language)
+    outcome = marked(question, language, good)
     assert (outcome.verdict, outcome.points) == (Verdict.RIGHT, question.points)
-
-
-@each
-def test_wrong_is_worth_nothing_and_is_explained(
-    choice: QuestionChoice, question: Question, language: Language
-) -> None:
-    outcome = marked(choice, question, language, wrong(choice, question, language))
+    outcome = marked(question, language, bad)
     assert outcome.points == 0 and outcome.verdict is Verdict.WRONG
     if question.slips:
         assert outcome.said == (translate(question.slips[0].words, language),)
     if question.rubric is not None or question.order is not None or question.step:
         assert outcome.said, "what is missing, which piece comes first, or which mistake it was"
-
-
-@each
-def test_half_right(choice: QuestionChoice, question: Question, language: Language) -> None:
-    if question.rubric is not None:
-        outcome = marked(choice, question, language, OPEN[question.id][language][0])
+    outcome = marked(question, language, bad, good)
+    assert (outcome.verdict, outcome.points) == (Verdict.RIGHT, question.points / 2), "whatever the question"
+    if question.rubric is not None or question.step:
+        outcome = marked(question, language, *half_right(question, language))
         assert outcome.verdict is Verdict.PARTLY and 0 < outcome.points < question.points, outcome
-        assert ("things are named" if language == "en" else "বলা হয়েছে") in outcome.said[-1]
-    elif question.step:
-        outcome = marked(choice, question, language, *half_right(choice, question, language))
-        assert outcome.verdict is Verdict.PARTLY and 0 < outcome.points < question.points, outcome
-        assert len(outcome.said) >= 2, "how many are right, and what the others are"
-    # Wrong and then right is half of it, whatever the question.
-    outcome = marked(choice, question, language, wrong(choice, question, language), right(question, language))
-    assert (outcome.verdict, outcome.points) == (Verdict.RIGHT, question.points / 2)
+        assert question.step or ("things are named" if language == "en" else "বলা হয়েছে") in outcome.said[-1]
+        assert not question.step or len(outcome.said) >= 2, "how many are right, and what the others are"
 
 
 def test_every_open_question_has_a_script() -> None:
-    asked = {question.id for choice in CHOICES for question in choice.prepare()[1] if question.rubric is not None}
+    asked = {question.id for choice in CHOICES for question in choice.prepare() if question.rubric is not None}
     assert asked == OPEN.keys()
 
 
@@ -69,5 +55,5 @@ def test_every_open_question_has_a_script() -> None:
     ],
 )
 def test_what_is_often_believed_is_answered(number: str, typed: str, said: str) -> None:
-    setting, (question, *_) = QuestionChoice(wanted=number).prepare()
-    assert str(judge(question, typed, setting.sheet).said[0]).startswith(said)
+    question, *_ = QuestionChoice(wanted=number).prepare()
+    assert str(judge(question, typed).said[0]).startswith(said)

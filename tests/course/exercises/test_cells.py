@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from kotha.course.exercises.formula import worked_sum
-from kotha.course.exercises.grading import Expected, grade
+from kotha.course.exercises.grading import Expected, grade, worked_sum
 
 CASES = json.loads((Path(__file__).parents[3] / "web/tests/data/typed.json").read_text(encoding="utf-8"))
 

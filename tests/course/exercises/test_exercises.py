@@ -4,18 +4,15 @@ import json
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
+from tests.course.exercises.typed import take
 
+from kotha.course.exercises.choice import QuestionChoice, choose, values_of
 from kotha.course.exercises.grading import Verdict
-from kotha.course.exercises.outcome import Summary
 from kotha.course.exercises.questions import Question, all_questions
-from kotha.course.exercises.quiz import Quiz
-from kotha.course.exercises.sets import choose
-from kotha.course.exercises.setting import Setting, make_setting
+from kotha.course.worksheet.papers import student_sheet
 from kotha.errors import UsageError
 from kotha.i18n.catalogue import translate
 from kotha.i18n.numbers import Language, ascii_digits
@@ -61,14 +58,8 @@ N_WORDS = 13
 
 
 @pytest.fixture(scope="module")
-def setting() -> Setting:
-    return make_setting()
-
-
-def take(questions: list[Question], answers: list[str], setting: Setting, **how: Any) -> tuple[Summary, str]:
-    left, told = iter(answers), []
-    quiz = Quiz(setting.sheet, how.pop("language", "en"), lambda prompt: next(left, None), told.append, **how)
-    return quiz.ask_all(questions), "\n".join(told)
+def questions() -> list[Question]:
+    return QuestionChoice().prepare()
 
 
 def scripted(questions: list[Question], answers: dict[str, str], language: Language) -> Iterator[str]:
@@ -80,10 +71,9 @@ def scripted(questions: list[Question], answers: dict[str, str], language: Langu
 
 
 @pytest.mark.parametrize("language", ["en", "bn"])
-def test_the_workshops_answers_get_full_marks(setting: Setting, language: Language) -> None:
-    questions = all_questions(setting)
+def test_the_workshops_answers_get_full_marks(questions: list[Question], language: Language) -> None:
     assert {question.number for question in questions} == set(range(1, 13))
-    summary, told = take(questions, list(scripted(questions, ANSWERS, language)), setting, language=language)
+    summary, told = take(questions, *scripted(questions, ANSWERS, language), language=language)
     assert [outcome for outcome in summary.outcomes if outcome.verdict is not Verdict.RIGHT] == []
     assert (summary.right, len(ANSWERS) + N_WORDS) == (45, 45)
     assert (summary.points, summary.possible, summary.bonus) == (280, 260, 20)
@@ -110,55 +100,50 @@ def test_the_workshops_answers_get_full_marks(setting: Setting, language: Langua
         ("10b", "0.93 GB", "0.2326 GB = 0.2166 GiB"),
     ],
 )
-def test_a_wrong_answer_is_refused_and_worked_out(setting: Setting, number: str, wrong: str, worked: str) -> None:
-    chosen = choose(all_questions(setting), number)
-    summary, told = take([each for each in chosen if each.id == number], [wrong], setting)
+def test_a_wrong_answer_is_refused_and_worked_out(number: str, wrong: str, worked: str) -> None:
+    summary, told = take([each for each in QuestionChoice().prepare() if each.id == number], wrong)
     assert summary.right == 0
     assert "The worked step:" in told and ("Not right." in told or "Partly right." in told)
     assert worked in told
 
 
-def test_no_share_is_told_of_no_answers(setting: Setting) -> None:
-    questions = all_questions(setting)
-    _, told = take(questions, [], setting)
+def test_no_share_is_told_of_no_answers(questions: list[Question]) -> None:
+    _, told = take(questions)
     assert f"questions not asked: {len(questions)}" in told and "of 0" not in told
     only_bonus = choose(questions, "11a")
-    _, told = take(only_bonus, [""], setting)
+    _, told = take(only_bonus, "")
     assert "0 of 8 points (0%)" in told
 
 
-def test_coarse_skipped_and_unreadable_answers(setting: Setting) -> None:
-    questions = choose(all_questions(setting), "9a")[:2]
-    summary, told = take(questions, ["300", ""], setting)
+def test_coarse_skipped_and_unreadable_answers(questions: list[Question]) -> None:
+    chosen = choose(questions, "9a")[:2]
+    summary, told = take(chosen, "300", "")
     assert [outcome.verdict for outcome in summary.outcomes] == [Verdict.COARSE, Verdict.SKIPPED]
     assert "give at least 2 significant digits" in told and "Passed over" in told
-    summary, told = take(questions, ["no idea", "319.1"], setting)
+    summary, told = take(chosen, "no idea", "319.1")
     assert [outcome.verdict for outcome in summary.outcomes] == [Verdict.UNREADABLE, Verdict.RIGHT]
     assert "Numbers read: 0, and the answer has 1." in told
 
 
-def test_somebody_at_a_terminal_may_type_an_unreadable_answer_again_for_nothing(setting: Setting) -> None:
-    questions = choose(all_questions(setting), "8b")
-    assert take(questions, ["what?", "150"], setting, tries=2)[0].points == questions[0].points
-    assert take(questions, ["what?", "150"], setting)[0].right == 0
+def test_somebody_at_a_terminal_may_type_an_unreadable_answer_again_for_nothing(questions: list[Question]) -> None:
+    chosen = choose(questions, "8b")
+    assert take(chosen, "what?", "150", tries=2)[0].points == chosen[0].points
+    assert take(chosen, "what?", "150")[0].right == 0
 
 
-def test_a_matrix_row_by_row(setting: Setting) -> None:
-    questions = choose(all_questions(setting), "1")[:2]
+def test_a_matrix_row_by_row(questions: list[Question]) -> None:
     lines = ["0.37 0.57", "0.39 0.34", "0.30 0.55", "0.57 0.37 0.34 0.39 0.55 0.30"]
-    assert take(questions, lines, setting)[0].right == 2
+    assert take(choose(questions, "1")[:2], *lines)[0].right == 2
 
 
-def test_the_end_of_input_is_polite(setting: Setting) -> None:
-    questions = all_questions(setting)
-    summary, told = take(questions, [ANSWERS["1Q"]], setting)
+def test_the_end_of_input_is_polite(questions: list[Question]) -> None:
+    summary, told = take(questions, ANSWERS["1Q"])
     assert "The input ended; questions not asked: 44." in told
     assert "7 of 260 points (3%); 1 of 1 answers wholly right." in told
     assert summary.to_dict()["ended_early"] is True
 
 
-def test_questions_are_chosen_by_number_and_part(setting: Setting) -> None:
-    questions = all_questions(setting)
+def test_questions_are_chosen_by_number_and_part(questions: list[Question]) -> None:
     assert [each.id for each in choose(questions, "1")] == ["1Q", "1K", "1V"]
     assert [each.id for each in choose(questions, "7c")] == ["7c-1", "7c-2"]
     assert [each.id for each in choose(questions, "10")] == ["10a-1", "10a-2", "10a-3", "10a-4", "10b", "10b-parts"]
@@ -166,44 +151,38 @@ def test_questions_are_chosen_by_number_and_part(setting: Setting) -> None:
         choose(questions, "13")
 
 
-def expected_of(setting: Setting, number: str) -> tuple[float, ...]:
-    found = next(each.expected for each in all_questions(setting) if each.id == number)
-    assert found is not None
-    return found.values
-
-
 def test_answers_of_another_preset_and_other_sizes() -> None:
-    setting = make_setting("gpt2", 8, 40_000, "4x6x3", 1)
-    setting = replace(setting, counts={**setting.counts, "early": 500, "late": 10_000})
-    assert expected_of(setting, "6d") == (8, 1024, 50_257)
-    assert expected_of(setting, "10a-4") == (124_439_808,)
-    assert expected_of(setting, "10a-2") == (4 * 768 * 64 + 3 * 64,)
-    assert expected_of(setting, "9c-1") == (8192,)
-    assert expected_of(setting, "2a") == (3, 4)
-    passed = (10_000 - 1000) / (40_000 - 1000)
+    choice = QuestionChoice(preset="gpt2", batch_size=8, steps=40_000, size="4x6x3", seed=1)
+    expected = {each.id: each.expected.values for each in choice.prepare() if each.expected is not None}
+    assert expected["6d"] == (8, 1024, 50_257)
+    assert expected["10a-4"] == (124_439_808,)
+    assert expected["10a-2"] == (4 * 768 * 64 + 3 * 64,)
+    assert expected["9c-1"] == (8192,)
+    assert expected["2a"] == (3, 4)
+    sheet = student_sheet("4x6x3", 1)
+    passed = (values_of(choice, sheet)["late"] - 1000) / (40_000 - 1000)
     rate = 0.1 * 3e-4 + 0.9 * 3e-4 * 0.5 * (1 + math.cos(math.pi * passed))
-    assert expected_of(setting, "7c-2") == pytest.approx((rate,))
-    assert [each.id for each in choose(all_questions(setting), "4")] == ["4a", "4b", "4c", "4d"]
-    weights = expected_of(setting, "4d")
-    assert sum(weights) == pytest.approx(1) and len(weights) == 4
+    assert expected["7c-2"] == pytest.approx((rate,))
+    assert [number for number in expected if number.startswith("4")] == ["4a", "4b", "4c", "4d"]
+    assert sum(expected["4d"]) == pytest.approx(1) and len(expected["4d"]) == 4
 
 
-def test_what_was_measured_is_said_of_its_own_model_only(setting: Setting) -> None:
-    parts = lambda of: next(each for each in all_questions(of) if each.id == "10b-parts")
-    assert "4.33 GB" in str(parts(setting).text) and "৪.৩৩ GB" in translate(parts(setting).text, "bn")
-    assert "0.93 GB" in str(parts(setting).worked[0])
-    small = parts(make_setting("pocket", 64))
+def test_what_was_measured_is_said_of_its_own_model_only() -> None:
+    (workshop,), (small,) = (QuestionChoice(wanted="10b-parts", preset=of).prepare() for of in ("bangla-58m", "pocket"))
+    assert "4.33 GB" in str(workshop.text) and "৪.৩৩ GB" in translate(workshop.text, "bn")
+    assert "0.93 GB" in str(workshop.worked[0])
     assert "GB" not in str(small.text) and "0.0093 GB" in str(small.worked[0])
 
 
-def test_a_vocabulary_beyond_uint16_is_told_so(setting: Setting) -> None:
-    large = replace(setting, config=setting.config.replace(vocab_size=100_000))
-    worked = next(each for each in all_questions(large) if each.id == "9b").worked[0]
+def test_a_vocabulary_beyond_uint16_is_told_so() -> None:
+    sheet = student_sheet()
+    large = {**values_of(QuestionChoice(), sheet), "vocab_size": 100_000, "vocabulary": 100_000}
+    worked = next(each for each in all_questions("workshop", sheet, large) if each.id == "9b").worked[0]
     assert "100,000 tokens need more: use uint32" in str(worked)
 
 
-def test_every_question_is_said_in_both_languages(setting: Setting) -> None:
-    for question in all_questions(setting):
+def test_every_question_is_said_in_both_languages(questions: list[Question]) -> None:
+    for question in questions:
         english, bangla = str(question.text), translate(question.text, "bn")
         assert any("\u0980" <= letter <= "\u09ff" for letter in bangla), question.id
         assert english != bangla and "{" not in bangla + english, question.id
@@ -214,15 +193,16 @@ def test_every_question_is_said_in_both_languages(setting: Setting) -> None:
 
 
 def test_only_a_gpt_has_these_answers() -> None:
-    with pytest.raises(UsageError, match="bert-base is a bert"):
-        make_setting("bert-base", 64)
-    with pytest.raises(UsageError, match=r"size=.4x6. is not TOKENSxWIDTHxHEAD"):
-        make_setting(size="4x6")
-    with pytest.raises(UsageError, match="seed=-1 is no seed"):
-        make_setting(seed=-1)
+    for choice, wording in (
+        (QuestionChoice(preset="bert-base"), "bert-base is a bert"),
+        (QuestionChoice(size="4x6"), r"size=.4x6. is not TOKENSxWIDTHxHEAD"),
+        (QuestionChoice(seed=-1), "seed=-1 is no seed"),
+    ):
+        with pytest.raises(UsageError, match=wording):
+            choice.prepare()
 
 
-def test_what_would_have_helped_is_told_as_it_was_measured(setting: Setting) -> None:
+def test_what_would_have_helped_is_told_as_it_was_measured(questions: list[Question]) -> None:
     path = Path(__file__).parents[3] / "benchmarks" / "results" / "question_12b.json"
     rows = json.loads(path.read_text(encoding="utf-8"))["figures"]["rows"]
     bits = {row["condition"]: row["bits_per_byte"] for row in rows}
@@ -232,6 +212,6 @@ def test_what_would_have_helped_is_told_as_it_was_measured(setting: Setting) -> 
     small = course - bits["label smoothing 0.1"]
     assert small > max(course - bits[name] for name in ("weight decay 0.1", "weight decay 1", "EMA 0.999"))
     assert min(bits[name] for name in ("2 layers", "4 layers", "vocabulary 8,192")) > course
-    (question,) = (each for each in all_questions(setting) if each.id == "12b")
+    (question,) = (each for each in questions if each.id == "12b")
     for answer in (str(question.worked[0]), ascii_digits(translate(question.worked[0], "bn"))):
         assert re.findall(r"0\.\d{3}", answer) == [f"{value:.3f}" for value in (*gained, *lost, small)]

@@ -135,7 +135,7 @@ def test_the_wrong_number_is_named_and_a_wrong_count_is_unreadable() -> None:
     expected = Expected((0.37, 0.57, 0.39, 0.34), columns=2)
     assert grade("0.37 0.57 0.93 0.34", expected).place == 2
     found = grade("0.37 0.57", expected)
-    assert (found.verdict, found.found) == (Verdict.UNREADABLE, 2)
+    assert (found.verdict, len(found.numbers)) == (Verdict.UNREADABLE, 2)
 
 
 @given(st.floats(min_value=-1e6, max_value=1e6), st.integers(2, 9))

@@ -7,14 +7,15 @@ from typing import Any
 
 import pytest
 
-from kotha.course.exercises.formula import FILE, calculate
-from kotha.course.exercises.questions import all_questions
-from kotha.course.exercises.setting import make_setting
+from kotha.course.data import calculate
+from kotha.course.exercises.choice import QuestionChoice, values_of
+from kotha.course.exercises.grading import FILE
+from kotha.course.worksheet.papers import student_sheet
 
 TOLD = json.loads(FILE.read_text(encoding="utf-8"))
 QUESTIONS = [each for told in TOLD["sets"].values() for each in told["questions"]]
 VALUES = {
-    **make_setting().values,
+    **values_of(QuestionChoice(), student_sheet()),
     "answer": 1.0,
     "row": 1,
     "token": "a",
@@ -62,6 +63,6 @@ def test_texts_are_in_both_languages_and_name_what_there_is() -> None:
 
 def test_numbers_of_questions_are_worth_points() -> None:
     for name, told in TOLD["sets"].items():
-        found = all_questions(make_setting(), name)
+        found = QuestionChoice(set=name).prepare()
         assert {each.number for each in found} == {int(number) for number in told["points"]}
         assert len({each.id for each in found}) == len(found)

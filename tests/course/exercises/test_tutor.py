@@ -1,14 +1,13 @@
 """The tutor: hints in steps, a second try for half, points and a total, an order with partial credit."""
 
 import pytest
+from tests.course.exercises import typed
 
+from kotha.course.exercises.choice import QuestionChoice
 from kotha.course.exercises.grading import Verdict
-from kotha.course.exercises.judging import judge, judge_order
-from kotha.course.exercises.outcome import Summary
+from kotha.course.exercises.judging import Summary, judge, judge_order
 from kotha.course.exercises.questions import share_out
-from kotha.course.exercises.quiz import Quiz
 from kotha.course.exercises.rubric import shuffled
-from kotha.course.exercises.sets import QuestionChoice
 from kotha.i18n.catalogue import translate
 from kotha.i18n.message import Bilingual
 from kotha.i18n.numbers import LANGUAGES, Language
@@ -20,13 +19,8 @@ SCORES = "0.2983 0.2462 0.2649; 0.2462 0.1876 0.2238; 0.2649 0.2238 0.2334"
 UNSCALED = "0.4218 0.3481 0.3745; 0.3481 0.2652 0.3165; 0.3745 0.3165 0.33"
 
 
-def take(
-    wanted: str, *answers: str, tries: int = 2, language: Language = "en", **choice: object
-) -> tuple[Summary, str]:
-    setting, questions = QuestionChoice(wanted=wanted, **choice).prepare()  # type: ignore[arg-type]
-    left, told = iter(answers), []
-    quiz = Quiz(setting.sheet, language, lambda prompt: next(left, None), told.append, tries)
-    return quiz.ask_all(questions), "\n".join(told)
+def take(wanted: str, *answers: str, tries: int = 2, language: Language = "en") -> tuple[Summary, str]:
+    return typed.take(QuestionChoice(wanted=wanted).prepare(), *answers, tries=tries, language=language)
 
 
 def test_a_second_try_counts_half_and_says_so() -> None:
@@ -90,15 +84,15 @@ def test_hints_come_in_steps_and_cost_a_tenth_each() -> None:
 
 def test_no_hint_gives_the_answer_away() -> None:
     for choice in (QuestionChoice(), QuestionChoice(set="assessment"), QuestionChoice(seed=5)):
-        setting, questions = choice.prepare()
+        questions = choice.prepare()
         for question in questions:
             for hint in question.hints:
                 for said in (translate(hint, language) for language in LANGUAGES):
-                    assert judge(question, said, setting.sheet).credit < 1, (question.id, said)
+                    assert judge(question, said).credit < 1, (question.id, said)
 
 
 def test_the_points_are_the_workshops() -> None:
-    _, questions = QuestionChoice().prepare()
+    questions = QuestionChoice().prepare()
     for number, points in WORKSHOP.items():
         assert sum(question.points for question in questions if question.number == number) == points
     assert sum(question.points for question in questions if not question.bonus) == 260
@@ -107,12 +101,12 @@ def test_the_points_are_the_workshops() -> None:
 
 
 def test_the_flowchart_is_put_in_order_with_partial_credit() -> None:
-    _, (question,) = QuestionChoice(wanted="12a").prepare()
+    (question,) = QuestionChoice(wanted="12a").prepare()
     assert question.order is not None and len(question.order.pieces) == 9
     right = list(question.order.numbers)
     assert right != sorted(right), "the numbers do not tell the order"
-    typed = " → ".join(map(str, right))
-    assert take("12a", typed)[0].points == question.points
+    spelled = " → ".join(map(str, right))
+    assert take("12a", spelled)[0].points == question.points
     swapped = [right[1], right[0], *right[2:]]
     summary, told = take("12a", " ".join(map(str, swapped)), tries=1)
     assert 0 < summary.points < question.points
@@ -124,7 +118,7 @@ def test_the_flowchart_is_put_in_order_with_partial_credit() -> None:
 
 
 def test_a_model_that_turns_its_positions_has_no_piece_for_them() -> None:
-    _, (question,) = QuestionChoice(wanted="12a", preset="bangla-modern").prepare()
+    (question,) = QuestionChoice(wanted="12a", preset="bangla-modern").prepare()
     assert question.order is not None
     assert not any("positions are added" in str(piece) for piece in question.order.pieces)
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import pytest
 from tests.studio.test_words import BANNED
 
-from kotha.course.exercises.sets import QuestionChoice
+from kotha.course import data
+from kotha.course.exercises.choice import QuestionChoice
 from kotha.i18n.catalogue import translate
 from kotha.i18n.message import Message
 
@@ -22,12 +23,11 @@ def said() -> Iterator[tuple[str, Message]]:
         QuestionChoice(seed=11),
         QuestionChoice(preset="gpt2"),
     ):
-        for question in choice.prepare()[1]:
+        for question in choice.prepare():
             spoken = [question.text, *question.worked, *question.hints, *(slip.words for slip in question.slips)]
             spoken += [] if question.order is None else question.order.pieces
             if question.rubric is not None:
-                spoken += [thing.text for thing in question.rubric.things]
-                spoken += [each.text for each in question.rubric.misbeliefs]
+                spoken += map(data.said, (*question.rubric.things, *question.rubric.misbeliefs))
             yield from ((f"{choice.sheet}, {question.id}", words) for words in spoken)
 
 

@@ -9,12 +9,10 @@ from pathlib import Path
 from tests.course.exercises.scripted import OPEN
 
 from kotha.course.exercises.grading import Verdict, readings
-from kotha.course.exercises.judging import judge
-from kotha.course.exercises.key import answer_of
-from kotha.course.exercises.mistakes import diagnose, ways
-from kotha.course.exercises.outcome import Outcome, mark
+from kotha.course.exercises.judging import Outcome, Summary, judge, mark
+from kotha.course.exercises.mistakes import diagnose, slips_of
 from kotha.course.exercises.questions import Question
-from kotha.course.exercises.sets import QuestionChoice
+from kotha.course.exercises.tutor import Quiz, answer_of
 from kotha.course.worksheet.operations import written
 from kotha.course.worksheet.papers import student_sheet
 from kotha.i18n.catalogue import translate
@@ -24,8 +22,8 @@ from kotha.i18n.numbers import Language, bangla_digits
 SLIP_CASES = json.loads((Path(__file__).parents[3] / "web/tests/data/mistakes.json").read_text(encoding="utf-8"))
 
 
-def marked(choice: QuestionChoice, question: Question, language: Language, *tries: str, hints: int = 0) -> Outcome:
-    return mark(question, tries, hints, choice.prepare()[0].sheet, language)
+def marked(question: Question, language: Language, *tries: str) -> Outcome:
+    return mark(question, tries, 0, language)
 
 
 def right(question: Question, language: Language) -> str:
@@ -35,7 +33,7 @@ def right(question: Question, language: Language) -> str:
     return bangla_digits(typed) if language == "bn" and "inf" not in typed and "e" not in typed else typed
 
 
-def wrong(choice: QuestionChoice, question: Question, language: Language) -> str:
+def wrong(question: Question, language: Language) -> str:
     """Open: typed by hand. An order: turned round. A shape or count: its first slip. A matrix: one slip throughout."""
     if question.rubric is not None:
         return OPEN[question.id][language][1]
@@ -44,38 +42,48 @@ def wrong(choice: QuestionChoice, question: Question, language: Language) -> str
     assert question.expected is not None
     if question.slips:
         return " ".join(f"{value:.12g}" for value in question.slips[0].values)
-    values = slipped(choice, question) if question.step else []
+    values = slipped(question) if question.step else []
     return _spelled(values or [7.77 + place for place in range(len(question.expected.values))])
 
 
-def slipped(choice: QuestionChoice, question: Question) -> list[float]:
+def slipped(question: Question) -> list[float]:
     """A matrix in which every cell came about by the same mistake, the first that spoils all of them."""
-    sheet = choice.prepare()[0].sheet
-    step = sheet.steps[question.step]
+    step = question.sheet.steps[question.step]
     height, width = step.values.shape
     rows = range(height) if question.row is None else [question.row]
     cells = [
-        {way.name: way.value for way in reversed(ways(sheet, step, row, column)) if math.isfinite(way.value)}
+        {
+            slip.name: slip.values[0]
+            for slip in reversed(slips_of(question.sheet, step, row, column))
+            if math.isfinite(slip.values[0])
+        }
         for row in rows
         for column in range(width)
     ]
     shared = [way for way in cells[0] if all(way in each for each in cells)]
     for name in reversed(shared):
         typed = _spelled([each[name] for each in cells])
-        found = judge(question, typed, sheet)
+        found = judge(question, typed)
         if found.verdict is Verdict.WRONG and found.said:
             return [each[name] for each in cells]
     return []
 
 
-def half_right(choice: QuestionChoice, question: Question, language: Language) -> tuple[str, ...]:
+def half_right(question: Question, language: Language) -> tuple[str, ...]:
     """Words that name some of what they should; a matrix that is right in its first half; numbers wrong at first."""
     if question.rubric is not None:
         return (OPEN[question.id][language][0],)
-    if question.step and question.expected is not None and (spoiled := slipped(choice, question)):
+    if question.step and question.expected is not None and (spoiled := slipped(question)):
         half = len(spoiled) // 2
         return (_spelled([*question.expected.values[:half], *spoiled[half:]]),)
-    return wrong(choice, question, language), right(question, language)
+    return wrong(question, language), right(question, language)
+
+
+def take(questions: list[Question], *answers: str, language: Language = "en", tries: int = 1) -> tuple[Summary, str]:
+    """Ask questions of somebody who types this; what came of it, and all that was said."""
+    left, told = iter(answers), []
+    quiz = Quiz(language, lambda prompt: next(left, None), told.append, tries)
+    return quiz.ask_all(questions), "\n".join(told)
 
 
 def _spelled(values: Sequence[float]) -> str:

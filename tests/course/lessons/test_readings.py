@@ -5,9 +5,8 @@ from collections.abc import Sequence
 import pytest
 
 from kotha.course.lessons.catalogue import lesson
-from kotha.course.lessons.result import Condition
+from kotha.course.lessons.result import row_of
 from kotha.i18n.catalogue import translate
-from kotha.i18n.message import Bilingual
 
 Figures = dict[str, Sequence[float]]
 
@@ -109,8 +108,7 @@ CASES: list[tuple[str, dict[str, Figures], list[str | None]]] = [
 
 @pytest.mark.parametrize(("name", "figures", "expected"), CASES)
 def test_the_reading_follows_the_figures(name: str, figures: dict[str, Figures], expected: list[str | None]) -> None:
-    conditions = {key: Condition(key, Bilingual(key, key), each) for key, each in figures.items()}
-    said = lesson(name).prepare().read(conditions)
+    said = lesson(name).prepare().read({key: row_of(key, key, each) for key, each in figures.items()})
     assert len(said) == len(expected)
     for sentence, part in zip(said, expected, strict=True):
         assert part is None or part in str(sentence), str(sentence)
@@ -119,5 +117,5 @@ def test_the_reading_follows_the_figures(name: str, figures: dict[str, Figures],
 
 def test_bangla_has_its_own_digits() -> None:
     figures = {"with": masked(1.5, 1.5, 0.8), "without": masked(0.1, 7.0, 0.05)}
-    conditions = {key: Condition(key, Bilingual(key, key), each) for key, each in figures.items()}
-    assert "০.১০" in translate(lesson("mask").prepare().read(conditions)[0], "bn")
+    read = lesson("mask").prepare().read({key: row_of(key, key, each) for key, each in figures.items()})
+    assert "০.১০" in translate(read[0], "bn")

@@ -4,19 +4,19 @@ from typing import Any
 
 import pytest
 
-from kotha.course.lessons.result import Condition, LessonResult, shown
+from kotha.course.lessons.result import LessonResult, Row, row_of, shown
 from kotha.i18n.message import Bilingual
 
 LOSS = {"key": "loss", "title": {"en": "loss", "bn": "লস"}, "digits": 2, "better": "low", "percent": False}
 SHARE = {"key": "share", "title": {"en": "share", "bn": "ভাগ"}, "digits": 0, "better": "high", "percent": True}
 
 
-def row(key: str, *losses: float, **more: list[float]) -> Condition:
-    return Condition(key, Bilingual(key, f"{key}-bn"), {"loss": list(losses), **more})
+def row(key: str, *losses: float, **more: list[float]) -> Row:
+    return row_of(key, Bilingual(key, f"{key}-bn"), {"loss": list(losses), **more})
 
 
-def result(*rows: Condition, **how: Any) -> LessonResult:
-    return LessonResult({"figures": [{**LOSS, **how}, SHARE], "conditions": [each.to_dict() for each in rows]})
+def result(*rows: Row, **how: Any) -> LessonResult:
+    return LessonResult({"figures": [{**LOSS, **how}, SHARE], "conditions": rows})
 
 
 @pytest.mark.parametrize(
@@ -49,6 +49,6 @@ def test_a_table_of_a_document() -> None:
 
 
 def test_what_is_kept_has_the_means_beside_each_seed() -> None:
-    plain = row("a", 1.0, 2.0).to_dict()
+    plain = row("a", 1.0, 2.0)
     assert plain["figures"]["loss"] == [1.0, 2.0]
     assert plain["means"]["loss"] == 1.5 and plain["spreads"]["loss"] == 0.5

@@ -1,6 +1,6 @@
 """The made-up tasks: what is asked has an answer, and what is measured was not learned from."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import numpy as np
 import torch
@@ -9,16 +9,18 @@ from tests.course.lessons.small import TINY, loud
 from kotha.course.lessons import heads
 from kotha.course.lessons.catalogue import lesson
 from kotha.course.lessons.classroom import classroom
-from kotha.course.lessons.coreference import PRONOUN, VOCABULARY, looks, spelled, who_is_it
-from kotha.course.lessons.drawn_digits import SIDE, bitmap, digits, digits_of, images_of
+from kotha.course.lessons.coreference import PRONOUN, VOCABULARY, coreference, looks, spelled, who_is_it
 from kotha.course.lessons.lstm import echo
+from kotha.course.lessons.vision import ELSEWHERE, SIDE, bitmap, digits, digits_of, draw, images_of
 from kotha.inside.heads.importance import silence
 
 
 def test_few_texts_are_the_first_ones_in_the_same_letters() -> None:
-    whole, few = classroom(TINY), classroom(TINY.change(most_tokens=50))
+    whole, few = classroom(TINY), classroom(replace(TINY, most_tokens=50))
     assert len(few.learned) == 50 and np.array_equal(few.learned, whole.learned[:50])
-    assert torch.equal(few.windows(), whole.windows()) and torch.equal(few.windows_read(1), whole.windows_read(1))
+    assert torch.equal(few.windows(), whole.windows()) and torch.equal(
+        few.windows(1, learned=True), whole.windows(1, learned=True)
+    )
 
 
 def test_four_places_are_recalled_by_who_knows_them() -> None:
@@ -26,7 +28,7 @@ def test_four_places_are_recalled_by_who_knows_them() -> None:
     rows = puzzle.batch(0, 0)
     assert torch.equal(rows, puzzle.batch(0, 0)) and not torch.equal(rows, puzzle.batch(0, 1))
     assert rows.shape == (8, 13) and (rows[:, -1] == rows.max()).all()
-    assert puzzle.right(loud(heads.make(16, 2)), rows).shape == (8, 4)
+    assert puzzle.right(loud(heads.make(TINY, 2)), rows).shape == (8, 4)
 
 
 def test_who_is_meant_is_the_one_of_the_two_whom_the_pronoun_fits() -> None:
@@ -42,7 +44,7 @@ def test_who_is_meant_is_the_one_of_the_two_whom_the_pronoun_fits() -> None:
 
 def test_a_silenced_head_says_nothing_and_speaks_again_afterwards() -> None:
     torch.manual_seed(0)
-    model = loud(lesson("coreference").prepare(**asdict(TINY)).tasks()["whole"].make())
+    model = loud(coreference(lesson("coreference").prepare(**asdict(TINY))).tasks["whole"].make())
     rows = who_is_it(4).windows(16)
     every = list(looks(model, rows))
     assert len(every) == 2 * TINY.n_heads
@@ -67,7 +69,7 @@ def test_an_echo_is_said_by_who_looks_back() -> None:
 def test_digits_stand_where_they_should_and_elsewhere_where_none_stood() -> None:
     desk = digits(50, 8)
     assert digits_of(desk.batch(0, 0)).max() < 10 and images_of(desk.batch(0, 0)).shape == (8, 1, SIDE, SIDE)
-    home, away = (images_of(rows).mean(dim=0)[0] for rows in (desk.windows(), desk.elsewhere()))
+    home, away = (images_of(rows).mean(dim=0)[0] for rows in (desk.windows(), draw((2**31,), 500, ELSEWHERE)))
     assert home[:8, :7].mean() > 5 * home[12:].abs().mean() and away[8:, 8:].mean() > 5 * away[:5].abs().mean()
     assert len({bitmap(digit).tobytes() for digit in range(10)}) == 10
     learned = {row.numpy().tobytes() for row in torch.cat([desk.batch(0, step) for step in range(20)])}

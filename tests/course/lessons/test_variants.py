@@ -1,5 +1,7 @@
 """The odd models of the lessons: what was taken out is gone, what was put otherwise is where it should be."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from tests.course.lessons.small import TINY, loud
@@ -7,8 +9,9 @@ from torch import nn
 
 from kotha.course.lessons.classroom import classroom
 from kotha.course.lessons.encoder import filled_holes, loss_at_holes, loss_behind
-from kotha.course.lessons.learning import gradients_by_block, next_tokens, parameters_of
-from kotha.course.lessons.lstm import as_large_as
+from kotha.course.lessons.learning import gradients_by_block, next_tokens
+from kotha.course.lessons.lstm import recurrent
+from kotha.course.lessons.measuring import parameters_of
 from kotha.course.lessons.parameters import by_counting, by_formula, config_of
 from kotha.course.lessons.variants import Filler, with_joined_positions, without_residuals
 from kotha.course.lessons.vision import convolutions, vit
@@ -71,14 +74,14 @@ def test_a_decoder_has_the_same_loss_at_a_hole_as_at_what_comes_next() -> None:
 @pytest.mark.parametrize("width", [16, 32, 64])
 def test_an_lstm_and_a_cnn_are_as_large_as_their_neighbour(width: int) -> None:
     config = classroom(TINY).gpt(d_model=width)
-    assert parameters_of(as_large_as(config)) == pytest.approx(parameters_of(GPT(config)), rel=0.08)
-    sizes = TINY.change(d_model=width)
+    assert parameters_of(recurrent(config)) == pytest.approx(parameters_of(GPT(config)), rel=0.08)
+    sizes = replace(TINY, d_model=width)
     assert parameters_of(convolutions(sizes)) == pytest.approx(parameters_of(vit(sizes)), rel=0.12)
 
 
 def test_an_lstm_does_not_look_ahead() -> None:
     torch.manual_seed(0)
-    model = as_large_as(classroom(TINY).gpt())
+    model = recurrent(classroom(TINY).gpt())
     tokens = torch.randint(5, 40, (1, 8))
     other = tokens.clone()
     other[0, -1] = (tokens[0, -1] + 1) % 40

@@ -12,10 +12,10 @@ from torch.nn import functional
 
 from kotha.course.worksheet.own import sheet_of, sheet_of_file
 from kotha.course.worksheet.page import sheet_view
-from kotha.course.worksheet.papers import in_halves, paper_sheet, positions, positions_picture, workshop_sheet
+from kotha.course.worksheet.papers import paper_sheet, positions, positions_picture, workshop_sheet
 from kotha.course.worksheet.sheet import Sheet
 from kotha.errors import DataError, UsageError
-from kotha.model.position import HalvesPositions, SinusoidalPositions
+from kotha.model.position import SinusoidalPositions
 
 ONE = [[1.0, 0.0], [0.0, 1.0]]
 PLAIN = {"X": ONE, "W_Q": ONE, "W_K": ONE, "W_V": ONE}
@@ -95,8 +95,6 @@ def test_positions_are_the_model_s(n_places: int, width: int) -> None:
     ours = positions(n_places, width)
     theirs = SinusoidalPositions()(torch.zeros(1, n_places, width), torch.arange(n_places))[0]
     np.testing.assert_allclose(ours, theirs.numpy(), atol=1e-6)
-    halves = HalvesPositions()(torch.zeros(1, n_places, width), torch.arange(n_places))[0]
-    np.testing.assert_allclose(in_halves(ours), halves.numpy(), atol=1e-6)
     if width == 4:
         np.testing.assert_allclose(paper_sheet("positions").matrices["positions"], ours, atol=1e-12)
 
@@ -163,19 +161,19 @@ def test_own_matrices_as_json_and_as_csv_in_either_digits(tmp_path: Path) -> Non
         ({"W_Q": None}, "W_Q is missing"),
         ({"W_Q": [[1.0, 2.0]]}, "W_Q has 1 rows, X has 2 columns"),
         ({"W_K": [[1.0], [2.0]]}, "W_Q has 2 columns and W_K 1"),
-        ({"X": [[1.0, 2.0], [1.0]]}, "X: row 2 has 1 numbers and row 1 has 2"),
-        ({"X": [[1.0, "=cmd()"], [1.0, 1.0]]}, "X: row 1 holds '=cmd\\(\\)', which is no number"),
-        ({"X": [[1.0, True], [1.0, 1.0]]}, "'True', which is no number"),
-        ({"X": [[math.nan, 0.0], [1.0, 1.0]]}, "'nan', which is no number"),
-        ({"X": [[10**400, 0.0], [1.0, 1.0]]}, "which is no number"),
-        ({"X": [[1e300, 0.0], [1.0, 1.0]]}, "use numbers up to 1,000,000"),
+        ({"X": [[1.0, 2.0], [1.0]]}, r"X: row 2 holds \[1.0\]; give each row 2 numbers, each up to 1,000,000"),
+        ({"X": [[1.0, "=cmd()"], [1.0, 1.0]]}, r"X: row 1 holds \[1.0, '=cmd\(\)'\]; give each row 2 numbers"),
+        ({"X": [[1.0, True], [1.0, 1.0]]}, r"row 1 holds \[1.0, True\]"),
+        ({"X": [[math.nan, 0.0], [1.0, 1.0]]}, r"row 1 holds \[nan, 0.0\]"),
+        ({"X": [[10**400, 0.0], [1.0, 1.0]]}, "row 1 holds .*up to 1,000,000"),
+        ({"X": [[1e300, 0.0], [1.0, 1.0]]}, r"row 1 holds \[1e\+300, 0.0\]"),
         ({"X": [[0.0, 0.0]] * 25}, "X is 25 × 2, too large for paper"),
-        ({"X": []}, "X is no matrix"),
-        ({"X": {"a": 1}}, "X is no matrix"),
+        ({"X": []}, "X is missing, or no matrix"),
+        ({"X": {"a": 1}}, "X is missing, or no matrix"),
         ({"W_O": ONE}, "'W_O' is no matrix of a head"),
-        ({"tokens": ["a"]}, "tokens must be 2 texts"),
-        ({"tokens": ["a", "b\x07"]}, "cannot be shown"),
-        ({"tokens": ["a", "x" * 99]}, "cannot be shown"),
+        ({"tokens": ["a"]}, "tokens must be 2 texts of 1 to 40 letters"),
+        ({"tokens": ["a", "b\x07"]}, "tokens must be"),
+        ({"tokens": ["a", "x" * 99]}, "tokens must be"),
         ({"mask": "other"}, "mask='other' is not known"),
         ({"mask": [1]}, "is not known"),
     ],
@@ -188,11 +186,11 @@ def test_what_is_no_head_is_refused_by_name(change: dict[str, object], said: str
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
-        ("a.csv", b"X\n1,x\n", "line 2: 'x' is no number"),
+        ("a.csv", b"X\n1,x\n", r"X: row 1 holds \[1.0, 'x'\]"),
         ("a.csv", b"X\n1\n\nX\n2\n", "line 4: 'X' begins no block"),
         ("a.csv", b"nothing\n", "'nothing' begins no block"),
         ("a.csv", b"\xff\xfe\x00", "cannot be read"),
-        ("a.csv", b"X\n1,inf\n", "'inf', which is no number"),
+        ("a.csv", b"X\n1,inf\n", r"X: row 1 holds \[1.0, inf\]"),
         ("a.json", b"[1]", "it is no table"),
         ("a.json", b"{", "is broken"),
         ("a.json", b'{"X": 1, "X": 2}', "comes twice"),
@@ -207,8 +205,8 @@ def test_a_broken_file_is_refused(tmp_path: Path, name: str, content: bytes, sai
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    for name in ("none.csv", "none.json"):
-        with pytest.raises(DataError):
+    for name, error in (("none.csv", FileNotFoundError), ("none.json", DataError)):
+        with pytest.raises(error):
             sheet_of_file(tmp_path / name)
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from kotha.cli.flags import InLanguage, flag, group, written
 from kotha.cli.inside.opening import Html, RunOrNone
-from kotha.cli.spoken import tell
+from kotha.cli.spoken import said, tell
 from kotha.cli.terminal import Table, print_json, print_parts
 from kotha.errors import UsageError
 from kotha.i18n.message import Message
@@ -85,7 +85,7 @@ def _print(view: "SheetView") -> None:
     arrow = "" if view.found.target is None else f" → {view.found.target}"
     print_parts(Message("{text}{arrow}", text=view.found.text, arrow=arrow), *view.remarks)
     for number, step in enumerate(view.steps, 1):
-        print_parts("", Table(f"{number}. {step.title}", step.header, step.rows))
+        print_parts("", Table(f"{number}. {said(step.title)}", step.header, step.rows))
         if step.remark:
             print_parts(step.remark, style="dim")
         print_parts(*(f"  {line}" for line in step.sums))

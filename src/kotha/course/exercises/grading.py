@@ -3,8 +3,9 @@
 Numbers come as a student types them: Bangla digits, powers of ten, fractions, percents, words for millions, bytes. What
 counts is not the number alone but how exactly it was given: 0.51 stands for anything that rounds to it. A comma may
 group digits (8,192 and the South Asian 5,81,39,648) or part two numbers (0.37,0.57); both readings are offered, and the
-question decides by how many numbers it expects. Where one number is asked for, the sum that it comes of will do
-(``formula.py``).
+question decides by how many numbers it expects. Where one number is asked for, the sum that it comes of will do:
+``1.0×0.2 + 0.5×0.1``, ``0.37/1.414``, ``e^0.5 / (e^0.5 + 1)``. The page reads the same by ``web/src/math/sums.ts``; one
+list of cases holds both.
 
 A number is right if the true one rounds to it. One digit is too coarse, unless it is the number itself. Whoever
 carries rounded numbers along (the workshop's 1.414 for √2, scores with three decimals) ends a little beside the truth:
@@ -15,18 +16,22 @@ import math
 import re
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from pathlib import Path
 
-from kotha.course.exercises.formula import question_file, worked_sum
+from kotha.course.data import calculate, data_file
+from kotha.i18n.message import Bilingual
 from kotha.i18n.numbers import ascii_digits
 
+FILE = Path(__file__).with_name("questions.json")
+_COUNTS, _BYTES = data_file(FILE)["units"]["counts"], data_file(FILE)["units"]["bytes"]
 _MINUS = str.maketrans("−–", "--")
 _RAISED = str.maketrans("⁻⁺⁰¹²³⁴⁵⁶⁷⁸⁹", "-+0123456789")
 _POWER = re.compile(r"\s*[×x*·]\s*10\s*(?:(?:\^|\*\*)\s*\(?\s*([-+]?\d+)\s*\)?|([⁻⁺]?[⁰¹²³⁴⁵⁶⁷⁸⁹]+))", re.IGNORECASE)
 _RAISED_TO = re.compile(r"(?<![\d.])(\d{1,4})\s*(?:\^|\*\*)\s*(\d{1,2})(?![\d.])")
 _GROUPED = re.compile(r"(?<![\d.,])\d{1,3}(?:,\d{2,3})*,\d{3}(?![\d,])")
-_COUNTS, _BYTES = question_file()["units"]["counts"], question_file()["units"]["bytes"]
 _UNIT = "|".join(sorted(map(re.escape, (*_COUNTS, *_BYTES)), key=len, reverse=True))
-_PLAIN = r"(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d{1,3}(?!\d))?"
+_DIGITS = r"(?:\d+\.?\d*|\.\d+)"
+_PLAIN = rf"{_DIGITS}(?:e[-+]?\d{{1,3}}(?!\d))?"
 _NUMBER = re.compile(
     rf"(?<![a-z_\d.])(?P<sign>[-+]?)\s?(?:(?P<endless>∞|inf(?:inity)?\b)|(?P<top>{_PLAIN})(?:\s*/\s*(?P<bottom>{_PLAIN}))?"
     rf"\s*(?P<percent>%)?\s*(?P<unit>(?:{_UNIT})(?![a-z\u0980-\u09ff]))?)",
@@ -42,6 +47,14 @@ _AS_GOOD_AS_MINUS_INFINITY = -99.0
 _EXACT = 1e-9
 # Significant digits of what is known exactly: as many as a float has.
 _ENOUGH = 15
+# Sums: their pieces, and how they are spelled.
+_PIECE = re.compile(rf"\s*({_DIGITS}|[-+*/^()√e])")
+_SPELLED = ((re.compile(r"\bexp\s*(?=\()"), "e^"), (re.compile(r"\bsqrt\b"), "√"), (re.compile(r"\*\*"), "^"))
+_SIGNS = str.maketrans({"−": "-", "–": "-", "×": "*", "·": "*", "x": "*", "÷": "/", "[": "(", "]": ")"})
+# A number, or one with a power of ten: its digits say how exactly it is meant, so it is read as a number.
+_BARE = re.compile(rf"[-+]?\s*{_DIGITS}(?:\s*\*\s*10\s*\^\s*\(?[-+]?\d+\)?)?")
+_ROOTS = re.compile(r"((?:√ )+)(e|[\d.e+-]+)")
+_LONGEST, _TOO_DEEP = 400, re.compile(r"(?:[-+(√]\s*){41}")
 
 
 @dataclass(frozen=True)
@@ -49,8 +62,8 @@ class Typed:
     """One number, and how exactly it was given."""
 
     value: float
-    step: float  # what one more in the last digit would add; 0 for a fraction, which is exact
-    digits: int  # significant ones; for a fraction, as many as one could wish
+    step: float = 0.0  # what one more in the last digit would add; 0 for a fraction, which is exact
+    digits: int = _ENOUGH  # significant ones; for a fraction, as many as one could wish
     in_bytes: bool = False  # whether it came with a unit of bytes, and was turned into bytes by it
 
     @property
@@ -76,24 +89,47 @@ def readings(text: str) -> list[list[Typed]]:
     plain = _RAISED_TO.sub(lambda found: str(int(found[1]) ** int(found[2])), plain)
     plain = re.sub(r"[()\[\]{}|;]|(?<=[\d\s])[×x*](?=[\d\s])", " ", plain, flags=re.IGNORECASE)
     ways = dict.fromkeys((_GROUPED.sub(lambda found: found[0].replace(",", ""), plain), plain))
-    return [[_typed(found) for found in _NUMBER.finditer(re.sub(r",", " ", way))] for way in ways]
+    return [[_typed(found) for found in _NUMBER.finditer(way.replace(",", " "))] for way in ways]
 
 
 def _typed(found: re.Match[str]) -> Typed:
     sign = -1.0 if found["sign"] == "-" else 1.0
     if found["endless"]:
-        return Typed(sign * math.inf, 0.0, _ENOUGH)
+        return Typed(sign * math.inf)
     unit = (found["unit"] or "").lower()
-    scale = _COUNTS.get(unit, _BYTES.get(unit, 1.0)) * (0.01 if found["percent"] else 1.0)
+    scale = sign * _COUNTS.get(unit, _BYTES.get(unit, 1.0)) * (0.01 if found["percent"] else 1.0)
     top = float(found["top"])
     if found["bottom"]:
         bottom = float(found["bottom"])
-        return Typed(sign * scale * top / bottom if bottom else math.nan, 0.0, _ENOUGH, unit in _BYTES)
+        return Typed(scale * top / bottom if bottom else math.nan, in_bytes=unit in _BYTES)
     mantissa, _, power = found["top"].lower().partition("e")
-    decimals = len(mantissa.partition(".")[2])
     digits = len(mantissa.replace(".", "").lstrip("0"))
-    last = max(-_MOST_POWER, min(_MOST_POWER, int(power or 0) - decimals))
-    return Typed(sign * scale * top, scale * 10.0**last, digits, unit in _BYTES)
+    last = max(-_MOST_POWER, min(_MOST_POWER, int(power or 0) - len(mantissa.partition(".")[2])))
+    return Typed(scale * top, abs(scale) * 10.0**last, digits, unit in _BYTES)
+
+
+def worked_sum(text: str) -> float | None:
+    """What a typed sum comes to; None for a bare number and for what is no sum, or only half of one.
+
+    >>> worked_sum("১.০×০.২ + ০.৫×০.১"), worked_sum("√2 + e^0"), worked_sum("0.25"), worked_sum("2 +")
+    (0.25, 2.414213562373095, None, None)
+    """
+    plain = ascii_digits(text).lower().rpartition("=")[2]
+    for spelled, sign in _SPELLED:
+        plain = spelled.sub(sign, plain)
+    plain = plain.translate(_SIGNS).strip()
+    pieces = _PIECE.findall(plain)
+    is_sum = pieces and not _BARE.fullmatch(plain) and not _PIECE.sub("", plain).strip()
+    if not is_sum or len(plain) > _LONGEST or _TOO_DEEP.search(plain):
+        return None
+    # Spaces keep what is not written together apart: 2e5 is no sum.
+    spaced = " ".join(piece if len(piece) == 1 and not piece.isdigit() else repr(float(piece)) for piece in pieces)
+    spaced = _ROOTS.sub(lambda found: f"{found[1].replace('√', 'sqrt(')}{found[2]}{')' * found[1].count('√')}", spaced)
+    try:
+        value = calculate(spaced.replace("√", "sqrt").replace("^", "**"), {})
+        return float(value) if math.isfinite(value) else None
+    except (ArithmeticError, LookupError, ValueError, TypeError, SyntaxError):  # TypeError: a root of less than 0
+        return None
 
 
 class Verdict(StrEnum):
@@ -129,12 +165,27 @@ class Expected:
 
 
 @dataclass(frozen=True)
+class Slip:
+    """A wrong way that people take, with where it leads, and what to say of it."""
+
+    name: str
+    words: Bilingual
+    values: tuple[float, ...]
+
+    def led_to(self, numbers: list[Typed] | tuple[Typed, ...], expected: Expected) -> bool:
+        """Whether just these numbers come of it; a size in bytes is compared in bytes, as it was typed."""
+        scale = 1e9 if expected.bytes is not None and numbers[0].in_bytes else 1.0
+        plain = replace(expected, bytes=None)
+        pairs = zip(numbers, self.values, strict=True)
+        return all(compare(number, value * scale, plain) is Verdict.RIGHT for number, value in pairs)
+
+
+@dataclass(frozen=True)
 class Grade:
     """A verdict, and which numbers are not right."""
 
     verdict: Verdict
     wrong: tuple[int, ...] = ()
-    found: int = 0  # how many numbers were read
     numbers: tuple[Typed, ...] = ()  # as they were read
 
     @property
@@ -150,10 +201,10 @@ def grade(text: str, expected: Expected) -> Grade:
     (<Verdict.RIGHT: 'right'>, <Verdict.COARSE: 'too coarse'>)
     """
     worked = worked_sum(text) if len(expected.values) == 1 else None
-    ways = readings(text) if worked is None else [[Typed(worked, 0.0, _ENOUGH)]]
+    ways = readings(text) if worked is None else [[Typed(worked)]]
     fitting = [way for way in ways if len(way) == len(expected.values)]
     if not fitting:
-        return Grade(Verdict.UNREADABLE, found=max(map(len, ways)))
+        return Grade(Verdict.UNREADABLE, numbers=max(map(tuple, ways), key=len))
     grades = [_grade(way, values, expected) for way in fitting for values in (expected.values, *expected.others)]
     return min(grades, key=lambda each: (_BEST_FIRST.index(each.verdict), -(each.place or 0)))
 
@@ -161,13 +212,11 @@ def grade(text: str, expected: Expected) -> Grade:
 def _grade(numbers: list[Typed], values: tuple[float, ...], expected: Expected) -> Grade:
     wanted = [expected.bytes if number.in_bytes else value for number, value in zip(numbers, values, strict=True)]
     verdicts = [compare(number, value, expected) for number, value in zip(numbers, wanted, strict=True)]
-    wrong = tuple(place for place, verdict in enumerate(verdicts) if verdict is not Verdict.RIGHT)
     # One that is wrong weighs more than one that is coarse, and is shown first.
-    for verdict in (Verdict.WRONG, Verdict.COARSE):
-        if verdict in verdicts:
-            first = verdicts.index(verdict)
-            return Grade(verdict, (first, *(each for each in wrong if each != first)), len(numbers), tuple(numbers))
-    return Grade(Verdict.RIGHT, (), len(numbers), tuple(numbers))
+    worst = max(verdicts, key=_BEST_FIRST.index)
+    first = verdicts.index(worst)
+    wrong = [place for place, verdict in enumerate(verdicts) if verdict is not Verdict.RIGHT]
+    return Grade(worst, tuple(sorted(wrong, key=lambda place: place != first)), tuple(numbers))
 
 
 def compare(number: Typed, value: float | None, expected: Expected) -> Verdict:

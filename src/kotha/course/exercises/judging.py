@@ -1,21 +1,26 @@
-"""One answer, judged: how much of it is right, and what went wrong where it is not.
+"""One answer, judged: how much of it is right, and what went wrong where it is not; and what all of them come to.
 
 Numbers are graded cell by cell and their mistakes diagnosed; words by a rubric; an order by its pairs. Whoever keeps
-answers (the quiz, a score file that is checked again) asks here, so that the same answer is always worth the same.
+answers (the tutor, a score file that is checked again) asks here, so that the same answer is always worth the same.
 """
 
+import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
+from typing import Any
 
-from kotha.course.exercises.grading import Expected, Grade, Typed, Verdict, compare, grade
+from kotha.course.exercises.grading import Expected, Grade, Slip, Verdict, grade
 from kotha.course.exercises.mistakes import diagnose
 from kotha.course.exercises.questions import Question
-from kotha.course.exercises.rubric import Flowchart, Recognisable, Rubric
-from kotha.course.worksheet.sheet import Sheet
+from kotha.course.exercises.rubric import Flowchart, Rubric, Thing
+from kotha.i18n.catalogue import translate
 from kotha.i18n.message import Message
-from kotha.i18n.numbers import ascii_digits
+from kotha.i18n.numbers import Language, ascii_digits
+
+# What is mended at a second try counts so much, and each hint takes so much away.
+_SECOND_TRY, _HINT_COST = 0.5, 0.1
 
 
 @dataclass(frozen=True)
@@ -26,15 +31,15 @@ class Judged:
     credit: float = 0.0  # the share of the points
     said: tuple[Message, ...] = ()  # the mistakes that were recognised, and what is still missing
     place: int | None = None  # of numbers, the first that is not right
-    named: tuple[Recognisable, ...] = ()  # of words, what they name
+    named: Sequence[Thing] = ()  # of words, what they name
 
 
-def judge(question: Question, typed: str, sheet: Sheet) -> Judged:
-    """Judge what a student typed; ``sheet`` is what the questions about matrices are computed from."""
+def judge(question: Question, typed: str) -> Judged:
+    """Judge what a student typed."""
     if not typed.strip():
         return Judged(Verdict.SKIPPED)
     if question.expected is not None:
-        return _numbers(question, question.expected, typed, sheet)
+        return _numbers(question, question.expected, typed)
     if question.order is not None:
         return judge_order([int(number) for number in re.findall(r"\d+", ascii_digits(typed))], question.order)
     assert question.rubric is not None, f"question {question.id} has nothing to be judged by"
@@ -45,28 +50,27 @@ def _verdict(credit: float) -> Verdict:
     return Verdict.RIGHT if credit == 1 else Verdict.PARTLY if credit > 0 else Verdict.WRONG
 
 
-def _numbers(question: Question, expected: Expected, typed: str, sheet: Sheet) -> Judged:
+def _numbers(question: Question, expected: Expected, typed: str) -> Judged:
     found, wanted = grade(typed, expected), len(expected.values)
     if found.verdict is Verdict.UNREADABLE:
-        return Judged(found.verdict, said=tuple(_how_to_type(expected, found)))
+        return Judged(found.verdict, said=tuple(_how_to_type(expected, len(found.numbers))))
     if found.verdict is Verdict.RIGHT:
         return Judged(found.verdict, 1.0)
-    if not question.step:
-        slips = _of_slips(question, expected, found)
-        # A slip that happens to be near is still one.
-        return Judged(Verdict.WRONG if slips else found.verdict, said=slips, place=found.place)
+    if not question.step:  # the first slip that leads to just these numbers; one that happens to be near is still one
+        slip = [each.words for each in question.slips if each.led_to(found.numbers, expected)][:1]
+        return Judged(Verdict.WRONG if slip else found.verdict, said=tuple(slip), place=found.place)
     if found.verdict is Verdict.COARSE:
         return Judged(found.verdict, place=found.place)
     right = wanted - len(found.wrong)
     counted = [Message("{right} of {all} numbers are right.", right=right, all=wanted)] if right else []
-    said = (*counted, *_of_cells(question, expected, found, sheet))
+    said = (*counted, *_of_cells(question, expected, found))
     return Judged(_verdict(right / wanted), 1 - len(found.wrong) / wanted, said, found.place)
 
 
-def _how_to_type(expected: Expected, found: Grade) -> Iterator[Message]:
+def _how_to_type(expected: Expected, found: int) -> Iterator[Message]:
     """How many numbers are wanted, and how they are typed: whoever types one cell of a matrix waits for the next."""
     wanted = len(expected.values)
-    yield Message("Numbers read: {found}, and the answer has {wanted}.", found=found.found, wanted=wanted)
+    yield Message("Numbers read: {found}, and the answer has {wanted}.", found=found, wanted=wanted)
     cells = [f"{number}" if expected.exact else f"{number / 10:g}" for number in range(1, wanted + 1)]
     if expected.rows > 1 and expected.columns > 1:
         rows = [" ".join(cells[first : first + expected.columns]) for first in range(0, wanted, expected.columns)]
@@ -81,31 +85,16 @@ def _how_to_type(expected: Expected, found: Grade) -> Iterator[Message]:
         yield Message("Type all of them in one line. For example: {example}", example=" ".join(cells))
 
 
-def _of_cells(question: Question, expected: Expected, found: Grade, sheet: Sheet) -> list[Message]:
-    step = sheet.steps[question.step]
+def _of_cells(question: Question, expected: Expected, found: Grade) -> list[Message]:
+    step = question.sheet.steps[question.step]
     height, width = step.values.shape
-    if question.row is None and height != width:
-        turned = step.values.T.ravel().tolist()
-        if all(_is(number, value, expected) for number, value in zip(found.numbers, turned, strict=True)):
-            return [Message("The numbers are right, but column by column; type them row by row.")]
+    by_columns = Message("The numbers are right, but column by column; type them row by row.")
+    turned = Slip("turned", question.text, tuple(step.values.T.ravel().tolist()))
+    if question.row is None and height != width and turned.led_to(found.numbers, expected):
+        return [by_columns]
     cells = [divmod(place, width) if question.row is None else (question.row, place) for place in found.wrong]
     numbers = [found.numbers[place] for place in found.wrong]
-    return [way.words for way in diagnose(sheet, step, numbers, cells, expected.slack)]
-
-
-def _of_slips(question: Question, expected: Expected, found: Grade) -> tuple[Message, ...]:
-    """The first slip that leads to just these numbers."""
-    # A size in bytes is compared in bytes, as it was typed.
-    scale = 1e9 if expected.bytes is not None and found.numbers[0].in_bytes else 1.0
-    for slip in question.slips:
-        pairs = zip(found.numbers, slip.values, strict=True)
-        if all(_is(number, value * scale, expected) for number, value in pairs):
-            return (slip.words,)
-    return ()
-
-
-def _is(number: Typed, value: float, expected: Expected) -> bool:
-    return compare(number, value, Expected((value,), exact=expected.exact, slack=expected.slack)) is Verdict.RIGHT
+    return [slip.words for slip in diagnose(question.sheet, step, numbers, cells, expected.slack)]
 
 
 def judge_order(given: list[int], order: Flowchart) -> Judged:
@@ -120,7 +109,7 @@ def judge_order(given: list[int], order: Flowchart) -> Judged:
         how = Message("Type each number from 1 to {wanted} once, in order.", wanted=len(order.pieces))
         return Judged(Verdict.UNREADABLE, said=(how,))
     counted = sum(1 if rank[first] < rank[second] else -1 for first, second in combinations(given, 2))
-    credit = max(0.0, counted / (len(rank) * (len(rank) - 1) // 2))
+    credit = max(0.0, counted / math.comb(len(rank), 2))
     swapped = [(first, second) for first, second in pairwise(given) if rank[first] > rank[second]]
     said = [Message("Piece {second} comes before piece {first}.", first=a, second=b) for a, b in swapped[:1]]
     if missing := tuple(number for number in order.numbers if number not in given):
@@ -133,3 +122,99 @@ def _words(rubric: Rubric, typed: str) -> Judged:
     counted = Message("{named} of {needed} things are named.", named=n_named, needed=rubric.needed)
     credit = n_named / rubric.needed
     return Judged(_verdict(credit), credit, (*replies, *(() if credit == 1 else (counted,))), named=named)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one question."""
+
+    question: str
+    tries: tuple[str, ...]
+    hints: int
+    verdict: Verdict
+    points: float
+    possible: int
+    bonus: bool = False
+    said: tuple[str, ...] = ()  # of the last answer: mistakes that were recognised, and what is missing
+    expected: list[float | None] | None = None  # the right numbers, −∞ as null; None where there are none
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON; ``typed`` is the last answer."""
+        plain = {name: list(value) if isinstance(value, tuple) else value for name, value in vars(self).items()}
+        return {**plain, "typed": self.tries[-1] if self.tries else ""}
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The outcomes of all questions that were answered, and what was asked."""
+
+    outcomes: tuple[Outcome, ...]
+    questions: Sequence[Question]
+
+    @property
+    def possible(self) -> int:
+        """Points of all questions, the bonus left out."""
+        return sum(question.points for question in self.questions if not question.bonus)
+
+    @property
+    def worth(self) -> int:
+        """What makes a hundred percent: the same, or the bonus where nothing else was asked."""
+        return self.possible or sum(question.points for question in self.questions)
+
+    @property
+    def right(self) -> int:
+        """How many were wholly right."""
+        return sum(outcome.verdict is Verdict.RIGHT for outcome in self.outcomes)
+
+    @property
+    def points(self) -> float:
+        """All of them, a bonus among them."""
+        return sum(outcome.points for outcome in self.outcomes)
+
+    @property
+    def bonus(self) -> float:
+        """Those that come on top."""
+        return sum(outcome.points for outcome in self.outcomes if outcome.bonus)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        return {
+            "questions": len(self.questions),
+            "graded": len(self.outcomes),
+            **{name: getattr(self, name) for name in ("right", "points", "possible", "bonus")},
+            "ended_early": len(self.outcomes) < len(self.questions),
+            "answers": [outcome.to_dict() for outcome in self.outcomes],
+        }
+
+
+def mark(question: Question, tries: tuple[str, ...], hints: int, language: Language) -> Outcome:
+    """What answers to a question come to: the same whoever asks, the tutor or a teacher who checks a file."""
+    judged = [judge(question, typed) for typed in tries] or [Judged(Verdict.SKIPPED)]
+    last, best = judged[-1], max(judged, key=lambda each: each.credit)
+    if last.verdict is Verdict.SKIPPED or not best.credit:
+        best = last
+    expected = None
+    if question.expected is not None:
+        expected = [None if value == -math.inf else value for value in question.expected.values]
+    return Outcome(
+        question.id,
+        tries,
+        hints,
+        best.verdict,
+        earned(question.points, [each.credit for each in judged], hints),
+        question.points,
+        question.bonus,
+        tuple(translate(each, language) for each in last.said),
+        expected,
+    )
+
+
+def earned(points: int, credits: Sequence[float], hints: int) -> float:
+    """Points for the shares that each try had right, to the half point.
+
+    >>> earned(10, [1.0], 0), earned(10, [0.0, 1.0], 0), earned(10, [0.8, 1.0], 0), earned(10, [1.0], 2)
+    (10.0, 5.0, 9.0, 8.0)
+    """
+    mended = max(credits) - credits[0]
+    share = (credits[0] + _SECOND_TRY * mended) * max(0.0, 1 - _HINT_COST * hints)
+    return math.floor(2 * points * share + 0.5 + 1e-9) / 2

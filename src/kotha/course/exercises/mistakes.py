@@ -7,53 +7,33 @@ list of cases (``web/tests/data/mistakes.json``) holds both.
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from kotha.course.exercises.grading import Expected, Typed, Verdict, compare
+from kotha.course.data import said
+from kotha.course.exercises.grading import Expected, Slip, Typed
 from kotha.course.worksheet.operations import Array, Matrices, Operation
 from kotha.course.worksheet.sheet import Sheet, SheetStep
-from kotha.i18n.message import Bilingual
 from kotha.report.built import words
 
 _MOST_NAMED = 2
 _SAME = 1e-9
 # A wrong way's name, where it leads, and what its words name besides the cell.
-_Slip = tuple[str, float] | tuple[str, float, dict[str, Any]]
-
-
-@dataclass(frozen=True)
-class Way:
-    """A wrong way to a cell, and where it leads."""
-
-    name: str  # its words in the catalogue, behind ``wrong.``
-    value: float
-    filling: dict[str, Any]
-
-    @property
-    def words(self) -> Bilingual:
-        """What is said of it."""
-        return told(self.name).fill(**self.filling)
-
-
-def told(name: str) -> Bilingual:
-    """The catalogue's words for a mistake."""
-    entry = words("hand")[f"wrong.{name}"]
-    return Bilingual(entry["en"], entry["bn"])
+_Way = tuple[str, float] | tuple[str, float, dict[str, Any]]
 
 
 def diagnose(
     sheet: Sheet, step: SheetStep, typed: Sequence[Typed], cells: Sequence[tuple[int, int]], slack: float = 0.0
-) -> list[Way]:
+) -> list[Slip]:
     """The mistakes that fit the numbers typed for some wrong cells, the one that explains most first; two at most."""
-    found: dict[str, dict[int, Way]] = {}
+    found: dict[str, dict[int, Slip]] = {}
     for place, (number, (row, column)) in enumerate(zip(typed, cells, strict=True)):
-        for way in ways(sheet, step, row, column):
-            if compare(number, way.value, Expected((way.value,), slack=slack)) is Verdict.RIGHT:
-                found.setdefault(way.name, {}).setdefault(place, way)
-    chosen: list[Way] = []
+        for slip in slips_of(sheet, step, row, column):
+            if slip.led_to([number], Expected((), slack=slack)):
+                found.setdefault(slip.name, {}).setdefault(place, slip)
+    chosen: list[Slip] = []
     explained: set[int] = set()
     for fits in sorted(found.values(), key=lambda each: -len(each)):
         if len(chosen) < _MOST_NAMED and fits.keys() - explained:
@@ -62,23 +42,22 @@ def diagnose(
     return chosen
 
 
-def ways(sheet: Sheet, step: SheetStep, row: int, column: int) -> list[Way]:
-    """Every wrong way to a cell that people take, likeliest first."""
+def slips_of(sheet: Sheet, step: SheetStep, row: int, column: int) -> list[Slip]:
+    """Every wrong way to a cell that people take, likeliest first; its words are the catalogue's, ``wrong.…``."""
     operation, truth = step.operation, float(step.values[row, column])
     assert operation is not None, f"{step.name} is given, not worked out"
-    filling = {"left": operation.operands[0], "right": operation.operands[-1], "row": row + 1, "column": column + 1}
+    cell = {"left": operation.operands[0], "right": operation.operands[-1], "row": row + 1, "column": column + 1}
     own = _of_product if operation.is_product else _of_cell
-    slips = (*own(sheet.matrices, operation, row, column), *_of_every(step.values, row, column))
-    found = [Way(name, float(value), {**filling, **(more[0] if more else {})}) for name, value, *more in slips]
+    ways = (*own(sheet.matrices, operation, row, column), *_of_every(step.values, row, column))
     # What leads to the right number after all is no mistake.
-    return [way for way in found if not math.isnan(way.value) and not _is_same(way.value, truth)]
+    return [
+        Slip(name, said(words("hand")[f"wrong.{name}"], {**cell, **(more[0] if more else {})}), (float(value),))
+        for name, value, *more in ways
+        if not math.isnan(value) and not math.isclose(value, truth, rel_tol=0, abs_tol=_SAME)
+    ]
 
 
-def _is_same(value: float, truth: float) -> bool:
-    return value == truth or (math.isfinite(value) and math.isfinite(truth) and abs(value - truth) <= _SAME)
-
-
-def _of_product(given: Matrices, operation: Operation, row: int, column: int) -> Iterator[_Slip]:
+def _of_product(given: Matrices, operation: Operation, row: int, column: int) -> Iterator[_Way]:
     left_name, right_name = operation.operands
     left, right = given[left_name], given[right_name]
     a, b = operation.factors(given, row, column)
@@ -118,7 +97,7 @@ def _others(given: Matrices, wanted: str) -> list[str]:
     return [name for name in family if name != wanted and given[name].shape == given[wanted].shape]
 
 
-def _of_cell(given: Matrices, operation: Operation, row: int, column: int) -> Iterator[_Slip]:
+def _of_cell(given: Matrices, operation: Operation, row: int, column: int) -> Iterator[_Way]:
     left, *more = (given[name] for name in operation.operands)
     read = float(left[row, min(column, left.shape[1] - 1)])
     if operation.kind == "over_root":
@@ -149,7 +128,7 @@ def _softmax(scores: Array) -> Array:
     return shares
 
 
-def _of_softmax(given: Matrices, row: int, column: int) -> Iterator[_Slip]:
+def _of_softmax(given: Matrices, row: int, column: int) -> Iterator[_Way]:
     """Wrong ways through the whole softmax, from the scores on."""
     powers, masked = given["powers"], given.get("masked", given["scores"])[row]
     hidden = np.isneginf(masked)
@@ -169,7 +148,7 @@ def _of_softmax(given: Matrices, row: int, column: int) -> Iterator[_Slip]:
         yield "earlyScores", _softmax(rounded)[column], {"n": n}
 
 
-def _of_every(values: Array, row: int, column: int) -> Iterator[_Slip]:
+def _of_every(values: Array, row: int, column: int) -> Iterator[_Way]:
     """Slips that can happen anywhere: the sign, sides swapped, the cell beside, the point."""
     height, width = values.shape
     truth = float(values[row, column])

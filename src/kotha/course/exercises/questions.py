@@ -1,26 +1,26 @@
 """The questions: ``questions.json`` asks them, says how each is answered, and which slips lead where.
 
 The file is content, to be read and changed by a teacher: texts in both languages, hints, rubrics, and formulas for what
-is right and what is nearly right, over the values of a `Setting`. What has a ``when`` is there only if that formula
-holds. A question is answered by numbers (``answer``), by a matrix of the sheet (``step``), by an order of pieces
-(``order``) or in one's own words (``rubric``).
+is right and what is nearly right, over the values of a ``QuestionChoice``. What has a ``when`` is there only if that
+formula holds. A question is answered by numbers (``answer``), by a matrix of the sheet (``step``), by an order of
+pieces (``order``) or in one's own words (``rubric``).
 """
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import permutations
 from typing import Any, Literal
 
-from kotha.course.bilingual import said
-from kotha.course.exercises.formula import calculate, question_file
-from kotha.course.exercises.grading import Expected
+from kotha.course.data import calculate, data_file, said
+from kotha.course.exercises.grading import FILE, Expected, Slip
 from kotha.course.exercises.rubric import Flowchart, Rubric, shuffled
-from kotha.course.exercises.setting import Setting
-from kotha.course.worksheet.showing import arithmetic
+from kotha.course.worksheet.sheet import Sheet
 from kotha.i18n.message import Bilingual
 
 SetName = Literal["workshop", "assessment"]
+Values = Mapping[str, Any]
 # Whoever carries three decimals along, or 1.414 for a root, stays within this.
 _CARRIED = "0.0005"
 _DECIMALS = 6
@@ -29,19 +29,11 @@ _POWERS = (10.0, 0.1, 100.0, 0.01, 1e3, 1e-3, 1e6, 1e-6)
 
 
 @dataclass(frozen=True)
-class Slip:
-    """A wrong way that people take to a number, with where it leads, and what to say of it."""
-
-    name: str
-    words: Bilingual
-    values: tuple[float, ...]
-
-
-@dataclass(frozen=True)
 class Question:
     """One thing to answer: numbers (``expected``), an order of pieces (``order``), or one's own words (``rubric``)."""
 
     id: str  # its number in the workshop, and which part of it: 2c, 9a-2
+    sheet: Sheet  # of which its matrices are
     text: Bilingual
     worked: tuple[Bilingual, ...]  # how one gets there, line by line; of an open question, a model answer
     expected: Expected | None = None
@@ -67,10 +59,10 @@ class Question:
         return 3 if self.step or self.order else 2 if self.rubric else 1
 
 
-def all_questions(setting: Setting, set: SetName = "workshop") -> list[Question]:
-    """A set's questions in order, with answers for these sizes."""
-    told = question_file()["sets"][set]
-    found = [question for each in told["questions"] for question in _made(each, setting)]
+def all_questions(set: SetName, sheet: Sheet, values: Values) -> list[Question]:
+    """A set's questions in order, with answers for these values."""
+    told = data_file(FILE)["sets"][set]
+    found = [question for each in told["questions"] for question in _made(each, sheet, values)]
     points: dict[str, int] = {}
     for number, whole in told["points"].items():
         parts = [each for each in found if each.number == int(number)]
@@ -92,54 +84,52 @@ def share_out(points: int, weights: Sequence[int]) -> list[int]:
     return whole
 
 
-def _made(told: Mapping[str, Any], setting: Setting) -> Iterator[Question]:
+def _made(told: Values, sheet: Sheet, values: Values) -> Iterator[Question]:
     if told.get("by_row"):  # 4a, 4b, 4c, and on where there are more tokens
-        for row, token in enumerate(setting.sheet.steps[told["step"]].rows):
-            values = {**setting.values, "row": row + 1, "token": token}
-            yield _of_step(told, setting, values, f"{told['id']}{chr(ord('a') + row)}", row)
+        for row, token in enumerate(sheet.steps[told["step"]].rows):
+            id = f"{told['id']}{chr(ord('a') + row)}"
+            yield _of_step({**told, "id": id}, sheet, {**values, "row": row + 1, "token": token}, row)
     elif "step" in told:
-        yield _of_step(told, setting, setting.values, told["id"])
+        yield _of_step(told, sheet, values)
     else:
-        yield _of_words(told, setting)
+        yield _of_words(told, sheet, values)
 
 
-def _of_words(told: Mapping[str, Any], setting: Setting) -> Question:
+def _of_words(told: Values, sheet: Sheet, values: Values) -> Question:
     """A question that no matrix of the sheet answers."""
-    values, rubric = dict(setting.values), Rubric.from_dict(told["rubric"]) if "rubric" in told else None
+    rubric = Rubric(told["rubric"]) if "rubric" in told else None
     expected = _expected(told, values) if "answer" in told else None
     if expected is not None:
-        values["answer"] = expected.values[0]
+        values = {**values, "answer": expected.values[0]}
     hints = _texts(told.get("hints", ()), values)
     if rubric is not None:
-        hints = (said(question_file()["hints"]["rubric"], {"needed": rubric.needed}), rubric.lead)
+        hints = (said(data_file(FILE)["hints"]["rubric"], {"needed": rubric.needed}), rubric.lead)
     return Question(
         told["id"],
+        sheet,
         _texts(told["text"] if isinstance(told["text"], list) else [told["text"]], values)[0],
         _texts(told["worked"], values),
         expected,
         slips=() if expected is None else tuple(_slips(told.get("slips", {}), expected, values)),
         hints=hints,
         rubric=rubric,
-        order=shuffled(_texts(told["order"], values), setting.seed or 0) if "order" in told else None,
+        order=shuffled(_texts(told["order"], values), values["seed"] or 0) if "order" in told else None,
     )
 
 
-def _of_step(
-    told: Mapping[str, Any], setting: Setting, values: Mapping[str, Any], id: str, row: int | None = None
-) -> Question:
+def _of_step(told: Values, sheet: Sheet, values: Values, row: int | None = None) -> Question:
     """A question that a matrix of the sheet answers, or a row of it."""
-    steps, step = setting.sheet.steps, setting.sheet.steps[told["step"]]
+    step, hints = sheet.steps[told["step"]], data_file(FILE)["hints"]
     height, width = step.values.shape
     cells = [(down, across) for down in (range(height) if row is None else [row]) for across in range(width)]
 
-    def work(name: str, down: int, across: int) -> str:
-        return arithmetic(setting.sheet, steps[name], down, across, _DECIMALS)
-
+    work = partial(sheet.arithmetic, precision=_DECIMALS)
     lines = [work(step.name, *cell) for cell in cells]
     worked = [] if row is None else [*(work("powers", row, column) for column in range(width)), work("sums", row, 0)]
-    hints, operands = question_file()["hints"], () if step.operation is None else step.operation.operands
+    operands = () if step.operation is None else step.operation.operands
     return Question(
-        id,
+        told["id"],
+        sheet,
         said(told["text"], values),
         tuple(map(said, worked)),
         Expected(
@@ -159,7 +149,7 @@ def _of_step(
     )
 
 
-def _expected(told: Mapping[str, Any], values: Mapping[str, Any]) -> Expected:
+def _expected(told: Values, values: Values) -> Expected:
     right = _numbers(told["answer"], values)
     columns = len(told["answer"]) if isinstance(told["answer"], list) else calculate(told.get("columns", "1"), values)
     others = [each if isinstance(each, dict) else {"is": each} for each in told.get("others", ())]
@@ -173,9 +163,9 @@ def _expected(told: Mapping[str, Any], values: Mapping[str, Any]) -> Expected:
     )
 
 
-def _slips(told: Mapping[str, Any], expected: Expected, values: Mapping[str, Any]) -> Iterator[Slip]:
+def _slips(told: Values, expected: Expected, values: Values) -> Iterator[Slip]:
     """The slips that a question invites, those of its own first."""
-    texts = question_file()["slips"]
+    texts = data_file(FILE)["slips"]
     for name, where in told.items():
         if _holds(where, values):
             formula = where["is"] if isinstance(where, dict) else where
@@ -195,14 +185,14 @@ def _any_slips(expected: Expected) -> Iterator[tuple[str, tuple[float, ...]]]:
         yield from (("order", way) for way in dict.fromkeys(permutations(expected.values)) if way != expected.values)
 
 
-def _numbers(formula: str | list[str], values: Mapping[str, Any]) -> tuple[float, ...]:
+def _numbers(formula: str | list[str], values: Values) -> tuple[float, ...]:
     found = [calculate(each, values) for each in ([formula] if isinstance(formula, str) else formula)]
     return tuple(map(float, found[0] if isinstance(found[0], tuple) else found))
 
 
-def _texts(told: Sequence[Any], values: Mapping[str, Any]) -> tuple[Bilingual, ...]:
+def _texts(told: Sequence[Any], values: Values) -> tuple[Bilingual, ...]:
     return tuple(said(each, values) for each in told if _holds(each, values))
 
 
-def _holds(told: Any, values: Mapping[str, Any]) -> bool:
+def _holds(told: Any, values: Values) -> bool:
     return not isinstance(told, dict) or "when" not in told or bool(calculate(told["when"], values))

@@ -12,16 +12,16 @@ import hashlib
 import hmac
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from kotha.course.exercises.outcome import Outcome, mark
-from kotha.course.exercises.sets import QuestionChoice
+from kotha.course.exercises.choice import QuestionChoice
+from kotha.course.exercises.judging import Outcome, mark
 from kotha.errors import DataError, UsageError
 from kotha.i18n.numbers import Language
 from kotha.storage.atomic import atomic_write
-from kotha.storage.json_files import as_json
+from kotha.storage.json_files import as_json, read_table
 
 KIND, VERSION = "kotha-exercise", 1
 _MOST_BYTES, _FEWEST_KEY_BYTES = 4 << 20, 16
@@ -52,26 +52,15 @@ class AnswerFile:
 
     def outcomes(self) -> tuple[Outcome, ...]:
         """Every answer marked anew."""
-        setting, questions = self.choice.prepare()
-        known = {question.id: question for question in questions}
+        known = {question.id: question for question in self.choice.prepare()}
         unknown = [answer.question for answer in self.answers if answer.question not in known]
         if unknown:
             raise DataError("the file answers questions that were not asked: {questions}", questions=unknown[:5])
-        return tuple(
-            mark(known[each.question], each.tries, each.hints, setting.sheet, self.language) for each in self.answers
-        )
+        return tuple(mark(known[each.question], each.tries, each.hints, self.language) for each in self.answers)
 
     def to_dict(self, key: bytes = b"") -> dict[str, Any]:
         """Ready for JSON, with its digest."""
-        told = {
-            "kind": KIND,
-            "version": VERSION,
-            "name": self.name,
-            "language": self.language,
-            "choice": self.choice.to_dict(),
-            "answers": [{**vars(each), "tries": list(each.tries)} for each in self.answers],
-            "signed": bool(key),
-        }
+        told = {"kind": KIND, "version": VERSION, **asdict(self), "signed": bool(key)}
         return {**told, "digest": digest(told, key)}
 
 
@@ -84,10 +73,7 @@ def digest(told: Mapping[str, Any], key: bytes = b"") -> str:
 
 def read_key(path: Path) -> bytes:
     """A key: the bytes of a file, long enough to be none that can be guessed."""
-    try:
-        key = path.read_bytes()
-    except OSError as error:
-        raise UsageError("the key file {path} could not be read: {why}", path=path, why=error.strerror) from error
+    key = path.read_bytes()
     if len(key) < _FEWEST_KEY_BYTES:
         raise UsageError(
             "{path} has {n} bytes; a key needs {fewest} or more that nobody can guess: "
@@ -104,26 +90,25 @@ def save(record: AnswerFile, path: Path, key: bytes = b"") -> None:
     atomic_write(path, as_json(record.to_dict(key), 1) + "\n", ".json")
 
 
-def read_json(path: Path) -> Any:
+def read(path: Path) -> dict[str, Any]:
     """What a score file of either kind tells."""
-    try:
-        if path.stat().st_size > _MOST_BYTES:
-            raise DataError("{path} is too large for a score file", path=path)
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise DataError("{path} could not be read as a score file: {why}", path=path, why=str(error)) from error
+    return read_table(path, DataError, _MOST_BYTES)
 
 
-def parse(told: Any) -> AnswerFile:
-    """A record from what a file tells."""
-    if not isinstance(told, dict) or told.get("kind") != KIND:
-        raise DataError("this is no file of answers; kotha inside exercise writes them")
-    if told.get("version") != VERSION:
+def check_kind(told: Mapping[str, Any], kind: str) -> None:
+    """Refuse what is no file of a kind, or one of another version."""
+    if (told.get("kind"), told.get("version")) != (kind, VERSION):
         raise DataError(
-            "this file of answers has version {found!r}; version {known} is known here",
-            found=told.get("version"),
+            "no score file of the tutor or the page By hand, version {known}: this is {found!r}, version {version!r}",
             known=VERSION,
+            found=told.get("kind"),
+            version=told.get("version"),
         )
+
+
+def parse(told: Mapping[str, Any]) -> AnswerFile:
+    """A record from what a file tells."""
+    check_kind(told, KIND)
     try:
         answers = tuple(_answer(each) for each in told["answers"])
         language: Language = "bn" if told["language"] == "bn" else "en"

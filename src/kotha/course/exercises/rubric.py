@@ -9,85 +9,47 @@ the rubric is shown afterwards, and a teacher reads.
 import random
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kotha.course.bilingual import said
+from kotha.course.data import said
 from kotha.i18n.message import Bilingual
 from kotha.i18n.numbers import ascii_digits
 
 _TOKEN = re.compile(r"[a-z_]+|\d+(?:\.\d+)?|[\u0980-\u09e3\u09f0-\u09ff]+")
 _GROUPED = re.compile(r"(?<=\d),(?=\d)")
+# A thing that a good answer names, or what to reply to a wrong one: its text, and the words that it is known by.
+Thing = Mapping[str, Any]
 _SIGNS = (("∞", " infinity "), ("√", " root "), ("−", "-"), ("-log", " minus log"), ("-ln", " minus ln"))
 
 
-@dataclass(frozen=True)
-class Recognisable:
-    """A thing that a good answer names, or what to reply to a wrong one; any entry of words will do to know it by."""
-
-    text: Bilingual
-    known_by: tuple[str, ...]
-
-    @classmethod
-    def from_dict(cls, told: Mapping[str, Any]) -> "Recognisable":
-        """As the question file has it."""
-        return cls(Bilingual(told["en"], told["bn"]), tuple(told["known_by"]))
-
-    def is_in(self, tokens: list[str]) -> bool:
-        """Whether some words name it."""
-        return any(all(_is_there(tokens, word) for word in _tokens(entry)) for entry in self.known_by)
-
-
-@dataclass(frozen=True)
-class Part:
-    """Things of one kind, of which so many bring all the points."""
-
-    things: tuple[Recognisable, ...]
-    needed: int
-
-
-@dataclass(frozen=True)
 class Rubric:
-    """What a good answer names."""
+    """What a good answer names, as the question file has it; any entry of words will do to know a thing by."""
 
-    lead: Bilingual  # a question that leads there; the hint
-    parts: tuple[Part, ...]
-    misbeliefs: tuple[Recognisable, ...] = ()
+    def __init__(self, told: Mapping[str, Any]) -> None:
+        self.lead = said(told["lead"])  # a question that leads there; the hint
+        self.parts: list[Mapping[str, Any]] = told["parts"]  # things of one kind, of which so many are enough
+        self.misbeliefs: list[Thing] = told["misbeliefs"]
+        self.needed = sum(part["enough"] for part in self.parts)
+        self.things: list[Thing] = [thing for part in self.parts for thing in part["things"]]
 
-    @classmethod
-    def from_dict(cls, told: Mapping[str, Any]) -> "Rubric":
-        """As the question file has it."""
-        things = [tuple(map(Recognisable.from_dict, part["things"])) for part in told["parts"]]
-        parts = zip(things, told["parts"], strict=True)
-        return cls(
-            said(told["lead"]),
-            tuple(Part(each, min(part["enough"], len(each))) for each, part in parts),
-            tuple(map(Recognisable.from_dict, told["misbeliefs"])),
-        )
-
-    @property
-    def needed(self) -> int:
-        """How many things bring all the points."""
-        return sum(part.needed for part in self.parts)
-
-    @property
-    def things(self) -> Iterator[Recognisable]:
-        """All that may be named."""
-        return (thing for part in self.parts for thing in part.things)
-
-    def read(self, text: str) -> tuple[tuple[Recognisable, ...], int, tuple[Bilingual, ...]]:
+    def read(self, text: str) -> tuple[list[Thing], int, list[Bilingual]]:
         """What a student's own words name, how much of that counts, and what to reply to what is wrong.
 
-        >>> mask = Recognisable(Bilingual("the mask", "মাস্ক"), ("mask", "মাস্ক"))
-        >>> rubric = Rubric(Bilingual("?", "?"), (Part((mask,), 1),))
+        >>> mask = {"en": "the mask", "bn": "মাস্ক", "known_by": ["mask", "মাস্ক"]}
+        >>> rubric = Rubric({"lead": "?", "parts": [{"enough": 1, "things": [mask]}], "misbeliefs": []})
         >>> rubric.read("মাস্কের জন্য")[1], rubric.read("no idea")[1]
         (1, 0)
         """
         tokens = _tokens(text)
-        named = tuple(thing for thing in self.things if thing.is_in(tokens))
-        counted = sum(min(part.needed, sum(thing in named for thing in part.things)) for part in self.parts)
-        return named, counted, tuple(each.text for each in self.misbeliefs if each.is_in(tokens))
+        named = [thing for thing in self.things if _is_named(thing, tokens)]
+        counted = sum(min(part["enough"], sum(thing in named for thing in part["things"])) for part in self.parts)
+        return named, counted, [said(each) for each in self.misbeliefs if _is_named(each, tokens)]
+
+
+def _is_named(thing: Thing, tokens: list[str]) -> bool:
+    return any(all(_is_there(tokens, word) for word in _tokens(entry)) for entry in thing["known_by"])
 
 
 def _tokens(text: str) -> list[str]:

@@ -1,30 +1,34 @@
-"""Score files: what a pupil did on a sheet, to be handed to a teacher, and checked again from the numbers up.
+"""Score files, marked again from the answers up: what a pupil did on a sheet, or answered to the tutor; a class's.
 
-The page writes one (``web/src/math/score.ts``): the numbers that were given, and for each cell what was typed, how many
-hints were taken and whether the machine filled it in. Here the sheet is computed anew, every answer graded anew, and
-the points counted anew; nothing that the file says of itself is believed. The checksum finds what was changed by
-accident. It is no proof: whoever can write a file can write its checksum.
+The page writes its own kind (``web/src/math/score.ts``): the numbers that were given, and for each cell what was typed,
+how many hints were taken and whether the machine filled it in. Here the sheet is computed anew, every answer graded
+anew, and the points counted anew; nothing that the file says of itself is believed. The checksum finds what was changed
+by accident. It is no proof: whoever can write a file can write its checksum.
+
+In a class, two files with one sheet and the same typed answers are pointed out; a teacher looks, the program does not
+judge.
 """
 
+import csv
+import io
 import json
 import math
 import re
 import zlib
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from kotha.course.exercises.formula import worked_sum
-from kotha.course.exercises.grading import Expected, Verdict, grade, readings
-from kotha.course.exercises.outcome import Outcome
-from kotha.course.exercises.record import read_json
+from kotha.course.exercises import record
+from kotha.course.exercises.grading import Expected, Verdict, grade, readings, worked_sum
+from kotha.course.exercises.judging import Outcome, Summary
 from kotha.course.worksheet.operations import Array, written
-from kotha.course.worksheet.papers import PAPERS, WEIGHTS, paper_sheet, workshop_sheet
+from kotha.course.worksheet.papers import PAPERS, paper_sheet, workshop_sheet
 from kotha.course.worksheet.sheet import Sheet, SheetStep, recomputed, token_names
-from kotha.errors import DataError, UsageError
+from kotha.errors import DataError, KothaError, UsageError
 from kotha.i18n.catalogue import Messenger, translate
 from kotha.i18n.message import Message
 from kotha.i18n.numbers import Language
@@ -37,9 +41,21 @@ _SHOWN_DECIMALS = 4
 # Products of numbers that were rounded before; the page knows the same names (``slackOf`` in web/src/math/sheet.ts).
 _OF_ROUNDED = ("output", "attended", "wide", "fed", "logits")
 _HEADS_NUMBER = re.compile(r"_\d$")
-KIND, VERSION = "kotha-score", 1
+KIND = "kotha-score"
 _MOST_SIDE = 12
 COLUMNS = ("name", "sheet", "points", "possible", "percent", "right", "asked", "state", "note", "file")
+PROOF = Message(
+    "Points are counted anew from what was typed. A signature shows that the file comes from a program with the key "
+    "and was not changed since by anyone without it; not who did the work, nor how."
+)
+STATES = {
+    "signed": Message("signature fits"),
+    "not checked": Message("signed; not checked without the key"),
+    "unsigned": Message("not signed"),
+    "changed": Message("changed after it was saved, or signed with another key"),
+    "unreadable": Message("could not be read"),
+}
+HEADINGS = tuple(map(Message, ("name", "questions", "points", "percent", "right", "signature", "note")))
 
 
 @dataclass(frozen=True)
@@ -109,34 +125,20 @@ def points_for(wrong: int, hints: int, shown: bool) -> int:
     return 0 if shown else max(_LEAST, FULL_POINTS - min(wrong, _MOST_LOST_BY_TRIES) - hints)
 
 
-def read_score(path: str | Path) -> FileScore:
-    """Grade a score file of the page again."""
-    return check_score(read_json(Path(path)))
-
-
-def check_score(told: Any) -> FileScore:
+def check_score(told: Mapping[str, Any]) -> FileScore:
     """Grade what a score file of the page tells."""
-    if not isinstance(told, dict) or told.get("kind") != KIND:
-        raise DataError("this is no score file; the page By hand of the studio writes them")
-    if told.get("version") != VERSION:
-        raise DataError(
-            "this score file has version {found!r}; version {known} is known here",
-            found=told.get("version"),
-            known=VERSION,
-        )
+    record.check_kind(told, KIND)
     try:
-        sheet = _sheet(told["given"], str(told["sheet"]))
-        steps, refused = _grade_all(sheet, {str(each["cell"]): each for each in told["answers"]})
-        claimed, typed = int(told["points"]), json.dumps([each["tries"] for each in told["answers"]])
-        fits = checksum(told) == told.get("checksum")
+        name, called, answers = str(told.get("name", "")), str(told["sheet"]), told["answers"]
+        steps, refused = _grade_all(_sheet(told["given"], called), {str(each["cell"]): each for each in answers})
+        claimed, typed = int(told["points"]), json.dumps([each["tries"] for each in answers])
+        state = "unsigned" if checksum(told) == told.get("checksum") else "changed"
     except (KeyError, TypeError, ValueError, IndexError, UsageError) as error:
         raise DataError("the score file is not whole: {why}", why=repr(error)) from error
     right, cells, points = (sum(getattr(step, name) for step in steps) for name in ("right", "cells", "points"))
     notes = [Message("claims {n} points", n=claimed)] if claimed != points else []
     notes += [Message("not right: {cells}", cells=refused)] if refused else []
-    state = "unsigned" if fits else "changed"
     possible = FULL_POINTS * cells
-    name, called = str(told.get("name", "")), str(told["sheet"])
     return FileScore(name, called, points, possible, right, cells, state, tuple(notes), steps=tuple(steps), typed=typed)
 
 
@@ -157,10 +159,7 @@ def _sheet(given: Mapping[str, Any], name: str) -> Sheet:
     paper = next((each for each in PAPERS if each == name.split(",")[0]), None)
     if paper is not None:
         return recomputed(paper_sheet(paper), matrices)
-    x = matrices["X"]
-    if any(len(matrices[each]) != x.shape[1] for each in WEIGHTS):
-        raise ValueError("the given matrices do not fit")
-    return workshop_sheet(matrices, token_names(len(x)))
+    return workshop_sheet(matrices, token_names(len(matrices["X"])))
 
 
 def _matrix(rows: Any) -> Array:
@@ -217,3 +216,62 @@ def _as_shown(values: Array) -> Array:
     shown = np.vectorize(lambda value: float(written(value, _SHOWN_DECIMALS).replace("−", "-").replace("∞", "inf")))
     rounded: Array = shown(values).astype(np.float64)
     return rounded
+
+
+def read_class(files: Sequence[Path], key: bytes = b"") -> list[FileScore]:
+    """A row for each file, by name; what cannot be read has a row that says so."""
+    seen: dict[tuple[str, str], FileScore] = {}
+    found = []
+    for file in files:
+        try:
+            told = record.read(file)
+            row = check_score(told) if told.get("kind") == KIND else _of_tutor(told, key)
+        except KothaError as error:
+            row = FileScore(notes=(error,))
+        row = replace(row, file=str(file))
+        twin = seen.setdefault((row.sheet, row.typed), row) if row.typed else row
+        same = Message("the same sheet and answers as {who}", who=twin.name or twin.file)
+        found.append(row if twin is row else replace(row, notes=(same,)))
+    return sorted(found, key=lambda row: (row.name, row.file))
+
+
+def _of_tutor(told: Mapping[str, Any], key: bytes) -> FileScore:
+    kept = record.parse(told)
+    summary = Summary(kept.outcomes(), kept.choice.prepare())
+    asked = len(summary.questions)
+    missing = asked - len(summary.outcomes)
+    state = "unsigned" if record.is_sound(told) else "changed"
+    if told.get("signed") is True:
+        state = "not checked" if not key else "signed" if record.is_sound(told, key) else "changed"
+    return FileScore(
+        kept.name,
+        kept.choice.sheet,
+        summary.points,
+        summary.worth,
+        summary.right,
+        asked,
+        state,
+        (Message("{n} questions not reached", n=missing),) if missing else (),
+        summary.outcomes,
+        typed=json.dumps([each.tries for each in kept.answers]) if kept.answers else "",
+    )
+
+
+def as_csv(rows: Sequence[FileScore]) -> str:
+    """The table for a spreadsheet: one line a file, and behind it a column for each question that anybody was asked.
+
+    A name that a spreadsheet would take for a formula gets an apostrophe before it.
+    """
+    asked = list(dict.fromkeys(outcome.question for row in rows for outcome in row.by_question))
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow([*COLUMNS, *asked])
+    for row in rows:
+        by_question = {outcome.question: outcome.points for outcome in row.by_question}
+        cells = [getattr(row, name) for name in COLUMNS] + [by_question.get(question, "") for question in asked]
+        writer.writerow([_harmless(cell) for cell in cells])
+    return stream.getvalue()
+
+
+def _harmless(cell: Any) -> Any:
+    return f"'{cell}" if isinstance(cell, str) and cell[:1] in ("=", "+", "-", "@", "\t", "\r") else cell

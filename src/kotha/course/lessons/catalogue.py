@@ -1,13 +1,11 @@
 """The lessons by name: what each asks, how long it takes, what it measures and says. Nothing here imports torch."""
 
-import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kotha.course.data import data_file
 from kotha.errors import UsageError, nearest
 from kotha.i18n.message import Bilingual
 
@@ -20,19 +18,14 @@ FOLDER = Path(__file__).parent / "words"
 
 @dataclass(frozen=True)
 class Lesson:
-    """A question, and where the answer is measured."""
+    """A question, and how long the answer takes."""
 
     name: str
-
-    @property
-    def told(self) -> dict[str, Any]:
-        """Its entry in ``lessons.json``; minutes are with three seeds, on one idle core, as measured, rounded up."""
-        found: dict[str, Any] = _read(FOLDER.with_name("lessons.json"))[self.name]
-        return found
+    told: Mapping[str, Any]  # its entry in ``lessons.json``
 
     @property
     def minutes(self) -> float:
-        """How long it takes."""
+        """How long it takes, with three seeds, on one idle core, as measured, rounded up."""
         minutes: float = self.told["minutes"]
         return minutes
 
@@ -43,11 +36,9 @@ class Lesson:
 
     def prepare(self, seeds: Sequence[int] = (0, 1, 2), **sizes: Any) -> "MeasuredLesson":
         """What trains and measures, with the lesson's own sizes where no others are given."""
-        module = import_module(f"kotha.course.lessons.{self.told['in']}")
-        made: MeasuredLesson = getattr(module, f"{self.name.capitalize()}Lesson")(
-            self.name, self.told, words(self.name), seeds, sizes
-        )
-        return made
+        from kotha.course.lessons.measured import MeasuredLesson
+
+        return MeasuredLesson(self.name, self.told, words(self.name), seeds, sizes)
 
     def teach(
         self, seeds: Sequence[int] = (0, 1, 2), tell: Callable[[int, int], None] | None = None, **sizes: Any
@@ -58,7 +49,7 @@ class Lesson:
 
 def lessons() -> list[Lesson]:
     """All of them, in the order of the course."""
-    return [Lesson(name) for name in _read(FOLDER.with_name("lessons.json"))]
+    return [Lesson(*entry) for entry in data_file(FOLDER.with_name("lessons.json")).items()]
 
 
 def lesson(name: str) -> Lesson:
@@ -67,19 +58,13 @@ def lesson(name: str) -> Lesson:
     >>> str(lesson("mask").question)
     'What happens without the causal mask?'
     """
-    known = [each.name for each in lessons()]
+    known = {each.name: each for each in lessons()}
     if name not in known:
-        raise UsageError("there is no lesson {name!r}{nearest}", name=name, nearest=nearest(name, known))
-    return Lesson(name)
+        raise UsageError("there is no lesson {name!r}{nearest}", name=name, nearest=nearest(name, list(known)))
+    return known[name]
 
 
 def words(lesson: str) -> dict[str, Bilingual]:
     """What a lesson says, by keys, in both languages: its file in ``words/``, and one of words that all share."""
-    read = {**_read(FOLDER / "common.json"), **_read(FOLDER / f"{lesson}.json")}
+    read = {**data_file(FOLDER / "common.json"), **data_file(FOLDER / f"{lesson}.json")}
     return {key: Bilingual(entry["en"], entry["bn"]) for key, entry in read.items()}
-
-
-@cache
-def _read(path: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return found

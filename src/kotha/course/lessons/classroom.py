@@ -7,7 +7,7 @@ the one thing that the lesson is about. Which sequences a step reads depends on 
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache
 from typing import Any, Literal
 
@@ -55,18 +55,25 @@ class Sizes:
             given = Option(wrong, numbers[wrong])
             raise UsageError("{given} is too little to learn with; give at least 1", given=given)
 
-    def change(self, **changes: Any) -> "Sizes":
-        """Other sizes in some respects."""
-        return replace(self, **changes)
+    def gpt(self, **changes: Any) -> GPTConfig:
+        """The course's layout in this size: learned positions, LayerNorm first, GELU, a head of its own, no dropout."""
+        names = ("vocab_size", "context_length", "d_model", "n_layers", "n_heads")
+        sizes = {name: getattr(self, name) for name in names}
+        return GPTConfig(**{**sizes, "attention_bias": False, "tied_head": False, **changes})
 
     def training(self, seed: int) -> TrainConfig:
         """How all of them learn: Muon for the matrices of the blocks, AdamW for the rest, a warm-up, a cosine.
 
         Where a transformer stands beside another kind of model, AdamW moves everything: Muon is made for its blocks.
         """
-        rates: dict[str, Any] = {"optimizer": self.optimizer, "learning_rate": 3e-3, "muon_learning_rate": 2e-2}
         return TrainConfig(
-            steps=self.steps, batch_size=self.batch_size, warmup_steps=self.steps // 20, seed=seed, **rates
+            steps=self.steps,
+            batch_size=self.batch_size,
+            warmup_steps=self.steps // 20,
+            seed=seed,
+            optimizer=self.optimizer,
+            learning_rate=3e-3,
+            muon_learning_rate=2e-2,
         )
 
 
@@ -87,17 +94,8 @@ class Classroom:
             )
 
     def gpt(self, **changes: Any) -> GPTConfig:
-        """The course's layout in this size: learned positions, LayerNorm first, GELU, a head of its own, no dropout."""
-        sizes = self.sizes
-        return GPTConfig(
-            vocab_size=self.tokenizer.vocab_size,  # few texts may have fewer tokens than were asked for
-            context_length=sizes.context_length,
-            d_model=sizes.d_model,
-            n_layers=sizes.n_layers,
-            n_heads=sizes.n_heads,
-            attention_bias=False,
-            tied_head=False,
-        ).replace(**changes)
+        """A GPT of this size for these tokens."""
+        return self.sizes.gpt(**{"vocab_size": self.tokenizer.vocab_size, **changes})  # few texts may have fewer tokens
 
     @cached_property
     def words(self) -> frozenset[str]:
@@ -111,16 +109,9 @@ class Classroom:
         starts = np.random.default_rng([seed, step]).integers(0, places, self.sizes.batch_size)
         return torch.from_numpy(self.learned[starts[:, None] + np.arange(length + 1)])
 
-    def windows(self, most: int | None = None) -> Tensor:
-        """Held-out sequences that do not overlap, each one token longer than the context: (N, T + 1)."""
-        return self._cut(self.held_out, most)
-
-    def windows_read(self, most: int | None = None) -> Tensor:
-        """Such sequences of the text that is learned from."""
-        return self._cut(self.learned, most)
-
-    def _cut(self, line: NDArray[np.int64], most: int | None) -> Tensor:
-        length = self.sizes.context_length
+    def windows(self, most: int | None = None, *, learned: bool = False) -> Tensor:
+        """Sequences that do not overlap, each one token longer than the context, held out or not: (N, T + 1)."""
+        line, length = self.learned if learned else self.held_out, self.sizes.context_length
         count = (len(line) - 1) // length
         places = np.arange(count if most is None else min(most, count))[:, None] * length + np.arange(length + 1)
         return torch.from_numpy(line[places])

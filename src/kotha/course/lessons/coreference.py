@@ -13,13 +13,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from kotha.course.lessons.learning import Assignment, Puzzle, curve
-from kotha.course.lessons.measured import MeasuredLesson
-from kotha.course.lessons.result import Condition, Line, Sample
+from kotha.course.lessons.learning import Puzzle
+from kotha.course.lessons.measured import LessonPlan, MeasuredLesson
 from kotha.inside.heads.importance import silence
 from kotha.inside.hook_points import attentions
 from kotha.inside.trace import trace
-from kotha.model.config import GPTConfig
 from kotha.model.evaluating import evaluating
 from kotha.model.gpt import GPT
 
@@ -33,7 +31,7 @@ PRONOUN, LENGTH = 6, 8
 _PEOPLE = (0, 3)
 
 
-def draw(seed: list[int], rows: int) -> Tensor:
+def draw(seed: tuple[int, ...], rows: int) -> Tensor:
     """Texts of a child and a grown person, in an order that is drawn, and the pronoun of one: (rows, T + 1)."""
     random = np.random.default_rng(seed)
     children = random.integers(0, len(_CHILDREN), rows)
@@ -83,44 +81,26 @@ def looks(model: GPT, rows: Tensor) -> dict[str, tuple[float, float]]:
     return found
 
 
-class CoreferenceLesson(MeasuredLesson):
+def with_and_without(model: GPT, puzzle: Puzzle) -> dict[str, dict[str, float]]:
+    """The share of right answers with and without some heads, and where the best that is left looks."""
+    rows = puzzle.windows()
+    by_look = [name for name, _ in sorted(looks(model, rows).items(), key=lambda each: -each[1][0])]
+    half, found = len(by_look) // 2, {}
+    hardest, others = by_look[:half], by_look[half:]
+    silenced = {"whole": [], "without_best": by_look[:1], "without": hardest, "without_other": others}
+    for key, names in silenced.items():
+        with silence(model, names):
+            on_right, on_others = max(each for name, each in looks(model, rows).items() if name not in names)
+            found[key] = {"right": puzzle.share_right(model), "on_right": on_right, "on_others": on_others}
+    return found
+
+
+def coreference(lesson: MeasuredLesson) -> LessonPlan:
     """One model a seed: its heads are found, and the one that looks hardest, that half, the other half silenced."""
-
-    def tasks(self) -> dict[str, Assignment]:
-        """The one model."""
-        config = GPTConfig(
-            vocab_size=len(VOCABULARY),
-            context_length=LENGTH,
-            d_model=self.sizes.d_model,
-            n_layers=max(2, self.sizes.n_layers),
-            n_heads=self.sizes.n_heads,
-            attention_bias=False,
-            tied_head=False,
-        )
-        return {"whole": who_is_it(self.sizes.batch_size).task(partial(GPT, config))}
-
-    def measure(self) -> tuple[list[Condition], list[Line], list[Sample]]:
-        """Each model whole, and without some heads."""
-        rows, runs = who_is_it(self.sizes.batch_size).windows(), self.train(self.tasks())["whole"]
-        by_run = [self.with_and_without(run.model, rows) for run in runs]
-        columns = [figure["key"] for figure in self.told["figures"]]
-        conditions = [
-            Condition(key, self.words[key], {name: [each[key][n] for each in by_run] for n, name in enumerate(columns)})
-            for key in by_run[0]
-        ]
-        sample = (self.words["example"], spelled(rows[0]))
-        return conditions, [curve(self.words["whole"], runs)], [sample]
-
-    def with_and_without(self, model: GPT, rows: Tensor) -> dict[str, tuple[float, float, float]]:
-        """The share of right answers with and without some heads, and where the best that is left looks."""
-        puzzle = who_is_it(self.sizes.batch_size)
-        by_look = [name for name, _ in sorted(looks(model, rows).items(), key=lambda each: -each[1][0])]
-        half, found = len(by_look) // 2, {}
-        hardest, others = by_look[:half], by_look[half:]
-        silenced = {"whole": [], "without_best": by_look[:1], "without": hardest, "without_other": others}
-        for key, names in silenced.items():
-            with silence(model, names):
-                left = looks(model, rows)
-                best = max(figures for name, figures in left.items() if name not in names)
-                found[key] = (puzzle.share_right(model, rows), *best)
-        return found
+    puzzle, n_layers = who_is_it(lesson.sizes.batch_size), max(2, lesson.sizes.n_layers)
+    config = lesson.sizes.gpt(vocab_size=len(VOCABULARY), context_length=LENGTH, n_layers=n_layers)
+    return LessonPlan(
+        {"whole": puzzle.task(partial(GPT, config))},
+        figures=lambda runs: with_and_without(runs["whole"].model, puzzle),
+        samples={"example": spelled(puzzle.windows()[0])},
+    )

@@ -6,24 +6,24 @@ hard to tell. Several heads bring several mixtures.
 """
 
 from functools import partial
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from kotha.course.lessons.learning import Assignment, Puzzle, parameters_of
-from kotha.course.lessons.measured import Measure, MeasuredLesson
+from kotha.course.lessons.classroom import Sizes
+from kotha.course.lessons.learning import Puzzle
+from kotha.course.lessons.measured import LessonPlan, MeasuredLesson
+from kotha.course.lessons.measuring import parameters_of
 from kotha.inside.hook_points import attentions
 from kotha.model.config import GPTConfig
 from kotha.model.gpt import GPT
 from kotha.model.initialization import initialize
 
 _SYMBOLS, _LENGTH, _PLACES = 16, 12, (1, 4, 7, 10)
-_HEADS = {"one": 1, "two": 2, "four": 4}
 
 
-def draw(seed: list[int], rows: int) -> Tensor:
+def draw(seed: tuple[int, ...], rows: int) -> Tensor:
     """Rows of random symbols, each with the mark of the question behind it: (rows, T + 1)."""
     symbols = np.random.default_rng(seed).integers(0, _SYMBOLS, (rows, _LENGTH))
     return torch.from_numpy(np.concatenate((symbols, np.full((rows, 1), _SYMBOLS)), axis=1))
@@ -48,25 +48,20 @@ def four_places(batch_size: int) -> Puzzle:
     return Puzzle(draw, Recaller.recall, batch_size, held_out=512)
 
 
-def make(d_model: int, n_heads: int) -> Recaller:
+def make(sizes: Sizes, n_heads: int) -> Recaller:
     """A model of one layer with so many heads; all of them together are as wide as ever."""
-    sizes: dict[str, Any] = {"vocab_size": _SYMBOLS + 1, "context_length": _LENGTH + 1, "d_model": d_model}
-    return Recaller(GPTConfig(**sizes, n_layers=1, n_heads=n_heads, attention_bias=False, tied_head=False))
+    config = sizes.gpt(vocab_size=_SYMBOLS + 1, context_length=_LENGTH + 1, n_layers=1, n_heads=n_heads)
+    return Recaller(config)
 
 
-class HeadsLesson(MeasuredLesson):
-    """One with each number of heads; what each recalls is counted."""
-
-    def tasks(self) -> dict[str, Assignment]:
-        """Each number of heads."""
-        puzzle = four_places(self.sizes.batch_size)
-        return {key: puzzle.task(partial(make, self.sizes.d_model, n_heads)) for key, n_heads in _HEADS.items()}
-
-    def measures(self) -> dict[str, Measure]:
-        """Symbols that are right, rows that are, and the attention's weights."""
-        puzzle = four_places(self.sizes.batch_size)
-        return {
+def heads(lesson: MeasuredLesson) -> LessonPlan:
+    """One with each number of heads; symbols that are right, rows that are, and the attention's weights."""
+    puzzle = four_places(lesson.sizes.batch_size)
+    return LessonPlan(
+        {key: puzzle.task(partial(make, lesson.sizes, n)) for key, n in {"one": 1, "two": 2, "four": 4}.items()},
+        {
             "right": lambda run: puzzle.share_right(run.model),
             "whole": lambda run: puzzle.right(run.model).all(dim=1).float().mean().item(),
             "attention": lambda run: parameters_of(*attentions(run.model).values()),
-        }
+        },
+    )

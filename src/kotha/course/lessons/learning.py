@@ -6,19 +6,19 @@ models of a lesson have no config that a run folder could keep.
 
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from kotha.course.lessons.classroom import Sizes
+from kotha.course.lessons.classroom import Classroom, Sizes
+from kotha.course.lessons.measuring import held_out_loss
 from kotha.course.lessons.result import Line
-from kotha.i18n.message import Text
 from kotha.model.evaluating import evaluating
-from kotha.model.loss import next_token_loss, token_losses
+from kotha.model.loss import next_token_loss
 from kotha.training.device import choose_arithmetic
 from kotha.training.optim import Optimizers, learning_rate_share
 
@@ -26,23 +26,11 @@ from kotha.training.optim import Optimizers, learning_rate_share
 _LOOKS, _WINDOWS_ON_THE_WAY = 8, 64
 # Training losses are noisy: the last so many are averaged.
 _LAST = 25
-# Windows that are read at once where nothing is learned.
-_ROWS = 64
+# Seeds of examples that no step draws: those that are held out, and a puzzle's few known ones.
+HELD_OUT, _KNOWN = 2**31, 2**30
 
 
-class Desk(Protocol):
-    """What a model learns from: the texts of the classroom, or a made-up task."""
-
-    def batch(self, seed: int, step: int) -> Tensor:
-        """What a step reads, one example a row; it depends on the seed and the step alone."""
-        ...
-
-    def windows(self, most: int | None = None) -> Tensor:
-        """Examples that nothing learns from."""
-        ...
-
-
-def next_tokens(model: Any, sequences: Tensor, step: int = 0) -> Tensor:
+def next_tokens(model: Any, sequences: Tensor) -> Tensor:
     """Guess each token from what the model sees where it stands: (B, T + 1) -> ()."""
     return next_token_loss(model.hidden(sequences[:, :-1]), model.head.weight, sequences[:, 1:], model.head.bias)
 
@@ -51,20 +39,24 @@ def next_tokens(model: Any, sequences: Tensor, step: int = 0) -> Tensor:
 class Puzzle:
     """A made-up task, itself what is learned from: examples that are drawn, each with answers that are right."""
 
-    draw: Callable[[list[int], int], Tensor]  # examples by a seed, one a row
+    draw: Callable[[tuple[int, ...], int], Tensor]  # examples by a seed, one a row
     answer: Callable[[Any, Tensor], tuple[Tensor, Tensor]]  # scores (…, V) for answers, and which are right (…)
     rows: int
     held_out: int
+    known: int | None = None  # so many examples are learned from again and again; None: each step draws new ones
 
     def batch(self, seed: int, step: int) -> Tensor:
         """The examples of a step."""
-        return self.draw([seed, step], self.rows)
+        if self.known is None:
+            return self.draw((seed, step), self.rows)
+        chosen = np.random.default_rng((seed, step)).integers(0, self.known, self.rows)
+        return self.draw((seed, _KNOWN), self.known)[torch.from_numpy(chosen)]
 
     def windows(self, most: int | None = None) -> Tensor:
         """Examples that no step reads."""
-        return self.draw([2**31], self.held_out if most is None else min(most, self.held_out))
+        return self.draw((HELD_OUT,), self.held_out if most is None else min(most, self.held_out))
 
-    def loss(self, model: Any, rows: Tensor, step: int = 0) -> Tensor:
+    def loss(self, model: Any, rows: Tensor) -> Tensor:
         """The loss of the answers."""
         scores, truth = self.answer(model, rows)
         return cross_entropy(scores.flatten(0, -2), truth.flatten())
@@ -80,18 +72,18 @@ class Puzzle:
         """How many answers are right."""
         return self.right(model, rows).float().mean().item()
 
-    def task(self, make: Callable[[], nn.Module], steps: int | None = None) -> "Assignment":
+    def task(self, make: Callable[[], nn.Module]) -> "Assignment":
         """To learn the answers."""
-        return Assignment(make, self, self.loss, self.share_right, steps)
+        return Assignment(make, self, self.loss, self.share_right)
 
 
 @dataclass(frozen=True)
 class Assignment:
-    """What is made, what it learns from and by which loss, and what is measured on the way."""
+    """Which model learns what."""
 
     make: Callable[[], Any]
-    desk: Desk
-    objective: Callable[[Any, Tensor, int], Tensor] = next_tokens
+    desk: Classroom | Puzzle
+    objective: Callable[[Any, Tensor], Tensor] = next_tokens
     look: Callable[[Any], float] | None = None  # left out: the held-out loss
     steps: int | None = None  # left out: as the sizes say
 
@@ -108,27 +100,11 @@ class Taught:
     first_gradients: list[float] = field(default_factory=list)  # of each block, before the first step
 
 
-@torch.no_grad()
-def held_out_losses(model: Any, windows: Tensor) -> Tensor:
-    """Nats of each held-out token, every place of a window read at once: (N, T + 1) -> (N, T)."""
-    with evaluating(model):
-        found = [
-            token_losses(model.hidden(some[:, :-1]), model.head.weight, some[:, 1:], model.head.bias)
-            for some in torch.split(windows, _ROWS)
-        ]
-    return torch.cat(found)
-
-
-def held_out_loss(model: Any, windows: Tensor) -> float:
-    """Nats per token, on average."""
-    return held_out_losses(model, windows).mean().item()
-
-
 def learn(task: Assignment, sizes: Sizes, seed: int, on_step: Callable[[], None] = lambda: None) -> Taught:
     """Make a model and teach it."""
     choose_arithmetic("float32", "cpu").settle()
     torch.manual_seed(seed)
-    sizes = sizes.change(steps=task.steps or sizes.steps)
+    sizes = replace(sizes, steps=task.steps or sizes.steps)
     model, config, desk = task.make(), sizes.training(seed), task.desk
     optimizers, scaler = Optimizers(model, config), torch.amp.GradScaler(enabled=False)
     windows = desk.windows(_WINDOWS_ON_THE_WAY)
@@ -138,7 +114,7 @@ def learn(task: Assignment, sizes: Sizes, seed: int, on_step: Callable[[], None]
         torch.manual_seed(int(np.random.SeedSequence([seed, step]).generate_state(1)[0]))  # what dropout drops
         optimizers.set_share(learning_rate_share(step + 1, config))
         optimizers.zero_grad()
-        loss = task.objective(model, desk.batch(seed, step), step)
+        loss = task.objective(model, desk.batch(seed, step))
         torch.autograd.backward(loss)
         if step == 0:
             taught.first_gradients = gradients_by_block(model)
@@ -152,11 +128,6 @@ def learn(task: Assignment, sizes: Sizes, seed: int, on_step: Callable[[], None]
     return taught
 
 
-def parameters_of(*modules: nn.Module) -> float:
-    """How many numbers some modules learn."""
-    return float(sum(each.numel() for module in modules for each in module.parameters()))
-
-
 def gradients_by_block(model: nn.Module) -> list[float]:
     """How large the gradient in the matrices of each block is, root mean square; a model without blocks has none."""
     blocks = getattr(getattr(model, "stack", None), "blocks", ())
@@ -167,7 +138,7 @@ def gradients_by_block(model: nn.Module) -> list[float]:
     return found
 
 
-def curve(title: Text, runs: Sequence[Taught]) -> Line:
+def curve(runs: Sequence[Taught]) -> Line:
     """What was measured on the way, the mean over seeds."""
     points = zip(*(run.curve for run in runs), strict=True)
-    return title, [(float(each[0][0]), statistics.fmean(y for _, y in each)) for each in points]
+    return [(float(each[0][0]), statistics.fmean(y for _, y in each)) for each in points]

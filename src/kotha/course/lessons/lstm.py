@@ -6,6 +6,7 @@ there; an LSTM must carry all symbols in between in one vector.
 """
 
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -15,9 +16,9 @@ import torch
 from torch import Tensor, nn
 
 from kotha.course.lessons.classroom import Sizes
-from kotha.course.lessons.learning import Assignment, Puzzle, held_out_loss, learn, parameters_of
-from kotha.course.lessons.measured import MeasuredLesson
-from kotha.course.lessons.result import Condition, Line, Sample
+from kotha.course.lessons.learning import Assignment, Puzzle, Taught, learn
+from kotha.course.lessons.measured import LessonPlan, MeasuredLesson
+from kotha.course.lessons.measuring import as_large_as, held_out_loss, parameters_of
 from kotha.model.config import GPTConfig
 from kotha.model.gpt import GPT
 
@@ -47,21 +48,17 @@ class Recurrent(nn.Module):
         return logits
 
 
-def as_large_as(config: GPTConfig) -> Recurrent:
+def recurrent(config: GPTConfig) -> nn.Module:
     """The recurrent model of as many layers whose number of parameters comes nearest to a GPT's."""
-    with torch.device("meta"):
-        wanted = parameters_of(GPT(config))
-        # An LSTM layer has 8 width² where a block has 12, so it is the wider one.
-        widths = range(1, min(_WIDEST, 2 * config.d_model) + 1)
-        sizes = {width: parameters_of(Recurrent(config.vocab_size, width, config.n_layers)) for width in widths}
-    best = min(sizes, key=lambda width: abs(sizes[width] - wanted))
-    return Recurrent(config.vocab_size, best, config.n_layers)
+    # An LSTM layer has 8 width² where a block has 12, so it is the wider one.
+    widths = range(1, min(_WIDEST, 2 * config.d_model) + 1)
+    return as_large_as(lambda: GPT(config), lambda width: Recurrent(config.vocab_size, width, config.n_layers), widths)
 
 
 def echo(rows: int, length: int, back: int) -> Puzzle:
     """Random symbols, of which each is to be said again so many places later."""
 
-    def draw(seed: list[int], count: int) -> Tensor:
+    def draw(seed: tuple[int, ...], count: int) -> Tensor:
         return torch.from_numpy(np.random.default_rng(seed).integers(0, _SYMBOLS, (count, length)))
 
     def answer(model: Any, symbols: Tensor) -> tuple[Tensor, Tensor]:
@@ -79,50 +76,40 @@ def seconds_a_step(task: Assignment, sizes: Sizes) -> float:
     return float(sorted(taken)[len(taken) // 2])
 
 
-class LstmLesson(MeasuredLesson):
+def lstm(lesson: MeasuredLesson) -> LessonPlan:
     """The LSTM has as many steps as fit into the transformer's time; text, and saying again what stood near and far."""
+    sizes, steps = lesson.sizes, {}
+    tasks: dict[str, Assignment] = {}
+    backs = {name: min(back, sizes.context_length // 2) for name, back in (("near", _NEAR), ("far", _FAR))}
+    puzzles = {name: echo(sizes.batch_size, sizes.context_length, back) for name, back in backs.items()}
+    for name in ("text", *puzzles):  # gpt_text, lstm_far and so on
+        small = {} if name == "text" else {"vocab_size": _SYMBOLS, "d_model": sizes.d_model // 2}
+        config = lesson.room.gpt(**small)
+        pair = {
+            who: puzzles[name].task(make) if name in puzzles else Assignment(make, lesson.room)
+            for who, make in (("gpt", partial(GPT, config)), ("lstm", partial(recurrent, config)))
+        }
+        seconds = {who: seconds_a_step(task, sizes) for who, task in pair.items()}
+        steps[name] = {"gpt": sizes.steps, "lstm": max(1, round(sizes.steps * seconds["gpt"] / seconds["lstm"]))}
+        tasks |= {f"{who}_{name}": replace(task, steps=steps[name][who]) for who, task in pair.items()}
 
-    def tasks(self) -> dict[str, Assignment]:
-        """Each of the two at each task: ``gpt_text``, ``lstm_far`` and so on."""
-        sizes, found = self.sizes, {}
-        small = self.room.gpt(vocab_size=_SYMBOLS, d_model=sizes.d_model // 2)
-        for name in ("text", "near", "far"):
-            config = self.room.gpt() if name == "text" else small
-            pair: dict[str, Any] = {"gpt": partial(GPT, config), "lstm": partial(as_large_as, config)}
-            for who, make in pair.items():
-                is_text = name == "text"
-                found[f"{who}_{name}"] = Assignment(make, self.room) if is_text else self.puzzle(name).task(make)
-            seconds = {who: seconds_a_step(found[f"{who}_{name}"], sizes) for who in pair}
-            fitting = max(1, round(sizes.steps * seconds["gpt"] / seconds["lstm"]))
-            found[f"lstm_{name}"] = replace(found[f"lstm_{name}"], steps=fitting)
-            self.about.setdefault("steps", {})[name] = {"gpt": sizes.steps, "lstm": fitting}
-        return found
-
-    def back(self, name: str) -> int:
-        """How far back the symbols stand."""
-        return min(_NEAR if name == "near" else _FAR, self.sizes.context_length // 2)
-
-    def puzzle(self, name: str) -> Puzzle:
-        """Saying again, near or far."""
-        return echo(self.sizes.batch_size, self.sizes.context_length, self.back(name))
-
-    def measure(self) -> tuple[list[Condition], list[Line], list[Sample]]:
-        """Both models at all tasks."""
-        found, reach = self.train(self.tasks()), ("near", "far")
-        n_read = self.sizes.batch_size * self.sizes.context_length
-        rows = []
-        for who in ("gpt", "lstm"):
-            texts = found[f"{who}_text"]
-            said = {
-                name: [self.puzzle(name).share_right(run.model) for run in found[f"{who}_{name}"]] for name in reach
+    def figures(runs: Mapping[str, Taught]) -> dict[str, dict[str, float]]:
+        n_read, models = sizes.batch_size * sizes.context_length, {key: run.model for key, run in runs.items()}
+        return {
+            who: {
+                "parameters": parameters_of(models[f"{who}_text"]),
+                "read": float(steps["text"][who] * n_read),
+                "held_out": held_out_loss(models[f"{who}_text"], lesson.windows),
+                **{name: puzzle.share_right(models[f"{who}_{name}"]) for name, puzzle in puzzles.items()},
             }
-            figures = {
-                "parameters": [parameters_of(run.model) for run in texts],
-                "read": [float((run.task.steps or self.sizes.steps) * n_read) for run in texts],
-                "held_out": [held_out_loss(run.model, self.windows) for run in texts],
-                **said,
-            }
-            rows.append(Condition(who, self.words[who], figures))
-        backs = {name: float(self.back(name)) for name in reach}
-        self.about["places_back"] = backs
-        return rows, [(row.title, [(backs[name], 100 * row.mean(name)) for name in reach]) for row in rows], []
+            for who in ("gpt", "lstm")
+        }
+
+    return LessonPlan(
+        tasks,
+        figures=figures,
+        lines=lambda rows: {
+            key: [(float(back), 100 * row["means"][name]) for name, back in backs.items()] for key, row in rows.items()
+        },
+        about={"steps": steps, "places_back": backs},
+    )

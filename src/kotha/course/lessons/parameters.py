@@ -7,9 +7,8 @@ from typing import Any
 
 import torch
 
-from kotha.course.lessons.learning import Assignment, parameters_of
-from kotha.course.lessons.measured import MeasuredLesson
-from kotha.course.lessons.result import Condition, Line, Sample
+from kotha.course.lessons.measured import LessonPlan, MeasuredLesson
+from kotha.course.lessons.measuring import parameters_of
 from kotha.model.block import Block
 from kotha.model.config import BlockConfig
 
@@ -48,28 +47,16 @@ def config_of(**changes: Any) -> BlockConfig:
     return BlockConfig(d_model=_WIDTH, n_heads=_HEADS, attention_bias=False).replace(**changes)
 
 
-class ParametersLesson(MeasuredLesson):
-    """Each kind of layer is counted; a seed changes nothing about it."""
-
-    def tasks(self) -> dict[str, Assignment]:
-        """Nothing is trained."""
-        return {}
-
-    def measure(self) -> tuple[list[Condition], list[Line], list[Sample]]:
-        """By the formula, and by counting, for every kind of layer; a line by the width."""
-        self.total, rows = len(_CONDITIONS) * len(self.seeds), []
-        for key, changes in _CONDITIONS.items():
-            figures: dict[str, list[float]] = {"formula": [], "counted": [], "feedforward": []}
-            for _ in self.seeds:
-                config = config_of(**changes)
-                found = (float(by_formula(config)), *by_counting(config))
-                for name, value in zip(figures, found, strict=True):
-                    figures[name].append(value)
-                self.step()
-            rows.append(Condition(key, self.words[key], figures))
-        counted = {width: by_counting(config_of(d_model=width)) for width in _WIDTHS}
-        lines: list[Line] = [
-            (self.words[part], [(float(width), count[n] / 1e6) for width, count in counted.items()])
-            for n, part in enumerate(("attention", "feedforward"))
-        ]
-        return rows, lines, []
+def parameters(lesson: MeasuredLesson) -> LessonPlan:
+    """Each kind of layer is counted, by the formula and by building it; a seed changes nothing about it."""
+    figures = {}
+    for key, changes in _CONDITIONS.items():
+        config = config_of(**changes)
+        attention, feedforward = by_counting(config)
+        figures[key] = {"formula": float(by_formula(config)), "counted": attention, "feedforward": feedforward}
+    counted = {width: by_counting(config_of(d_model=width)) for width in _WIDTHS}
+    lines = {
+        part: [(float(width), count[n] / 1e6) for width, count in counted.items()]
+        for n, part in enumerate(("attention", "feedforward"))
+    }
+    return LessonPlan(figures=lambda _: figures, lines=lambda _: lines)

@@ -10,44 +10,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kotha.i18n.catalogue import translate
+from kotha.course.data import both
 from kotha.i18n.message import Text
-from kotha.i18n.numbers import LANGUAGES, Language
+from kotha.i18n.numbers import Language
 from kotha.report.chart import HEIGHT, WIDTH, Chart, Series
 from kotha.report.table import Table
 
 COLOURS = ("accent", "warm", "soft", "ink")
-# A line of a picture, and a text that a model wrote or was given, each with its title.
-Line = tuple[Text, Sequence[tuple[float, float]]]
-Sample = tuple[Text, str]
+# A line of a picture; and a condition, one way to build or teach a model, as JSON has it.
+Line = Sequence[tuple[float, float]]
+Row = Mapping[str, Any]
 
 
-def both(text: Text) -> dict[str, str]:
-    """A text in each language."""
-    return {language: translate(text, language) for language in LANGUAGES}
-
-
-@dataclass(frozen=True)
-class Condition:
-    """One way to build or teach a model: a row, with every seed's figures."""
-
-    key: str
-    title: Text
-    figures: Mapping[str, Sequence[float]]
-
-    def mean(self, key: str) -> float:
-        """A figure over all seeds."""
-        return statistics.fmean(self.figures[key])
-
-    def spread(self, key: str) -> float:
-        """How far the farthest seed is from the mean."""
-        return max(abs(value - self.mean(key)) for value in self.figures[key])
-
-    def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON, with the means beside what each seed gave."""
-        means, spreads = ({key: count(key) for key in self.figures} for count in (self.mean, self.spread))
-        kept = {"key": self.key, "title": both(self.title), "figures": dict(self.figures)}
-        return {**kept, "means": means, "spreads": spreads}
+def row_of(key: str, title: Text, figures: Mapping[str, Sequence[float]]) -> Row:
+    """A condition: what each seed gave, the means, and how far the farthest seed is from them."""
+    means = {name: statistics.fmean(values) for name, values in figures.items()}
+    spreads = {name: max(abs(value - means[name]) for value in values) for name, values in figures.items()}
+    return {"key": key, "title": both(title), "figures": figures, "means": means, "spreads": spreads}
 
 
 @dataclass(frozen=True)
@@ -57,23 +36,19 @@ class LessonResult:
     plain: Mapping[str, Any]
 
     @property
-    def conditions(self) -> list[Condition]:
-        """The rows."""
-        return [Condition(each["key"], each["title"]["en"], each["figures"]) for each in self.plain["conditions"]]
-
-    def __getitem__(self, key: str) -> Condition:
-        return next(each for each in self.conditions if each.key == key)
+    def rows(self) -> dict[str, Row]:
+        """The conditions by their keys."""
+        return {row["key"]: row for row in self.plain["conditions"]}
 
     def table(self, language: Language = "en") -> Table:
         """The figures, the best of each column marked."""
-        figures, rows, marks = self.plain["figures"], self.conditions, {}
+        figures, rows, marks = self.plain["figures"], self.plain["conditions"], {}
         for column, figure in enumerate(figures, 1):
-            means = {n: row.mean(figure["key"]) for n, row in enumerate(rows) if figure["key"] in row.figures}
+            means = {n: row["means"][figure["key"]] for n, row in enumerate(rows) if figure["key"] in row["means"]}
             if figure["better"] is not None and len(set(means.values())) > 1:
                 choose = min if figure["better"] == "low" else max
                 marks[choose(means, key=means.__getitem__), column] = "best"
-        titles = [each["title"][language] for each in self.plain["conditions"]]
-        cells = [[title, *(shown(row, each) for each in figures)] for title, row in zip(titles, rows, strict=True)]
+        cells = [[row["title"][language], *(shown(row, each) for each in figures)] for row in rows]
         return Table("", ["", *(figure["title"][language] for figure in figures)], cells, marks=marks)
 
     def markdown(self, language: Language = "en") -> str:
@@ -95,14 +70,14 @@ class LessonResult:
         return re.sub(r"var\(--[a-z]+,\s*(#[0-9a-f]+)\)", r"\1", whole) + "\n"  # no page lends it colours
 
 
-def shown(condition: Condition, figure: Mapping[str, Any]) -> str:
+def shown(row: Row, figure: Mapping[str, Any]) -> str:
     """A figure as a table has it.
 
-    >>> shown(Condition("a", "a", {"loss": [1.0, 1.2]}), {"key": "loss", "digits": 2, "percent": False})
+    >>> shown(row_of("a", "a", {"loss": [1.0, 1.2]}), {"key": "loss", "digits": 2, "percent": False})
     '1.10 ± 0.10'
     """
     key, scale, unit = figure["key"], *((100, " %") if figure["percent"] else (1, ""))
-    if key not in condition.figures:
+    if key not in row["figures"]:
         return "—"
-    mean, spread = (f"{scale * each:,.{figure['digits']}f}" for each in (condition.mean(key), condition.spread(key)))
+    mean, spread = (f"{scale * row[name][key]:,.{figure['digits']}f}" for name in ("means", "spreads"))
     return f"{mean}{unit}" if not float(spread.replace(",", "")) else f"{mean} ± {spread}{unit}"

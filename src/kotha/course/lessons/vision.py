@@ -5,23 +5,72 @@ is told nothing and must learn it, so it wants more pictures, and digits in plac
 it.
 """
 
-from functools import partial
-from typing import Any
+import json
+from collections.abc import Callable
+from functools import lru_cache, partial
+from pathlib import Path
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from kotha.course.lessons.classroom import Sizes
-from kotha.course.lessons.drawn_digits import N_DIGITS, SIDE, digits
-from kotha.course.lessons.learning import Assignment, parameters_of
-from kotha.course.lessons.measured import Measure, MeasuredLesson
-from kotha.i18n.message import Bilingual
+from kotha.course.lessons.learning import HELD_OUT, Puzzle
+from kotha.course.lessons.measured import LessonPlan, MeasuredLesson
+from kotha.course.lessons.measuring import as_large_as
 from kotha.model.config import ViTConfig
 from kotha.model.vit import ViT
 
-_PATCH = 4
-_COUNTS = {"few": 100, "many": 2000}
+# Made-up digits: ten small bitmaps of seven rows by five columns, drawn somewhere on a square, with specks.
+SIDE, _PATCH = 16, 4
+_BITMAPS: list[list[str]] = json.loads(Path(__file__).with_name("digits.json").read_text(encoding="utf-8"))
+N_DIGITS = len(_BITMAPS)
+_HEIGHT, _WIDTH = 7, 5
+# Places of the left upper corner: where digits stand that are learned from, and where they never stood.
+_HOME, ELSEWHERE = range(3), range(6, SIDE - _HEIGHT + 1)
+_SPECKS = 0.15  # how strong the noise is beside the ink
+_NEW_DIGITS = 500
 _MOST_CHANNELS = 256
+
+
+def bitmap(digit: int) -> NDArray[np.float32]:
+    """A digit in ink: (7, 5).
+
+    >>> "".join("#" if ink else "." for ink in bitmap(7)[0])
+    '#####'
+    """
+    return np.array([[ink == "#" for ink in row] for row in _BITMAPS[digit]], dtype=np.float32)
+
+
+@lru_cache(maxsize=8)
+def draw(seed: tuple[int, ...], count: int, corners: range = _HOME) -> Tensor:
+    """Digits, each in a place of its own; a row is which it is, then its pixels: (count, 1 + pixels)."""
+    random = np.random.default_rng(seed)
+    digits = random.integers(0, N_DIGITS, count)
+    down, across = (random.choice(corners, count) for _ in range(2))
+    images = random.normal(0, _SPECKS, (count, SIDE, SIDE)).astype(np.float32)
+    ink = random.uniform(0.6, 1.0, count)
+    for number, digit in enumerate(digits):
+        top, left = down[number], across[number]
+        images[number, top : top + _HEIGHT, left : left + _WIDTH] += ink[number] * bitmap(digit)
+    return torch.from_numpy(np.concatenate((digits[:, None].astype(np.float32), images.reshape(count, -1)), axis=1))
+
+
+def images_of(rows: Tensor) -> Tensor:
+    """The pixels of examples: (B, 1 + pixels) -> (B, 1, side, side)."""
+    return rows[:, 1:].view(-1, 1, SIDE, SIDE)
+
+
+def digits_of(rows: Tensor) -> Tensor:
+    """Which digits they are: (B, 1 + pixels) -> (B,)."""
+    return rows[:, 0].long()
+
+
+def digits(count: int, batch_size: int) -> Puzzle:
+    """Say which digit it is, from so many pictures."""
+    answer = lambda model, rows: (model(images_of(rows)), digits_of(rows))
+    return Puzzle(draw, answer, batch_size, _NEW_DIGITS, known=count)
 
 
 class Convolutions(nn.Module):
@@ -56,36 +105,20 @@ def vit(sizes: Sizes) -> ViT:
     )
 
 
-def convolutions(sizes: Sizes) -> Convolutions:
+def convolutions(sizes: Sizes) -> nn.Module:
     """The CNN whose number of parameters comes nearest to the ViT's."""
-    with torch.device("meta"):
-        counts = {channels: parameters_of(Convolutions(channels)) for channels in range(1, _MOST_CHANNELS + 1)}
-        wanted = parameters_of(vit(sizes))
-    return Convolutions(min(counts, key=lambda channels: abs(counts[channels] - wanted)))
+    return as_large_as(partial(vit, sizes), Convolutions, range(1, _MOST_CHANNELS + 1))
 
 
-class VisionLesson(MeasuredLesson):
-    """Both with few pictures and with many; digits in the same places, and elsewhere."""
-
-    def tasks(self) -> dict[str, Assignment]:
-        """``vit_few``, ``cnn_many`` and so on."""
-        makers: dict[str, Any] = {"vit": partial(vit, self.sizes), "cnn": partial(convolutions, self.sizes)}
-        return {
-            f"{key}_{amount}": digits(count, self.sizes.batch_size).task(make)
-            for amount, count in _COUNTS.items()
-            for key, make in makers.items()
-        }
-
-    def title(self, key: str) -> Bilingual:
-        """Which, with how many pictures."""
-        who, _, amount = key.partition("_")
-        return self.words[f"{who}_with"].fill(count=_COUNTS[amount])
-
-    def measures(self) -> dict[str, Measure]:
-        """Digits that are recognised where others stood, and where none did."""
-        puzzle = digits(_COUNTS["many"], self.sizes.batch_size)
-        elsewhere = puzzle.elsewhere()
-        return {
+def vision(lesson: MeasuredLesson) -> LessonPlan:
+    """Both with few pictures and with many; digits that are recognised where others stood, and where none did."""
+    makers: dict[str, Callable[[Sizes], nn.Module]] = {"vit": vit, "cnn": convolutions}
+    puzzles = {key: digits(named["count"], lesson.sizes.batch_size) for key, named in lesson.named.items()}
+    puzzle, elsewhere = puzzles["vit_many"], draw((HELD_OUT,), _NEW_DIGITS, ELSEWHERE)
+    return LessonPlan(
+        {key: puzzle.task(partial(makers[key.partition("_")[0]], lesson.sizes)) for key, puzzle in puzzles.items()},
+        {
             "right": lambda run: puzzle.share_right(run.model),
             "moved": lambda run: puzzle.share_right(run.model, elsewhere),
-        }
+        },
+    )

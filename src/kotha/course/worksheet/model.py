@@ -15,8 +15,8 @@ from kotha.artifacts.model_folder import Bundle
 from kotha.course.worksheet.operations import Array
 from kotha.course.worksheet.sheet import Sheet, head_steps
 from kotha.errors import UsageError, nearest
-from kotha.i18n.message import Message, Option, Text
-from kotha.inside.hook_points import attentions, layers, stacks
+from kotha.i18n.message import Message, Text
+from kotha.inside.hook_points import attentions, layers
 from kotha.inside.inputs import read
 from kotha.inside.trace import trace
 from kotha.model.attention import Attention
@@ -56,40 +56,23 @@ def model_sheet(
         raise UsageError("this model is a ViT, it reads images; a worksheet is laid out for models that read text")
     model = bundle.widened().model
     given = read(model, bundle.tokenizer, text, target=target)
-    place = find_site(list(attentions(model)), list(stacks(model)), stack, layer, part)
+    place = find_site(list(attentions(model)), stack, layer, part)
     asking, looked_at = (tuple(piece.text for piece in given.lines[line]) for line in given.lines_of(place))
     inputs = [each.to(next(model.parameters()).device) for each in given.inputs]
     sheet = read_head(model, inputs, place, head, asking, looked_at)
     return replace(sheet, text=text, target=target, remarks=(*sheet.remarks, *given.remarks))
 
 
-def find_site(known: list[str], stack_names: list[str], stack: str | None, layer: int, part: str) -> str:
-    """The name of an attention from its parts; what does not exist is refused with what does.
+def find_site(known: list[str], stack: str | None, layer: int, part: str) -> str:
+    """The name of an attention from its parts, of the last stack unless one is named.
 
-    >>> find_site(["blocks.0.attention"], ["blocks"], None, 0, "attention")
+    >>> find_site(["blocks.0.attention"], None, 0, "attention")
     'blocks.0.attention'
     """
-    if stack is not None and stack not in stack_names:
-        if len(stack_names) == 1:
-            given = Option("stack", stack)
-            raise UsageError("{stack} is for a Seq2Seq; this model has one stack, so leave it out", stack=given)
-        close = nearest(stack, stack_names)
-        raise UsageError("there is no stack {name!r} in this model{nearest}", name=stack, nearest=close)
-    chosen = stack or stack_names[-1]
-    of_stack = [name for name in known if name.startswith(f"{chosen}.")]
-    n_layers = len([name for name in of_stack if name.endswith(".attention")])
-    if not 0 <= layer < n_layers:
-        raise UsageError(
-            "{layer} is not there; {stack} has layers 0 to {last}",
-            layer=Option("layer", layer),
-            stack=chosen,
-            last=n_layers - 1,
-        )
-    place = f"{chosen}.{layer}.{part}"
-    if place not in of_stack:
-        raise UsageError(
-            "{stack} has no cross-attention; only the decoder of a Seq2Seq looks at another text", stack=chosen
-        )
+    place = f"{stack or known[-1].partition('.')[0]}.{layer}.{part}"
+    if place not in known:
+        close = nearest(place, known)
+        raise UsageError("there is no attention {place!r} in this model{nearest}", place=place, nearest=close)
     return place
 
 

@@ -1,20 +1,25 @@
 """What a step of the sheet does to the matrices before it, in readings that belong together.
 
-A rule computes a matrix (in double precision), writes the arithmetic of one cell as one would on paper, and has the
-same cell as a spreadsheet formula. Operands are names of matrices; who holds the matrices,
-and in which cells of a spreadsheet they stand, is not known here.
+An operation computes a matrix (here, in double precision), writes the arithmetic of one cell as one would on paper, and
+has the same cell as a spreadsheet formula (templates, in ``sheets.json``). Operands are names of matrices; who holds
+the matrices, and in which cells of a spreadsheet they stand, is not known here.
 
-Most rules read one number of each operand, or one row of the first, so templates say it all. As NumPy does, an operand
-of one row or one column lends it to all.
+Most operations read one number of each operand, or one row of the first, so templates say it all. As NumPy does, an
+operand of one row or one column lends it to all.
 """
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kotha.course.data import data_file
+
+FILE = Path(__file__).with_name("sheets.json")
 MINUS_INFINITY = "−∞"
 Array = NDArray[np.float64]
 Matrices = Mapping[str, Array]
@@ -91,19 +96,23 @@ class _OnPaper:
 
     @property
     def sum(self) -> str:
-        return " + ".join(ends_of([_factor(each, self.precision) for each in self.numbers]))
+        return self._each("{:×}", " + ")
 
     @property
     def squares(self) -> str:
-        return " + ".join(ends_of([f"{_factor(each, self.precision)}²" for each in self.numbers]))
+        return self._each("{:×}²", " + ")
 
     @property
     def list(self) -> str:
-        return ", ".join(ends_of([written(each, self.precision) for each in self.numbers]))
+        return self._each("{}", ", ")
 
     @property
     def width(self) -> int:
         return len(self.numbers)
+
+    def _each(self, way: str, between: str) -> str:
+        """The whole row, each number written in a way."""
+        return between.join(ends_of([way.format(replace(self, number=number)) for number in self.numbers]))
 
 
 def _same_cell(operands: list[Array], row: int, column: int) -> tuple[int, list[Place]]:
@@ -130,19 +139,6 @@ def _wave(operands: list[Array], row: int, column: int) -> tuple[int, list[Place
     return column % 2, [(0, row, column // 2)]
 
 
-@dataclass(frozen=True)
-class StepRule:
-    """How a kind of step is computed and written."""
-
-    compute: Callable[..., Array]
-    cells: tuple[tuple[str, str], ...] = ()  # on paper and in a spreadsheet, each way that a cell may take
-    reads: Callable[[list[Array], int, int], tuple[int, list[Place]]] = _same_cell  # which way, and what fills it in
-
-
-def _rule(compute: Callable[..., Array], on_paper: str, in_cells: str) -> StepRule:
-    return StepRule(compute, ((on_paper, in_cells),))
-
-
 def _turn(left: Array, angles: Array) -> Array:
     first, second = np.split(left, 2, axis=1)
     cos, sin = np.cos(angles), np.sin(angles)
@@ -154,79 +150,46 @@ def _waves(angles: Array) -> Array:
 
 
 # By the kinds that others, such as a page that computes along, know.
-RULES = {
+COMPUTE: dict[str, Callable[..., Array]] = {
     # (T, C) times (C, D) -> (T, D); by rows of the right, (D, C), where that is to be turned.
-    "product": StepRule(np.matmul),
-    "product_by_rows": StepRule(lambda left, right: left @ right.T),
+    "product": np.matmul,
+    "product_by_rows": lambda left, right: left @ right.T,
     # From a token's vector to its query, key and value. The same row (a bias) added to every row.
-    "add_row": _rule(np.add, "{:×} + {:×}", "{}+{}"),
+    "add_row": np.add,
     # The size of each row, with the little (ε) that keeps it above zero: (T, D) and (1, 1) -> (T, 1).
-    "root_mean_square": _rule(
-        lambda of, eps: np.sqrt(np.square(of).mean(axis=1, keepdims=True) + eps),
-        "√(({0.squares})/{0.width} + {1:g})",
-        "SQRT(SUMSQ({0.row})/{0.width}+{1})",
-    ),
+    "root_mean_square": lambda of, eps: np.sqrt(np.square(of).mean(axis=1, keepdims=True) + eps),
     # Each row over its size, times a learned gain: (T, D), (T, 1), (1, D) -> (T, D).
-    "normed": _rule(lambda x, size, gain: x / size * gain, "{} / {} × {:×}", "{}/{}*{}"),
+    "normed": lambda x, size, gain: x / size * gain,
     # Rotary positions, each pair (i, i + D/2) turned by its angle: (T, D) and (T, D/2) -> (T, D).
-    "turned": StepRule(
-        _turn,
-        (
-            ("{0:×}×cos({1}) − {2:×}×sin({1})", "{0}*COS({1})-{2}*SIN({1})"),
-            ("{0:×}×cos({1}) + {2:×}×sin({1})", "{0}*COS({1})+{2}*SIN({1})"),
-        ),
-        _pair,
-    ),
+    "turned": _turn,
     # From queries and keys to weights. Every number over the root of a width: (T, S) and (1, 1) -> (T, S).
-    "over_root": _rule(lambda left, width: left / np.sqrt(width), "{} / √{:g}", "{}/SQRT({})"),
+    "over_root": lambda left, width: left / np.sqrt(width),
     # A spreadsheet has no infinity, so a hidden cell is a word there, which MAX and SUM pass over.
-    "masked": _rule(
-        lambda left, mask: np.where(mask == 1, left, -math.inf),
-        "{} (mask {:g})",
-        'IF({1}=1,{0},"−∞")',
-    ),
+    "masked": lambda left, mask: np.where(mask == 1, left, -math.inf),
     # The largest number, and the sum, of each row: (T, S) -> (T, 1).
-    "largest": _rule(lambda of: of.max(axis=1, keepdims=True), "max({0.list})", "MAX({0.row})"),
-    "row_sums": _rule(lambda of: of.sum(axis=1, keepdims=True), "{0.sum}", "SUM({0.row})"),
-    "powers": _rule(np.exp, "e^{:×}", "IF(ISNUMBER({0}),EXP({0}),0)"),
+    "largest": lambda of: of.max(axis=1, keepdims=True),
+    "row_sums": lambda of: of.sum(axis=1, keepdims=True),
+    "powers": np.exp,
     # Less the row's largest, so that nothing overflows: (T, S) and (T, 1) -> (T, S).
-    "shifted_powers": _rule(
-        lambda of, most: np.exp(of - most),
-        "e^({} − {:×})",
-        "IF(ISNUMBER({0}),EXP({0}-{1}),0)",
-    ),
+    "shifted_powers": lambda of, most: np.exp(of - most),
     # Each number over its row's sum: every row then sums to one.
-    "shares": _rule(np.divide, "{} / {}", "{}/{}"),
+    "shares": np.divide,
     # Around attention, and on to the vocabulary. Side by side: (T, D) and (T, D) and so on -> (T, all columns).
-    "joined": StepRule(
-        lambda *matrices: np.concatenate(matrices, axis=1),
-        (("{0.name}", "{0}"),),
-        _beside,
-    ),
-    "added": _rule(np.add, "{:×} + {:×}", "{}+{}"),
+    "joined": lambda *matrices: np.concatenate(matrices, axis=1),
+    "added": np.add,
     # The mean of each row, and each number less its row's: (T, C) -> (T, 1), (T, C) and (T, 1) -> (T, C).
-    "means": _rule(
-        lambda of: of.mean(axis=1, keepdims=True),
-        "({0.sum})/{0.width}",
-        "AVERAGE({0.row})",
-    ),
-    "less": _rule(np.subtract, "{} − {:×}", "{}-{}"),
-    "kept_positive": _rule(lambda of: np.maximum(of, 0), "max(0, {})", "MAX(0,{})"),
+    "means": lambda of: of.mean(axis=1, keepdims=True),
+    "less": np.subtract,
+    "kept_positive": lambda of: np.maximum(of, 0),
     # Counted from 1: (T, V) -> (T, 1).
-    "column_of_largest": _rule(
-        lambda of: of.argmax(axis=1, keepdims=True).astype(np.float64) + 1,
-        "the column of max({0.list})",
-        "MATCH(MAX({0.row}),{0.row},0)",
-    ),
+    "column_of_largest": lambda of: of.argmax(axis=1, keepdims=True).astype(np.float64) + 1,
     # Sinusoidal positions. How fast each pair turns, from its number and the width: (1, C/2) and (1, 1) -> (1, C/2).
-    "speeds": _rule(
-        lambda pairs, width: 10_000.0 ** (-2 * pairs / width),
-        "1 / 10000^(2×{:g}/{:g})",
-        "1/10000^(2*{}/{})",
-    ),
+    "speeds": lambda pairs, width: 10_000.0 ** (-2 * pairs / width),
     # The sine and the cosine of each angle, one after the other: (T, C/2) -> (T, C).
-    "waves": StepRule(_waves, (("sin({})", "SIN({})"), ("cos({})", "COS({})")), _wave),
+    "waves": _waves,
 }
+# Which template a cell takes, and which cells fill it in, where that is not the cell itself of every operand.
+_READS = {"turned": _pair, "joined": _beside, "waves": _wave}
 
 
 @dataclass(frozen=True)
@@ -243,26 +206,27 @@ class Operation:
 
     def compute(self, given: Matrices) -> Array:
         """The whole matrix."""
-        return RULES[self.kind].compute(*(given[name] for name in self.operands))
+        return COMPUTE[self.kind](*(given[name] for name in self.operands))
 
     def factors(self, given: Matrices, row: int, column: int) -> tuple[Array, Array]:
         """The two lines that a cell of a product multiplies."""
         left, right = (given[name] for name in self.operands)
         return left[row], (right.T if self.kind == "product" else right)[column]
 
-    def read(self, given: Matrices, row: int, column: int) -> tuple[int, list[tuple[str, int, int]]]:
-        """Which way a cell takes, and the cells that it reads: their matrices, rows and columns."""
-        way, places = RULES[self.kind].reads([given[name] for name in self.operands], row, column)
-        return way, [(self.operands[n], down, across) for n, down, across in places]
+    def cell(self, given: Matrices, row: int, column: int, form: str, write: Callable[[str, int, int], Any]) -> str:
+        """A cell by its template of a ``form``; ``write`` spells each number that fills it in, by where it stands."""
+        way, places = _READS.get(self.kind, _same_cell)([given[name] for name in self.operands], row, column)
+        filling = [write(self.operands[n], down, across) for n, down, across in places]
+        template: str = data_file(FILE)["operations"][self.kind][form][way]
+        return template.format(*filling)
 
     def arithmetic(self, given: Matrices, row: int, column: int, precision: int) -> str:
         """One cell as on paper."""
         if self.is_product:
             pairs = zip(*(line.tolist() for line in self.factors(given, row, column)), strict=True)
             return " + ".join(ends_of([f"{_factor(a, precision)}×{_factor(b, precision)}" for a, b in pairs]))
-        way, places = self.read(given, row, column)
-        filling = [
-            _OnPaper(f"{name}[{r + 1},{c + 1}]", given[name][r, c], given[name][r].tolist(), precision)
-            for name, r, c in places
-        ]
-        return RULES[self.kind].cells[way][0].format(*filling)
+
+        def write(name: str, r: int, c: int) -> _OnPaper:
+            return _OnPaper(f"{name}[{r + 1},{c + 1}]", given[name][r, c], given[name][r].tolist(), precision)
+
+        return self.cell(given, row, column, "paper", write)

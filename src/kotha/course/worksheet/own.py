@@ -27,7 +27,7 @@ _KNOWN = ("tokens", *_MATRICES, "mask")
 _MOST_BYTES = 1 << 18
 _MOST_TOKENS, _MOST_WIDTH = 24, 64
 _LARGEST = 1e6
-_LONGEST = 40
+_LONGEST = 40  # letters of a token
 
 
 def sheet_of_file(path: Path) -> Sheet:
@@ -49,19 +49,12 @@ def sheet_of(told: dict[str, Any]) -> Sheet:
     given = {name: _matrix(name, told.get(name)) for name in _MATRICES}
     n_tokens, width = given["X"].shape
     for name in WEIGHTS:
-        rows = len(given[name])
-        if width == 1 < rows:
+        if len(given[name]) != width:
             raise DataError(
-                "X has one number in each row, and {name} has {rows} rows; "
-                "write a whole row of X together, as in 1, 0, 0.5",
+                "{name} has {rows} rows, X has {columns} columns; they must be as many, "
+                "and a whole row of X is written together, as in 1, 0, 0.5",
                 name=name,
-                rows=rows,
-            )
-        if rows != width:
-            raise DataError(
-                "{name} has {rows} rows, X has {columns} columns; they must be as many",
-                name=name,
-                rows=rows,
+                rows=len(given[name]),
                 columns=width,
             )
     query, key = (given[name].shape[1] for name in ("W_Q", "W_K"))
@@ -80,10 +73,8 @@ def sheet_of(told: dict[str, Any]) -> Sheet:
 
 def _matrix(name: str, rows: Any) -> Array:
     """A matrix of plain numbers, not too large; anything else is refused by name."""
-    if rows is None:
-        raise DataError("{name} is missing; give {known}", name=name, known=_MATRICES)
     if not (isinstance(rows, list) and rows and all(isinstance(row, list) and row for row in rows)):
-        raise DataError("{name} is no matrix; give rows of numbers, such as [[1, 0.5], [0, 2]]", name=name)
+        raise DataError("{name} is missing, or no matrix; give rows of numbers, such as [[1, 0.5], [0, 2]]", name=name)
     height, width = len(rows), len(rows[0])
     if height > (_MOST_TOKENS if name == "X" else _MOST_WIDTH) or width > _MOST_WIDTH:
         raise DataError(
@@ -94,30 +85,16 @@ def _matrix(name: str, rows: Any) -> Array:
             tokens=_MOST_TOKENS,
             columns=_MOST_WIDTH,
         )
-
     for number, row in enumerate(rows, 1):
-        if len(row) != width:
+        if len(row) != width or not all(is_number(value) and abs(value) <= _LARGEST for value in row):
             raise DataError(
-                "{name}: row {number} has {found} numbers and row 1 has {width}; give each row as many",
+                "{name}: row {number} holds {held}; give each row {width} numbers, each up to {most:,.0f}",
                 name=name,
                 number=number,
-                found=len(row),
+                held=str(row)[:_LONGEST],
                 width=width,
+                most=_LARGEST,
             )
-        for value in row:
-            if not is_number(value):
-                held = str(value)[:_LONGEST]
-                raise DataError(
-                    "{name}: row {number} holds {held!r}, which is no number", name=name, number=number, held=held
-                )
-            if abs(value) > _LARGEST:
-                raise DataError(
-                    "{name}: row {number} holds {held:.3g}; use numbers up to {most:,.0f}",
-                    name=name,
-                    number=number,
-                    held=value,
-                    most=_LARGEST,
-                )
     return np.array(rows, dtype=np.float64)
 
 
@@ -125,26 +102,26 @@ def _tokens(told: Any, count: int) -> Labels:
     """Names of the rows, short and printable."""
     if told is None:
         return token_names(count)
-    if not (isinstance(told, list) and all(isinstance(token, str) for token in told)) or len(told) != count:
-        raise DataError("tokens must be {count} texts, one for each row of X", count=count)
-    for token in told:
-        hidden = any(unicodedata.category(letter)[0] == "C" and letter not in "\u200c\u200d" for letter in token)
-        if not token.strip() or len(token) > _LONGEST or hidden:
-            raise DataError(
-                "the token {token!r} cannot be shown; use 1 to {most} letters", token=token[:_LONGEST], most=_LONGEST
-            )
+    if not isinstance(told, list) or len(told) != count or not all(map(_can_be_shown, told)):
+        raise DataError(
+            "tokens must be {count} texts of 1 to {most} letters, one for each row of X", count=count, most=_LONGEST
+        )
     return tuple(told)
+
+
+def _can_be_shown(token: Any) -> bool:
+    if not isinstance(token, str) or not token.strip() or len(token) > _LONGEST:
+        return False
+    return all(unicodedata.category(letter)[0] != "C" or letter in "\u200c\u200d" for letter in token)
 
 
 def _read_csv(path: Path) -> dict[str, Any]:
     """The blocks of a CSV file by their names."""
+    if path.stat().st_size > _MOST_BYTES:
+        raise DataError("{path} has {n:,} bytes, far more than a sheet for paper", path=path, n=path.stat().st_size)
     try:
-        if path.stat().st_size > _MOST_BYTES:
-            n_bytes = path.stat().st_size
-            raise DataError("{path} has {n:,} bytes, far more than a sheet for paper", path=path, n=n_bytes)
-        text = path.read_text(encoding="utf-8-sig")
-        lines = list(csv.reader(io.StringIO(text), strict=True))
-    except (OSError, UnicodeDecodeError, csv.Error) as problem:
+        lines = list(csv.reader(io.StringIO(path.read_text(encoding="utf-8-sig")), strict=True))
+    except (UnicodeDecodeError, csv.Error) as problem:
         raise DataError("{path} cannot be read: {problem}", path=path, problem=str(problem)) from problem
     found: dict[str, Any] = {}
     name: str | None = None
@@ -154,7 +131,9 @@ def _read_csv(path: Path) -> dict[str, Any]:
             cells.pop()
         if not cells:
             name = None
-        elif name is None:
+        elif name is not None:
+            found[name].append(cells if name in ("tokens", "mask") else list(map(_number, cells)))
+        else:
             name = cells[0]
             if len(cells) > 1 or name not in _KNOWN or name in found:
                 raise DataError(
@@ -164,18 +143,15 @@ def _read_csv(path: Path) -> dict[str, Any]:
                     known=_KNOWN,
                 )
             found[name] = []
-        else:
-            found[name].append(cells if name in ("tokens", "mask") else [_number(cell, number) for cell in cells])
-    for single in ("tokens", "mask"):
-        if single in found:
-            flat = [cell for row in found[single] for cell in row]
-            found[single] = flat if single == "tokens" else "".join(flat)
+    for single in found.keys() & {"tokens", "mask"}:
+        flat = [cell for row in found[single] for cell in row]
+        found[single] = flat if single == "tokens" else "".join(flat)
     return found
 
 
-def _number(cell: str, line: int) -> float:
-    """A number as people type it, in either digits, with either minus."""
+def _number(cell: str) -> float | str:
+    """A number as people type it, in either digits, with either minus; what is none stays as it is."""
     try:
         return float(ascii_digits(cell).replace("−", "-"))
     except ValueError:
-        raise DataError("line {line}: {cell!r} is no number", line=line, cell=cell[:_LONGEST]) from None
+        return cell

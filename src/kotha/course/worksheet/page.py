@@ -1,19 +1,27 @@
-"""A sheet to look at, and as one offline page: to be worked on as in the studio's By hand, and with a score file.
+"""A sheet as a reader sees it: tables of readable numbers with the arithmetic of some cells, and one offline page.
 
-A page holds numbers and, in both languages, titles and labels; what grades, hints and finds the mistake is the studio's
-own (``web/src/rooms/hand``). Of a model's head the part that a pencil can do is asked for, and more is shown.
+Where a step is worked out, small numbers have more decimals, so that it comes out by hand; in a table all have as many
+as its largest needs. A small matrix is shown whole, with every cell worked out; of a large one the first and last
+columns and rows, with a remark, and the arithmetic of its last row: where nobody looks ahead, that is the one that sees
+all. Terminal and page show the same.
+
+The page is also to be worked on, as in the studio's By hand, and with a score file. It holds numbers and, in both
+languages, titles and labels; what grades, hints and finds the mistake is the studio's own (``web/src/rooms/hand``). Of
+a model's head the part that a pencil can do is asked for, and more is shown.
 """
 
 import hashlib
-from collections.abc import Callable
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from kotha.course.data import both
+from kotha.course.worksheet.operations import Array, decimals_for, with_decimals
 from kotha.course.worksheet.papers import for_paper
-from kotha.course.worksheet.sheet import Sheet
-from kotha.course.worksheet.showing import Shown, as_json, plain, show
+from kotha.course.worksheet.sheet import Sheet, SheetStep
 from kotha.course.worksheet.spreadsheet import spreadsheet
 from kotha.errors import UsageError
 from kotha.i18n.catalogue import translate
@@ -22,6 +30,28 @@ from kotha.i18n.numbers import LANGUAGES, Language
 from kotha.inside.view import View
 from kotha.report.single_file import sheet_page
 from kotha.storage.atomic import atomic_file
+
+# Up to this many cells each one is worked out; above, only the last row.
+_ALL_CELLS = 24
+# Weights have a row for each number of a vector and nothing to work out.
+_MOST_COLUMNS, _MOST_ROWS, _MOST_WEIGHT_ROWS = 10, 16, 8
+_GAP = "…"
+# What has no decimals to show.
+_WHOLE = ("mask", "places", "pairs", "width", "d_k", "eps", "guess")
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A step as it is written."""
+
+    name: str
+    title: Text
+    given: bool
+    header: list[Text]  # the column labels, after an empty corner
+    rows: list[list[Text]]  # each with its label first
+    shares: list[list[float | None]]  # for weights, each shown cell's share of its row; empty for other steps
+    sums: list[str]  # lines such as Q[1,1] = 1.0×0.1 + 0.5×0.3 = 0.25
+    remark: Text
 
 
 @dataclass(frozen=True, repr=False)
@@ -53,13 +83,92 @@ def sheet_view(
         precision = 4 if sheet.place or sheet.heading else 6
     if not 0 <= precision <= 15:
         raise UsageError("{precision} cannot be shown; use 0 to 15 decimals", precision=Option("precision", precision))
-
-    def shown(each: Language) -> tuple[Shown, ...]:
-        return tuple(show(sheet, step, precision, rows, each) for step in sheet.steps.values())
-
-    page, told = partial(_page, sheet, shown, language), partial(as_json, sheet, language)
+    steps = tuple(_show(sheet, step, precision, rows) for step in sheet.steps.values())
+    page, told = partial(_page, sheet, steps, language), partial(as_json, sheet, language)
     remarks = tuple(translate(each, language) for each in sheet.remarks)
-    return SheetView(translate(sheet.title, language), sheet, page, told, remarks, shown(language), language)
+    return SheetView(translate(sheet.title, language), sheet, page, told, remarks, steps, language)
+
+
+def _show(sheet: Sheet, step: SheetStep, precision: int, n_rows: int | None) -> Shown:
+    """One step of a sheet, with the arithmetic of ``n_rows``, counted from the last."""
+    height, width = step.values.shape
+    most_rows = _MOST_WEIGHT_ROWS if step.name.startswith("W_") else _MOST_ROWS
+    rows, columns = _some(height, most_rows), _some(width, _MOST_COLUMNS)
+    values = [[None if r is None or c is None else float(step.values[r, c]) for c in columns] for r in rows]
+    # Counts and marks have no decimals to show, and ε would round to nothing.
+    spell = "{:g}".format
+    if step.name not in _WHOLE:
+        largest = max((abs(value) for row in values for value in row if value not in (None, -math.inf)), default=0.0)
+        spell = partial(with_decimals, decimals=decimals_for(largest, precision))
+    cells = _aligned([[_GAP if value is None else spell(value) for value in row] for row in values])
+    labels = [_GAP if row is None else step.rows[row] for row in rows]
+    part = Message("Part of {height:,} × {width:,} numbers; the JSON has them all.", height=height, width=width)
+    return Shown(
+        name=step.name,
+        title=step.title,
+        given=step.operation is None,
+        header=["", *(_GAP if column is None else step.columns[column] for column in columns)],
+        rows=[[label, *line] for label, line in zip(labels, cells, strict=True)],
+        shares=values if step.name.startswith(("weights", "chances")) else [],
+        sums=list(worked_out(sheet, step, precision, n_rows, columns)),
+        remark=part if None in (*rows, *columns) else "",
+    )
+
+
+def worked_out(
+    sheet: Sheet, step: SheetStep, precision: int, n_rows: int | None, columns: Sequence[int | None]
+) -> Iterator[str]:
+    """The arithmetic of the cells that are written out: all of a small matrix, the last row of a large one."""
+    if step.operation is None:
+        return
+    height, width = step.values.shape
+    few = n_rows if n_rows is not None else (height if height * width <= _ALL_CELLS else 1)
+    for row in range(max(0, height - few), height):
+        for column in columns:
+            yield _GAP if column is None else sheet.arithmetic(step.name, row, column, precision)
+
+
+def _aligned(cells: list[list[str]]) -> list[list[str]]:
+    """Numbers with equally many decimals, so that their points stand below each other.
+
+    >>> _aligned([["0.3", "−∞"], ["0.55", "…"]])
+    [['0.30', '−∞'], ['0.55', '…']]
+    """
+    most = max((len(cell.partition(".")[2]) for row in cells for cell in row), default=0)
+    return [
+        [cell.ljust(len(cell.partition(".")[0]) + 1 + most, "0") if "." in cell else cell for cell in row]
+        for row in cells
+    ]
+
+
+def _some(count: int, most: int) -> list[int | None]:
+    """All indexes, or of many the first ones, a gap, and the last two.
+
+    >>> _some(9, 6)
+    [0, 1, 2, None, 7, 8]
+    """
+    return list(range(count)) if count <= most else [*range(most - 3), None, count - 2, count - 1]
+
+
+def as_json(sheet: Sheet, language: Language = "en") -> dict[str, Any]:
+    """All numbers in full; what is hidden (−∞) is null."""
+    lists = ("tokens", "key_tokens", "remarks")
+    return {
+        "text": translate(sheet.text, language),
+        "target": sheet.target,
+        "place": sheet.place or None,
+        "layer": sheet.layer,
+        "head": sheet.head,
+        **{name: [translate(each, language) for each in getattr(sheet, name)] for name in lists},
+        **{name: _plain(step.values) for name, step in sheet.steps.items()},
+        **({"masked": _plain(sheet.masked)} if "scores" in sheet.steps else {}),
+        "steps": {name: translate(step.title, language) for name, step in sheet.steps.items()},
+    }
+
+
+def _plain(values: Array) -> list[list[float | None]]:
+    """Numbers for JSON: −∞ is null."""
+    return [[None if value == -math.inf else value for value in row] for row in values.tolist()]
 
 
 def steps_of(sheet: Sheet) -> list[dict[str, Any]]:
@@ -70,7 +179,7 @@ def steps_of(sheet: Sheet) -> list[dict[str, Any]]:
             "title": str(step.title),
             "rows": list(map(str, step.rows)),
             "columns": list(map(str, step.columns)),
-            "values": plain(step.values),
+            "values": _plain(step.values),
             "operation": None if step.operation is None else step.operation.kind,
             "operands": [] if step.operation is None else list(step.operation.operands),
         }
@@ -78,7 +187,7 @@ def steps_of(sheet: Sheet) -> list[dict[str, Any]]:
     ]
 
 
-def _page(sheet: Sheet, shown: Callable[[Language], tuple[Shown, ...]], language: Language) -> str:
+def _page(sheet: Sheet, shown: Sequence[Shown], language: Language) -> str:
     """The HTML of a sheet, in both languages; ``language`` is the one that it opens in."""
     asked, why_not = None, ""
     try:  # all of a sheet that was made for it, of a model's head what a pencil can do
@@ -86,15 +195,27 @@ def _page(sheet: Sheet, shown: Callable[[Language], tuple[Shown, ...]], language
     except UsageError as error:
         why_not = str(error)
     data = {
-        "title": _both(sheet.title),
-        "lead": _both(Message("{lead} {cells}", lead=_lead(sheet), cells=Message("Q[2,1] is row 2, column 1."))),
+        "title": both(sheet.title),
+        "lead": both(Message("{lead} {cells}", lead=_lead(sheet), cells=Message("Q[2,1] is row 2, column 1."))),
         "remarks": {each: [translate(remark, each) for remark in sheet.remarks] for each in LANGUAGES},
         "text": str(sheet.text),
         "target": sheet.target,
         "asked": asked,
         "why_not": why_not,
         "called": sheet.called,
-        "solved": [_solved(english, bangla) for english, bangla in zip(shown("en"), shown("bn"), strict=True)],
+        "solved": [
+            {
+                "given": step.given,
+                "cells": [row[1:] for row in step.rows],
+                "shares": step.shares,
+                "sums": step.sums,
+                "columns": _labels(step.header[1:]),
+                "rows": _labels([row[0] for row in step.rows]),
+                "title": both(step.title),
+                "remark": both(step.remark),
+            }
+            for step in shown
+        ],
     }
     data["kept_as"] = hashlib.sha256(repr(asked).encode()).hexdigest()[:16]
     title = translate(sheet.title, language)
@@ -106,8 +227,8 @@ def _in_short(sheet: Sheet) -> dict[str, Any]:
     steps, others = steps_of(sheet), []
     for step, made in zip(steps, sheet.steps.values(), strict=True):
         step["values"] = [[None if each is None else float(f"{each:.12g}") for each in row] for row in step["values"]]
-        bangla = {name: [translate(each, "bn") for each in getattr(made, name)] for name in ("rows", "columns")}
-        others.append({name: labels for name, labels in bangla.items() if labels != step[name]})
+        told = {"rows": _labels(made.rows), "columns": _labels(made.columns)}
+        others.append({name: labels["bn"] for name, labels in told.items() if "bn" in labels})
     return {"en": steps, "bn": others}
 
 
@@ -122,24 +243,7 @@ def _lead(sheet: Sheet) -> Text:
     )
 
 
-def _both(text: Text) -> dict[str, str]:
-    return {each: translate(text, each) for each in LANGUAGES}
-
-
-def _labels(english: list[str], bangla: list[str]) -> dict[str, list[str]]:
+def _labels(labels: Sequence[Text]) -> dict[str, list[str]]:
     """Labels by language; once where they are the same."""
+    english, bangla = ([translate(each, language) for each in labels] for language in LANGUAGES)
     return {"en": english} if english == bangla else {"en": english, "bn": bangla}
-
-
-def _solved(english: Shown, bangla: Shown) -> dict[str, Any]:
-    """A step that is worked out, with what is said of it in each language; its numbers are the same."""
-    return {
-        "given": english.is_given,
-        "cells": [row[1:] for row in english.rows],
-        "shares": english.shares,
-        "sums": english.sums,
-        "columns": _labels(english.header[1:], bangla.header[1:]),
-        "rows": _labels([row[0] for row in english.rows], [row[0] for row in bangla.rows]),
-        "title": {"en": english.title, "bn": bangla.title},
-        "remark": {"en": english.remark, "bn": bangla.remark},
-    }

@@ -11,8 +11,8 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from kotha.course.bilingual import said
-from kotha.course.worksheet.operations import RULES, Array, Matrices
+from kotha.course.data import data_file, said
+from kotha.course.worksheet.operations import COMPUTE, FILE, Array, Matrices
 from kotha.course.worksheet.sheet import (
     Labels,
     Sheet,
@@ -20,7 +20,6 @@ from kotha.course.worksheet.sheet import (
     head_steps,
     make_steps,
     recomputed,
-    sheet_file,
     token_names,
 )
 from kotha.errors import UsageError
@@ -40,7 +39,7 @@ _PICTURE = (20, 512)
 
 def workshop_matrices() -> dict[str, Array]:
     """What the workshop gives: X and the first head's W_Q, W_K and W_V."""
-    return {name: np.array(sheet_file()["workshop"][name]) for name in ("X", *WEIGHTS)}
+    return {name: np.array(data_file(FILE)["workshop"][name]) for name in ("X", *WEIGHTS)}
 
 
 def workshop_sheet(given: Matrices | None = None, tokens: Sequence[Text] | None = None) -> Sheet:
@@ -49,7 +48,7 @@ def workshop_sheet(given: Matrices | None = None, tokens: Sequence[Text] | None 
     >>> workshop_sheet().steps["Q"].values.round(2).tolist()
     [[0.37, 0.57], [0.39, 0.34], [0.3, 0.55]]
     """
-    given, names = given or workshop_matrices(), tuple(tokens or sheet_file()["workshop"]["tokens"])
+    given, names = given or workshop_matrices(), tuple(tokens or data_file(FILE)["workshop"]["tokens"])
     steps = head_steps({**given, "mask": np.tri(len(names))}, names, shifted=False)
     return Sheet(steps, names, names, text=" ".join(map(str, names)), called="workshop")
 
@@ -77,13 +76,10 @@ def student_sheet(size: str | None = None, seed: int | None = None) -> Sheet:
 
 def _sizes(text: str) -> list[int]:
     """Tokens, width and head width."""
-    parts = text.lower().replace("×", "x").split("x")
-    if len(parts) != 3 or not all(part.isdecimal() for part in parts):
-        raise UsageError("{size} is not TOKENSxWIDTHxHEAD; try 4x6x3", size=Option("size", text))
-    sizes = list(map(int, parts))
-    if not all(_FEWEST <= size <= _MOST for size in sizes):
+    sizes = [int(part) if part.isdecimal() else 0 for part in text.lower().replace("×", "x").split("x")]
+    if len(sizes) != 3 or not all(_FEWEST <= size <= _MOST for size in sizes):
         raise UsageError(
-            "{size} makes no sheet for paper; use {fewest} to {most} for each number",
+            "{size} is not TOKENSxWIDTHxHEAD with {fewest} to {most} for each number; try 4x6x3",
             size=Option("size", text),
             fewest=_FEWEST,
             most=_MOST,
@@ -101,7 +97,7 @@ def paper_sheet(name: Paper, seed: int | None = None, language: Language = "en")
         raise UsageError("the numbers of the sheet {name!r} are given and are not drawn; leave the seed out", name=name)
     if name == "attention":
         return replace(workshop_sheet(), called=name)
-    told = sheet_file()[name]
+    told = data_file(FILE)[name]
     words = told.get("words", {}).get(language, {})
 
     def text_of(text: Any) -> Text:
@@ -143,23 +139,16 @@ def positions_picture() -> Picture:
     All sines stand left of all cosines, as in the notes; a sheet has them in pairs, as the paper prints them.
     """
     n_places, width = _PICTURE
+    pairs = positions(n_places, width)
+    halves = np.concatenate((pairs[:, 0::2], pairs[:, 1::2]), axis=1)
     names = [str(number) for number in range(n_places)]
-    return grid(in_halves(positions(n_places, width)), names, title=f"{n_places} × {width}", digits=None, cell=3)
+    return grid(halves, names, title=f"{n_places} × {width}", digits=None, cell=3)
 
 
 def positions(n_places: int, width: int) -> Array:
     """Sines and cosines in pairs: (n_places, width)."""
-    speeds = RULES["speeds"].compute(np.arange(width // 2, dtype=np.float64)[None], np.array([[float(width)]]))
-    return RULES["waves"].compute(np.arange(n_places, dtype=np.float64)[:, None] * speeds)
-
-
-def in_halves(pairs: Array) -> Array:
-    """Columns in another order: all sines, then all cosines.
-
-    >>> in_halves(np.array([[0.0, 1.0, 2.0, 3.0]])).tolist()
-    [[0.0, 2.0, 1.0, 3.0]]
-    """
-    return np.concatenate((pairs[:, 0::2], pairs[:, 1::2]), axis=1)
+    speeds = COMPUTE["speeds"](np.arange(width // 2, dtype=np.float64)[None], np.array([[float(width)]]))
+    return COMPUTE["waves"](np.arange(n_places, dtype=np.float64)[:, None] * speeds)
 
 
 def for_paper(sheet: Sheet) -> Sheet:

@@ -6,17 +6,13 @@ weights, and what else happens to queries and keys (biases, norms, turning by pl
 against what torch computed.
 """
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from kotha.course.bilingual import said
-from kotha.course.worksheet.operations import Array, Matrices, Operation
+from kotha.course.data import data_file, said
+from kotha.course.worksheet.operations import FILE, Array, Matrices, Operation, written
 from kotha.errors import UsageError
 from kotha.i18n.message import Message, Text
 
@@ -66,17 +62,18 @@ class Sheet:
         """Every matrix by its name."""
         return {name: step.values for name, step in self.steps.items()}
 
+    def arithmetic(self, name: str, row: int, column: int, precision: int) -> str:
+        """One cell, worked out: its name, what is done, and the result."""
+        step = self.steps[name]
+        assert step.operation is not None, f"{name} is given, not worked out"
+        place = f"{row + 1}" if step.values.shape[1] == 1 else f"{row + 1},{column + 1}"
+        done = step.operation.arithmetic(self.matrices, row, column, precision)
+        return f"{name}[{place}] = {done} = {written(step.values[row, column], precision)}"
+
     @property
     def masked(self) -> Array:
         """The scores that softmax reads: masked, or as they are where nothing is hidden."""
         return self.steps["masked" if "masked" in self.steps else "scores"].values
-
-
-@cache
-def sheet_file() -> dict[str, Any]:
-    """What titles say, and the sheets that have a name."""
-    told: dict[str, Any] = json.loads(Path(__file__).with_name("sheets.json").read_text(encoding="utf-8"))
-    return told
 
 
 def make_steps(
@@ -117,12 +114,11 @@ def make_steps(
 
 
 def _title(name: str, operation: Operation | None) -> Text:
-    titles = sheet_file()["titles"]
-    if operation is not None:
-        return said(
-            titles["made"][operation.kind], {"name": name, **dict(zip("abc", operation.operands, strict=False))}
-        )
-    return said(titles["given"].get(name) or titles["given"][name[:2]], {"name": name})
+    if operation is None:
+        given = data_file(FILE)["given"]
+        return said(given.get(name) or given[name[:2]], {"name": name})
+    names = {"name": name, **dict(zip("abc", operation.operands, strict=False))}
+    return said(data_file(FILE)["operations"][operation.kind]["title"], names)
 
 
 def recomputed(sheet: Sheet, given: Matrices) -> Sheet:

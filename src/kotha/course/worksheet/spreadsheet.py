@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from io import BytesIO
 from typing import Any
 
-from kotha.course.bilingual import said
-from kotha.course.worksheet.operations import MINUS_INFINITY, RULES, Operation
-from kotha.course.worksheet.sheet import Sheet, SheetStep, sheet_file
-from kotha.errors import UsageError, library
+from xlsxwriter import Workbook, utility  # type: ignore[import-untyped]
+
+from kotha.course.data import data_file, said
+from kotha.course.worksheet.operations import FILE, MINUS_INFINITY, Operation
+from kotha.course.worksheet.sheet import Sheet, SheetStep
+from kotha.errors import UsageError
 from kotha.i18n.catalogue import translate
 from kotha.i18n.message import Message, Text
 from kotha.i18n.numbers import Language
@@ -46,7 +48,7 @@ class Areas:
     """Where every matrix of a sheet stands, and the formulas of its cells."""
 
     def __init__(self, sheet: Sheet) -> None:
-        self.given, self.address = sheet.matrices, _xlsxwriter().utility
+        self.given = sheet.matrices
         self.is_wide = any(max(step.values.shape) > _SPELLED_OUT for step in sheet.steps.values())
         self.of: dict[str, Area] = {}
         next_row = {STEPS: _TOP, INPUTS: _TOP}
@@ -65,22 +67,22 @@ class Areas:
         """The address of a cell, such as ``C7``."""
         area = self.of[name]
         row, column = (column, row) if area.turned else (row, column)
-        return f"{area.prefix}{self.address.xl_rowcol_to_cell(area.row + row, area.column + column)}"
+        return f"{area.prefix}{utility.xl_rowcol_to_cell(area.row + row, area.column + column)}"
 
     def line(self, name: str, line: int) -> str:
         """The address of a whole row, such as ``C7:F7``; of a matrix that stands turned, of a column."""
         area = self.of[name]
         row = area.row + line
-        return f"{area.prefix}{self.address.xl_range(row, area.column, row, area.column + area.width - 1)}"
+        return f"{area.prefix}{utility.xl_range(row, area.column, row, area.column + area.width - 1)}"
+
+    def _operand(self, name: str, row: int, column: int) -> "_InCells":
+        return _InCells(self.cell(name, row, column), self.line(name, row), self.of[name].width)
 
     def formula(self, operation: Operation, row: int, column: int) -> str:
         """A cell of a step; a sum of products is spelled out while it is short."""
-        given = self.given
         if not operation.is_product:
-            way, places = operation.read(given, row, column)
-            filling = [_InCells(self.cell(*at), self.line(*at[:2]), given[at[0]].shape[1]) for at in places]
-            return RULES[operation.kind].cells[way][1].format(*filling)
-        (left, right), n_inner = operation.operands, given[operation.operands[0]].shape[1]
+            return operation.cell(self.given, row, column, "cells", self._operand)
+        (left, right), n_inner = operation.operands, self.given[operation.operands[0]].shape[1]
         if n_inner > _SPELLED_OUT:
             return f"SUMPRODUCT({self.line(left, row)},{self.line(right, column)})"
         by_rows = operation.kind == "product_by_rows"
@@ -100,16 +102,12 @@ class _InCells:
         return self.cell
 
 
-def _xlsxwriter() -> Any:
-    return library("xlsxwriter", "a spreadsheet needs XlsxWriter: pip install xlsxwriter")
-
-
 def spreadsheet(sheet: Sheet, language: Language = "en") -> bytes:
     """The sheet as the bytes of an .xlsx file."""
     _refuse_large(sheet)
     stream = BytesIO()
-    book = _xlsxwriter().Workbook(stream, {"in_memory": True})
-    areas, told = Areas(sheet), sheet_file()["spreadsheet"]
+    book = Workbook(stream, {"in_memory": True})
+    areas, told = Areas(sheet), data_file(FILE)["spreadsheet"]
     formats = {name: book.add_format(how) for name, how in told["formats"].items()}
     pages = {STEPS: book.add_worksheet(STEPS)}
     if areas.is_wide:
@@ -131,27 +129,16 @@ def _refuse_large(sheet: Sheet) -> None:
     n_tokens, given = max(len(sheet.tokens), len(sheet.key_tokens)), sheet.matrices
     width = given["X"].shape[1] if "X" in given else max(each.shape[1] for each in given.values())
     head_width = given["Q"].shape[1] if "Q" in given else 0
-    for size, most, why in (
-        (
-            n_tokens,
-            MOST_TOKENS,
-            "a spreadsheet of {size:,} tokens is too large to follow; up to {most:,}: give a shorter text",
-        ),
-        (
-            head_width,
-            MOST_HEAD_WIDTH,
-            "a spreadsheet of {size:,} numbers a head is too large to follow; up to {most:,}: "
-            "look at the page or the JSON",
-        ),
-        (
-            width,
-            MOST_WIDTH,
-            "a spreadsheet of {size:,} numbers a token is too large to follow; up to {most:,}: "
-            "look at the page or the JSON",
-        ),
-    ):
-        if size > most:
-            raise UsageError(why, size=size, most=most)
+    sizes, most = (n_tokens, width, head_width), (MOST_TOKENS, MOST_WIDTH, MOST_HEAD_WIDTH)
+    if any(size > limit for size, limit in zip(sizes, most, strict=True)):
+        raise UsageError(
+            "a spreadsheet of {n} tokens, {width:,} numbers a token and {head:,} a head is too large to follow; "
+            "up to {most}: give a shorter text, or look at the page or the JSON",
+            n=n_tokens,
+            width=width,
+            head=head_width,
+            most=most,
+        )
 
 
 def _write(page: Any, sheet: Sheet, step: SheetStep, areas: Areas, formats: dict[str, Any], language: Language) -> None:
@@ -190,7 +177,7 @@ def _write_readme(page: Any, sheet: Sheet, areas: Areas, formats: dict[str, Any]
     }
     lines: list[Text] = [
         said(text, values)
-        for name, text in sheet_file()["spreadsheet"]["readme"].items()
+        for name, text in data_file(FILE)["spreadsheet"]["readme"].items()
         if name != ("by" if sheet.place else "by_model") and not (name == "output" and sheet.heading)
     ]
     page.write_string(0, 0, translate(sheet.title, language), formats["title"])

@@ -83,8 +83,8 @@ class WorksheetStep(SheetMatrix):
     """A matrix: its numbers in full (null: −∞, nobody may look there), as it is written, and its cells worked out."""
 
     given: bool
-    header: list[str]
-    written: list[list[str]]
+    header: list[InEnglish]
+    written: list[list[InEnglish]]
     sums: list[str]
     remark: InEnglish
 
@@ -117,7 +117,7 @@ def worksheet(served: Served, _: OnProgress, body: WorksheetRequest) -> JsonObje
     count = sum(step.values.size for step in view.found.steps.values()) + sum(len(step.sums) for step in view.steps)
     check_size(served, count, Message("use a shorter text, or write out fewer rows"))
     steps = [
-        {**vars(shown), **step, "given": shown.is_given, "written": shown.rows}
+        {**vars(shown), **step, "written": shown.rows}
         for step, shown in zip(steps_of(view.found), view.steps, strict=True)
     ]
     return {**vars(view.found), "steps": steps}
