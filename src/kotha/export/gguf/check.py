@@ -6,13 +6,12 @@ tanh's approximation, whatever the model was trained with. And with a BPE it doe
 compared on normalized lines, and the report counts the lines that would have read otherwise as they stand.
 """
 
-import importlib.util
 import json
 import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,21 +22,19 @@ from torch import Tensor
 from kotha.errors import KothaError, reason
 from kotha.export.gguf import llamacpp
 from kotha.export.gguf.vocabulary import Vocabulary
-from kotha.export.parity import ParityReport, not_checked, prompt_reader, with_lines, with_logits, with_remarks
-from kotha.i18n.message import Message, Text
+from kotha.export.parity import ParityReport, logit_rows, prompt_reader
+from kotha.i18n.message import Message
 from kotha.model.gpt import GPT
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 # Best tokens that must be the same; eight bits turn some near draws, and at four bits it is told and not judged.
 _LEAST_EQUAL = {"f32": 0.99, "f16": 0.99, "q8_0": 0.9}
-_POSITIONS = 512
 
 
 @dataclass(frozen=True)
 class Reply:
     """What llama.cpp said."""
 
-    peer: str
     ids: list[list[int]]
     text: list[str]
     logits: Tensor | None
@@ -67,30 +64,33 @@ def ask_llamacpp(model: Path, **asked: Any) -> Reply:
     return Reply(**found, logits=logits)
 
 
+@torch.inference_mode()
 def check_file(
     model: GPT, tokenizer: Tokenizer, path: Path, kind: str, vocabulary: Vocabulary, lines: Sequence[str]
 ) -> ParityReport:
     """Compare a file in llama.cpp with the model that it was written from."""
-    if importlib.util.find_spec("xllamacpp") is None:
-        return not_checked("gguf", "xllamacpp")
-    report = ParityReport("gguf", tolerance=None, least_best_equal=_LEAST_EQUAL.get(kind))
+    judged: dict[str, Any] = {"tolerance": None, "least_best_equal": _LEAST_EQUAL.get(kind)}
+    report = ParityReport.of("gguf", "xllamacpp", "llama.cpp ({name} {version})", **judged)
+    if report.peer is None:
+        return report
     plain = lines if vocabulary.normalizes else [tokenizer.normalize(line) for line in lines]
-    windows = windows_of(model, tokenizer, lines)
+    most = llamacpp.MOST_POSITIONS
+    rows = logit_rows(model.config, tokenizer, lines, -(-most // model.config.context_length), most)
     try:
-        found = ask_llamacpp(path, lines=[*plain, *lines], windows=windows)
+        found = ask_llamacpp(path, lines=[*plain, *lines], windows=rows.tolist())
     except KothaError as error:
-        return replace(report, refused=reason(error))
+        report.refused = reason(error)
+        return report
     theirs, read = dict(zip(plain, found.ids, strict=False)), prompt_reader(tokenizer)
-    report = with_lines(replace(report, peer=found.peer), read, lambda line: theirs[line], plain)
-    if found.logits is not None:
-        with torch.inference_mode():
-            report = with_logits(report, [(logits_of(model, windows), found.logits)])
-    remarks: list[Text] = [Message("llama.cpp keeps keys and values in float16")]
+    report.compare_lines(read, theirs.__getitem__, plain)
+    assert found.logits is not None, "windows were asked for"
+    report.compare_logits([(model(rows).flatten(0, 1), found.logits)])
+    report.note(Message("llama.cpp keeps keys and values in float16"))
     if model.config.activation == "gelu":
-        remarks.append(Message("its GELU is tanh's approximation, this model's the exact one"))
+        report.note(Message("its GELU is tanh's approximation, this model's the exact one"))
     if not vocabulary.normalizes:
         as_written = sum(read(line) != ids for line, ids in zip(lines, found.ids[len(lines) :], strict=True))
-        remarks.append(
+        report.note(
             Message(
                 "llama.cpp does not normalize: {n:,} of {total:,} lines read otherwise there as they stand, so give it "
                 "normalized text",
@@ -98,17 +98,5 @@ def check_file(
                 total=len(lines),
             )
         )
-    return with_remarks(report, *remarks, vocabulary.remark)
-
-
-def windows_of(model: GPT, tokenizer: Tokenizer, lines: Sequence[str], positions: int = _POSITIONS) -> list[list[int]]:
-    """Stretches of real text to read, as long as both sides allow."""
-    ids = [token for line in lines if line for token in tokenizer.encode(line)][:positions]
-    length = min(model.config.context_length, llamacpp.MOST_POSITIONS)
-    return [ids[start : start + length] for start in range(0, len(ids), length)]
-
-
-def logits_of(model: GPT, windows: Sequence[Sequence[int]]) -> Tensor:
-    """Our logits of all windows, one after the other: (positions, V)."""
-    device = model.tokens.weight.device
-    return torch.cat([model(torch.tensor([list(window)], device=device))[0].float().cpu() for window in windows])
+    report.note(vocabulary.remark)
+    return report

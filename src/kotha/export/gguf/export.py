@@ -11,7 +11,6 @@ stays in float16 and is named in the result; embeddings and head are kept at eig
 """
 
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -24,9 +23,9 @@ from kotha.export.exporter import Exporter, ExportJob
 from kotha.export.gguf.check import check_file
 from kotha.export.gguf.vocabulary import Vocabulary, vocabulary_of
 from kotha.export.layouts import Layout, fitting_layout, load_layouts, with_zeros
-from kotha.export.parity import ParityReport, our_side, with_remarks
+from kotha.export.parity import ParityReport, our_side
 from kotha.i18n.message import Message
-from kotha.model.config import GPTConfig, ModelConfig
+from kotha.model.config import ModelConfig
 from kotha.model.gpt import GPT
 from kotha.storage.atomic import atomic_path
 from kotha.text.tokenizer.chat import ChatTemplate
@@ -53,10 +52,11 @@ def _export(job: ExportJob) -> ParityReport:
     model = cast("GPT", our_side(job.bundle).model)  # what has an architecture there is one
     vocabulary, wider = write_file(model, job.tokenizer, job.path, job.weights, job.license, job.about.language)
     report = check_file(model, job.tokenizer, job.path, job.weights, vocabulary, job.lines)
-    stay = Message(
-        "{n} matrices have rows that are no multiple of 32 and stay in float16: {names}", n=len(wider), names=wider[:4]
-    )
-    return with_remarks(replace(report, architecture=layout_of(model.config).name), stay if wider else None)
+    report.architecture = layout_of(model.config).name
+    if wider:
+        stay = "{n} matrices have rows that are no multiple of 32 and stay in float16: {names}"
+        report.note(Message(stay, n=len(wider), names=wider[:4]))
+    return report
 
 
 def write_file(
@@ -66,9 +66,9 @@ def write_file(
     gguf = library(
         "gguf", Message("writing GGUF needs the gguf library: pip install 'kotha[gguf]', or pip install gguf")
     )
-    vocabulary = vocabulary_of(tokenizer, model.config.vocab_size)
+    vocabulary, layout = vocabulary_of(tokenizer, model.config.vocab_size), layout_of(model.config)
     with atomic_path(path) as partial:
-        writer = gguf.GGUFWriter(partial, layout_of(model.config).name)
+        writer = gguf.GGUFWriter(partial, layout.name)
         writer.add_name(path.stem)
         if license is not None:
             writer.add_license(license)
@@ -76,8 +76,13 @@ def write_file(
             writer.add_languages([language])
         writer.add_file_type(gguf.LlamaFileType[KINDS[kind]])
         writer.add_quantization_version(gguf.GGML_QUANT_VERSION)
-        _describe(writer, model.config)
-        _add_vocabulary(writer, vocabulary)
+        sizes = {name: getattr(model.config, ours) for ours, theirs in layout.settings.items() for name in theirs}
+        for name, value in {**sizes, **vocabulary.fields}.items():
+            getattr(writer, f"add_{name}")(value)
+        for role, token in vocabulary.special.items():
+            writer.add_uint32(f"tokenizer.ggml.{role}_token_id", token)
+        for flag, on in vocabulary.flags.items():
+            writer.add_bool(f"tokenizer.ggml.{flag}", on)
         template = ChatTemplate.of(tokenizer)
         if template is not None:  # left out, llama.cpp would write ChatML, with marks that this vocabulary lacks
             writer.add_chat_template(template.jinja())
@@ -112,40 +117,6 @@ def _neighbours(weight: Tensor, d_head: int) -> Tensor:
     """Put the two numbers that are turned together side by side: (H D, C) -> (H D, C)."""
     halves = weight.view(-1, 2, d_head // 2, weight.shape[-1])
     return halves.transpose(1, 2).reshape(weight.shape)
-
-
-def _describe(writer: Any, config: GPTConfig) -> None:
-    sizes: dict[str, float] = {
-        "vocab_size": config.vocab_size,
-        "context_length": config.context_length,
-        "embedding_length": config.d_model,
-        "block_count": config.n_layers,
-        "feed_forward_length": config.d_ff,
-        "head_count": config.n_heads,
-        "head_count_kv": config.n_kv_heads,
-    }
-    if config.norm == "layer":
-        sizes["layer_norm_eps"] = config.norm_eps
-    else:
-        sizes |= {"layer_norm_rms_eps": config.norm_eps, "rope_freq_base": config.rotary_base}
-        sizes |= dict.fromkeys(("key_length", "value_length", "rope_dimension_count"), config.d_head)
-    for name, value in sizes.items():
-        getattr(writer, f"add_{name}")(value)
-
-
-def _add_vocabulary(writer: Any, vocabulary: Vocabulary) -> None:
-    writer.add_tokenizer_model(vocabulary.model)
-    writer.add_tokenizer_pre(vocabulary.pre)
-    writer.add_token_list(vocabulary.pieces)
-    writer.add_token_types(vocabulary.kinds)
-    optional = {"token_scores": vocabulary.scores, "token_merges": vocabulary.merges}
-    for name, found in {**optional, "precompiled_charsmap": vocabulary.charsmap}.items():
-        if found is not None:
-            getattr(writer, f"add_{name}")(found)
-    for role, token in vocabulary.special.items():
-        writer.add_uint32(f"tokenizer.ggml.{role}_token_id", token)
-    for flag, on in vocabulary.flags.items():
-        writer.add_bool(f"tokenizer.ggml.{flag}", on)
 
 
 def _stored_kind(name: str, tensor: Tensor, kind: str) -> str:

@@ -7,7 +7,7 @@ all zero) goes again, so that a model that went out through our door comes back 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from kotha.export.huggingface.check import check_hf
 from kotha.export.huggingface.config import CONFIG_FILE, RECORD, read_config, recorded, vocabulary_mark
 from kotha.export.huggingface.weight_files import FoundWeight, find_weights, inside
 from kotha.export.layouts import Layout, Place, shapes_of
-from kotha.export.parity import ParityReport, with_remarks
+from kotha.export.parity import ParityReport, built_in_lines
 from kotha.i18n.message import Message, Text
 from kotha.model.config import GPTConfig, ModelConfig, TextConfig
 from kotha.storage.bundled import CARD_FILE
@@ -58,9 +58,11 @@ def import_model(
     check_place(out, overwrite)
     found = import_hf(folder, with_tokenizer)
     # First, so that a folder that it cannot open leaves nothing behind.
-    report = check_hf(folder, found.bundle, found.layout, lines)
+    report = check_hf(folder, found.bundle, found.layout, built_in_lines() if lines is None else lines)
+    report.architecture = found.layout.architecture
+    report.note(*found.remarks)
     save(out, found.bundle.model, found.bundle.tokenizer, overwrite, chat=found.bundle.chat, card=_card(folder))
-    return found, with_remarks(replace(report, architecture=found.layout.architecture), *found.remarks)
+    return found, report
 
 
 def import_hf(folder: Path, with_tokenizer: bool = True) -> Imported:

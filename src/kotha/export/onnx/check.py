@@ -1,9 +1,7 @@
 """The proof of the graphs: the same questions to our model and to onnxruntime."""
 
-import importlib.util
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +10,12 @@ import torch
 from torch import Tensor, nn
 
 from kotha.export.onnx.graphs import empty_past, past_names
-from kotha.export.parity import ParityReport, not_checked, with_logits
-from kotha.model.bert import BERT
+from kotha.export.parity import ParityReport, logit_rows, questions
+from kotha.model.config import TextConfig
 from kotha.model.family import Model
 from kotha.model.gpt import GPT
 from kotha.model.seq2seq import Seq2Seq
-from kotha.model.vit import ViT
 from kotha.text.tokenizer.tokenizer import Tokenizer
-
-_ROWS, _LENGTH = 2, 128
 
 
 class Session:
@@ -44,31 +39,24 @@ class Session:
 @torch.inference_mode()
 def check_graphs(model: Model, tokenizer: Tokenizer | None, folder: Path, lines: Sequence[str]) -> ParityReport:
     """Compare a folder's graphs in onnxruntime with the model that they were made from."""
-    if importlib.util.find_spec("onnxruntime") is None:
-        return not_checked("onnx", "onnxruntime")
-    report = ParityReport("onnx", peer=f"onnxruntime {version('onnxruntime')}")
-    if isinstance(model, ViT):
-        size = model.config.image_size
-        images = torch.rand(3, model.config.n_channels, size, size, generator=torch.Generator().manual_seed(0))
-        return with_logits(report, [(model(images), Session(folder / "model.onnx")(images=images)["logits"])])
-    assert isinstance(model, GPT | BERT | Seq2Seq), "no graph was written for another"
-    rows = _rows(model, tokenizer, lines)
-    real, segments = torch.ones_like(rows, dtype=torch.bool), torch.zeros_like(rows)
-    real[1:, rows.shape[1] // 2 :] = False  # one row with padding, where a family knows it
-    if isinstance(model, GPT):
-        theirs = _in_pieces(Session(folder / "model.onnx"), rows, model.stack.blocks)
-        return with_logits(report, [(model(rows), theirs)])
-    if isinstance(model, BERT):
-        segments[:, rows.shape[1] // 3 :] = model.config.n_segments - 1
-        ours, found = (
-            model(rows, segments, real),
-            Session(folder / "model.onnx")(ids=rows, segments=segments, real=real),
-        )
-        return with_logits(report, [(mine, found[name]) for name, mine in ours._asdict().items()])
-    encoded, decoder = Session(folder / "encoder.onnx")(source=rows, real=real), Session(folder / "decoder.onnx")
-    target = rows.flip(1)
-    theirs = _in_pieces(lambda **asked: decoder(**encoded, real=real, **asked), target, model.decoder.blocks)
-    return with_logits(report, [(model(rows, target, real), theirs)])
+    report = ParityReport.of("onnx", "onnxruntime")
+    if report.peer is None:
+        return report
+    text = isinstance(model.config, TextConfig)
+    asked = questions(model, logit_rows(model.config, tokenizer, lines) if text else torch.empty(0))
+    ours = model(*asked.values())
+    theirs: Sequence[Tensor]
+    match model:
+        case GPT():
+            theirs = [_in_pieces(Session(folder / "model.onnx"), asked["ids"], model.stack.blocks)]
+        case Seq2Seq():
+            ids, decoder = asked.pop("ids"), Session(folder / "decoder.onnx")
+            given = {**Session(folder / "encoder.onnx")(**asked), "real": asked["real"]}
+            theirs = [_in_pieces(lambda **more: decoder(**given, **more), ids, model.decoder.blocks)]
+        case _:
+            theirs = list(Session(folder / "model.onnx")(**asked).values())
+    report.compare_logits(zip([ours] if isinstance(ours, Tensor) else ours, theirs, strict=True))
+    return report
 
 
 def _in_pieces(steps: Callable[..., dict[str, Tensor]], ids: Tensor, blocks: nn.ModuleList) -> Tensor:
@@ -80,14 +68,3 @@ def _in_pieces(steps: Callable[..., dict[str, Tensor]], ids: Tensor, blocks: nn.
         found.append(answer.pop("logits"))
         past = {name.replace("present", "past"): value for name, value in answer.items()}
     return torch.cat(found, dim=1)
-
-
-def _rows(model: GPT | BERT | Seq2Seq, tokenizer: Tokenizer | None, lines: Sequence[str]) -> Tensor:
-    """Rows of real text, (B, T); of any ids where the model came without a tokenizer."""
-    length = min(model.config.context_length, _LENGTH)
-    if tokenizer is None:
-        return torch.randint(model.config.vocab_size, (_ROWS, length), generator=torch.Generator().manual_seed(0))
-    ids = [token for line in lines if line for token in tokenizer.encode(line)]
-    while len(ids) < _ROWS * length:
-        ids += ids or [0]
-    return torch.tensor(ids[: _ROWS * length]).view(_ROWS, length)

@@ -23,7 +23,7 @@ from kotha.export.exporter import Exporter, ExportJob, with_marks_of
 from kotha.export.layouts import UnsupportedError
 from kotha.export.onnx.check import check_graphs
 from kotha.export.onnx.graphs import Graph, Sizes, graphs_of
-from kotha.export.parity import ParityReport, our_side, rounding, with_remarks
+from kotha.export.parity import ParityReport, our_side, rounding
 from kotha.i18n.message import Message, Text
 from kotha.model.attention import set_reading
 from kotha.model.config import ClassifierConfig, GPTConfig, ModelConfig
@@ -65,7 +65,8 @@ def _export(job: ExportJob) -> ParityReport:
             with_marks_of(ours.tokenizer, ours.config).save(folder)
         atomic_write(folder / DESCRIPTION, json.dumps(_describe(ours, graphs), ensure_ascii=False, indent=1) + "\n")
         report = check_graphs(ours.model, ours.tokenizer, folder, job.lines)
-    return with_remarks(report, rounding(job.bundle, torch.float32))
+    report.note(rounding(job.bundle, torch.float32))
+    return report
 
 
 export_onnx = Exporter(opens=_opens, export=_export, weights=("float32",))

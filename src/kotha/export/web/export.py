@@ -21,7 +21,7 @@ from kotha.artifacts.run_folder import mapping
 from kotha.export.card import About
 from kotha.export.exporter import Exporter, ExportJob
 from kotha.export.layouts import UnsupportedError
-from kotha.export.parity import ParityReport, our_side, with_remarks
+from kotha.export.parity import ParityReport, our_side
 from kotha.export.web.check import check_page
 from kotha.export.web.vocabulary import describe_vocabulary
 from kotha.i18n.message import Message, Text
@@ -61,8 +61,9 @@ def _export(job: ExportJob) -> ParityReport:
     }
     write_page(job.path, whole_page(description, squeezed(weights)))
     report = check_page(model, job.tokenizer, job.path, job.lines)
-    told = Message("compared with the same int8 weights as float32")
-    return with_remarks(report, Message("{n:,} bytes", n=job.path.stat().st_size), told)
+    n_bytes = job.path.stat().st_size
+    report.note(Message("{n:,} bytes", n=n_bytes), Message("compared with the same int8 weights as float32"))
+    return report
 
 
 export_web = Exporter(
