@@ -27,8 +27,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import record
 
 from kotha.artifacts import model_folder as bundle
-from kotha.export.gguf.check import Reply, ask_llamacpp
-from kotha.export.gguf.export import KINDS, write_file
+from kotha.export.gguf.export import KINDS, Reply, ask_llamacpp, write_file
 from kotha.export.gguf.llamacpp import MOST_POSITIONS
 from kotha.export.parity import logit_rows, prompt_reader
 from kotha.model.gpt import GPT

@@ -18,8 +18,7 @@ from kotha.artifacts.model_folder import unique_weights
 from kotha.cli.main import main
 from kotha.errors import KothaError
 from kotha.export.huggingface.export import write_hf
-from kotha.export.huggingface.import_ import import_hf
-from kotha.export.huggingface.weight_files import find_weights
+from kotha.export.huggingface.import_ import find_weights, import_hf
 from kotha.export.parity import built_in_lines
 from kotha.text.tokenizer.trainers import train
 

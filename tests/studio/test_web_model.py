@@ -13,8 +13,7 @@ from kotha.artifacts.model_folder import Bundle, load
 from kotha.export.exporter import ExportSettings
 from kotha.export.parity import ParityReport, our_side, prompt_reader
 from kotha.export.web import export as web
-from kotha.export.web.check import compare_page
-from kotha.export.web.export import rounded
+from kotha.export.web.export import compare_page, rounded
 from kotha.generation.plain import continue_plainly
 from kotha.generation.settings import SamplingSettings
 from kotha.model.attention import set_reading

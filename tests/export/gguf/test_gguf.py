@@ -14,8 +14,8 @@ from tests.conftest import SHARED_DATA
 from kotha.artifacts.model_folder import Bundle
 from kotha.errors import ConfigError, KothaError, TokenizerError, UsageError
 from kotha.export.exporter import ExportSettings
-from kotha.export.gguf import check, vocabulary
 from kotha.export.gguf import export as door
+from kotha.export.gguf import vocabulary
 from kotha.export.gguf.export import KINDS, export_gguf, write_file
 from kotha.export.gguf.vocabulary import vocabulary_of
 from kotha.export.parity import AWKWARD_LINES, logit_rows
@@ -110,7 +110,7 @@ def test_every_kind_opens_and_stays_near(tmp_path: Path, llamacpp: None) -> None
     for kind in KINDS:
         path = tmp_path / f"{kind}.gguf"
         write_file(small, text, path, kind)
-        theirs = check.ask_llamacpp(path, windows=windows.tolist()).logits
+        theirs = door.ask_llamacpp(path, windows=windows.tolist()).logits
         assert theirs is not None
         differences.append(float((ours - theirs).abs().max()))
         assert differences[-1] < allowed[kind], kind
@@ -123,7 +123,7 @@ def test_text_comes_back(tmp_path: Path, llamacpp: None) -> None:
     path, small, text = tmp_path / "m.gguf", model("classic"), tokenizer("unigram")
     write_file(small, text, path, "f32")
     ids = [text.encode(line) for line in story_lines()]
-    answer = check.ask_llamacpp(path, decode=ids)
+    answer = door.ask_llamacpp(path, decode=ids)
     # Letters that have no piece are spelled by bytes, and llama.cpp writes those as nothing.
     spelled = [[token for token in each if not text.pieces[token].startswith("<0x")] for each in ids]
     assert answer.text == [text.decode(each) for each in spelled]
@@ -152,7 +152,7 @@ def test_a_broken_file_is_told_without_a_crash(tmp_path: Path, llamacpp: None) -
     path = tmp_path / "m.gguf"
     path.write_bytes(b"GGUF" + bytes(64))
     with pytest.raises(KothaError, match=r"llama\.cpp gave up on"):
-        check.ask_llamacpp(path, lines=["ক"])
+        door.ask_llamacpp(path, lines=["ক"])
 
 
 def test_what_llamacpp_cannot_open_has_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, llamacpp: None) -> None:

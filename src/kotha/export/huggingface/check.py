@@ -17,7 +17,7 @@ from torch import Tensor
 from kotha.artifacts.model_folder import Bundle
 from kotha.errors import KothaError
 from kotha.export.layouts import Layout
-from kotha.export.parity import ParityReport, logit_rows, our_side, prompt_reader, questions
+from kotha.export.parity import ParityReport, built_in_lines, logit_rows, our_side, prompt_reader, questions
 from kotha.i18n.message import Message
 from kotha.model.classifier import TextClassifier
 from kotha.model.config import TextConfig
@@ -35,13 +35,14 @@ _WORDS_ALONE = "BertForMaskedLM"
 
 
 @torch.no_grad()
-def check_hf(folder: Path, bundle: Bundle, layout: Layout, lines: Sequence[str]) -> ParityReport:
+def check_hf(folder: Path, bundle: Bundle, layout: Layout, lines: Sequence[str] | None = None) -> ParityReport:
     """Compare a folder, as transformers reads it, with a model of ours; says so where transformers is missing."""
     report = ParityReport.of("hf", "transformers")
     if report.peer is None:
         return report
     import transformers
 
+    lines = built_in_lines() if lines is None else lines
     with _quiet(transformers):
         ours, theirs = our_side(bundle).model, _open(transformers, folder, layout)
         with _their_errors(folder, "transformers cannot run {path}: {why}"):
