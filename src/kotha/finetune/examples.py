@@ -15,7 +15,7 @@ import json
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -157,8 +157,7 @@ def start(
         training.deadline = began + 60 * (request.wish.minutes or USUAL_MINUTES)
     about = plan.about | ({} if origin is None else {"origin": origin.name})
     about |= use.before(request, plan.parts, folder.path, say)
-    with ExitStack() as stack:
-        stack.callback(folder.release)
+    try:
         make_folder(training, plan.tokenizer, **about)
         place = folder.path / EXAMPLES
         place.mkdir(exist_ok=True)
@@ -166,6 +165,8 @@ def start(
             use.write_part(place / name, getattr(plan.parts, name))
         training.save()  # whoever is killed before the next checkpoint has the weights that it started from
         return _finish(use, training, plan.parts, n_too_long, say)
+    finally:
+        folder.release()
 
 
 def resume(
@@ -179,8 +180,7 @@ def resume(
     """Resume a run that was stopped from its last checkpoint, with some settings changed; returns the summary."""
     say = on_remark or (lambda _: None)
     folder.claim()
-    with ExitStack() as stack:
-        stack.callback(folder.release)
+    try:
         model, config = resumed_settings(folder, changes)
         if not use.resumes(model, folder.about()):
             raise CheckpointError(
@@ -196,6 +196,8 @@ def resume(
         step = training.resume()
         say(Message("going on from step {step:,} of {steps:,}", step=step, steps=config.steps))
         return _finish(use, training, plan.parts, n_too_long, say)
+    finally:
+        folder.release()
 
 
 def _training(
