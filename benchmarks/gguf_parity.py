@@ -27,10 +27,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 import record
 
 from kotha.artifacts import model_folder as bundle
-from kotha.export.gguf.check import Reply, ask_llamacpp, logits_of, windows_of
-from kotha.export.gguf.export import KINDS, write_file
+from kotha.export.gguf.export import KINDS, Reply, ask_llamacpp, write_file
 from kotha.export.gguf.llamacpp import MOST_POSITIONS
-from kotha.export.parity import prompt_reader
+from kotha.export.parity import logit_rows, prompt_reader
 from kotha.model.gpt import GPT
 from kotha.text.corpus.documents import read_documents
 from kotha.text.tokenizer.tokenizer import Tokenizer
@@ -63,6 +62,12 @@ def gelu_effect(model: GPT, windows: list[list[int]]) -> dict[str, float]:
     approximate = logits_of(twin, windows)
     same = (approximate.argmax(-1) == exact.argmax(-1)).float().mean()
     return {"largest": float((approximate - exact).abs().max()), "best_equal": float(same)}
+
+
+def logits_of(model: GPT, windows: list[list[int]]) -> torch.Tensor:
+    """Our logits of all windows, one after the other: (positions, V)."""
+    device = model.tokens.weight.device
+    return torch.cat([model(torch.tensor([window], device=device))[0].float().cpu() for window in windows])
 
 
 def group_lines(lines: list[str], count: int) -> dict[str, list[str]]:
@@ -165,11 +170,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, torch.inference_mode():
         first = Path(folder) / "tokens.gguf"
         vocabulary, _ = write_file(model, tokenizer, first, "f16")
-        figures["vocabulary"] = {"model": vocabulary.model, "pre": vocabulary.pre}
+        figures["vocabulary"] = {name: vocabulary.fields[f"tokenizer_{name}"] for name in ("model", "pre")}
         figures["ids"] = compare_ids(tokenizer, first, group_lines(lines, options.lines))
         for name, row in figures["ids"].items():
             print(f"{name}: {row}", flush=True)
-        windows = windows_of(model, tokenizer, lines, options.positions)
+        length = min(model.config.context_length, MOST_POSITIONS)
+        windows = logit_rows(model.config, tokenizer, lines, -(-options.positions // length), length).tolist()
         corpus = stretches(model, tokenizer, texts, options.tokens)
         loss = loss_of(lambda some: logits_of(model, some), corpus)
         figures["tokens"], figures["our_perplexity"] = sum(len(window) - 1 for window in corpus), math.exp(loss)

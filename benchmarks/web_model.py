@@ -25,8 +25,7 @@ import record  # noqa: E402
 from kotha.artifacts.model_folder import load  # noqa: E402
 from kotha.export.exporter import ExportSettings  # noqa: E402
 from kotha.export.parity import prompt_reader  # noqa: E402
-from kotha.export.web.check import opened_page  # noqa: E402
-from kotha.export.web.export import export_web  # noqa: E402
+from kotha.export.web.export import export_web, opened_page  # noqa: E402
 from kotha.generation.answers import Request  # noqa: E402
 from kotha.generation.engine import Engine  # noqa: E402
 from kotha.generation.settings import SamplingSettings  # noqa: E402

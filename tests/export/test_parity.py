@@ -2,17 +2,11 @@
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import torch
 
-from kotha.export.parity import (
-    AWKWARD_LINES,
-    ParityReport,
-    built_in_lines,
-    rows,
-    with_lines,
-    with_logits,
-)
+from kotha.export.parity import AWKWARD_LINES, ParityReport, built_in_lines, rows
 
 
 def shown(report: ParityReport) -> list[list[str]]:
@@ -24,6 +18,12 @@ def told(report: ParityReport) -> list[str]:
 
 
 FRESH = ParityReport(door="hf", peer="someone 1.0")
+
+
+def with_logits(report: ParityReport, pairs: Any) -> ParityReport:
+    report = replace(report)
+    report.compare_logits(pairs)
+    return report
 
 
 def test_the_largest_difference_of_all_pairs_counts() -> None:
@@ -51,7 +51,8 @@ def test_smaller_weights_are_judged_by_their_best_tokens() -> None:
 
 
 def test_lines_that_differ_are_counted_and_the_first_is_shown() -> None:
-    report = with_lines(FRESH, lambda line: [len(line)], lambda line: [min(len(line), 3)], ["ab", "abcd", "abcde"])
+    report = replace(FRESH)
+    report.compare_lines(lambda line: [len(line)], lambda line: [min(len(line), 3)], ["ab", "abcd", "abcde"])
     assert (report.lines, report.lines_different, report.tokens_equal) == (3, 2, False)
     assert repr(report) == "ParityReport(hf: failed; 2 of 3 lines give other tokens)"
     assert ["first line that differs", "'abcd'"] in shown(report)

@@ -206,7 +206,7 @@ def _run() -> Loader:
 
 
 def _weights() -> Loader:
-    from kotha.export.huggingface.weight_files import find_weights
+    from kotha.export.huggingface.import_ import find_weights
 
     return lambda folder: [weight.read() for weight in find_weights(folder)]
 

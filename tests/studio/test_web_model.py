@@ -13,8 +13,7 @@ from kotha.artifacts.model_folder import Bundle, load
 from kotha.export.exporter import ExportSettings
 from kotha.export.parity import ParityReport, our_side, prompt_reader
 from kotha.export.web import export as web
-from kotha.export.web.check import compared
-from kotha.export.web.export import rounded
+from kotha.export.web.export import compare_page, rounded
 from kotha.generation.plain import continue_plainly
 from kotha.generation.settings import SamplingSettings
 from kotha.model.attention import set_reading
@@ -108,7 +107,8 @@ def test_it_is_one_small_file(file: Path) -> None:
 def test_ids_and_logits_are_the_library_s(opened: Opened, model: GPT, tokenizer: Tokenizer) -> None:
     page = opened()
     assert page.evaluate("kotha.opened")["simd"], "the kernel that the policy must allow"
-    report = compared(ParityReport("web", peer="this browser"), model, tokenizer, page, LINES)
+    report = ParityReport("web", peer="this browser")
+    compare_page(report, model, tokenizer, page, LINES)
     assert report.passed, report
     assert report.lines == len(LINES) and report.positions > 0
 

@@ -5,7 +5,7 @@ is the same for all of them is here.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -105,7 +105,9 @@ class Exporter:
                     path=path,
                     overwrite=Option("overwrite", True),
                 )
-        return replace(self.export(ExportJob(bundle, path, weights, settings)), weights=weights)
+        report = self.export(ExportJob(bundle, path, weights, settings))
+        report.weights = weights
+        return report
 
 
 def with_marks_of(tokenizer: Tokenizer, config: ModelConfig) -> Tokenizer:

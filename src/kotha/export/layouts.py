@@ -121,8 +121,9 @@ class Layout:
     def _rows(self) -> dict[str, tuple[str, list[str], str]]:
         """By each of our names: theirs, all of ours that lie there, and how."""
         found: dict[str, tuple[str, list[str], str]] = {}
-        for row in filter(None, self.weights.split("\n")):
-            ours, theirs, how = (*row.split(), "")[:3]
+        rows = [(row.replace("*", kind), row) for row in self.weights.split("\n") for kind in ("weight", "bias")]
+        for row in dict(rows):
+            ours, theirs, how = (*row.split(), "", "", "")[:3]
             several = re.search(r"\w+(\|\w+)+", ours)
             names = [ours.replace(several[0], each) for each in several[0].split("|")] if several else [ours]
             found |= dict.fromkeys(names, (theirs, names, how))
@@ -130,16 +131,13 @@ class Layout:
 
     def _find(self, name: str) -> tuple[str, list[str], str]:
         """Their name for one of our weights, all of ours that lie there, and how."""
-        number, kind = re.search(r"(?<=\.)\d+(?=\.)", name), name.rpartition(".")[2]
-        written = name.replace(f".{number[0]}.", ".{n}.", 1) if number else name
-        row = self._rows.get(written) or self._rows.get(f"{written.removesuffix(kind)}*")
+        number = re.search(r"(?<=\.)\d+(?=\.)", name)
+        layer = number[0] if number else ""
+        row = self._rows.get(name.replace(f".{layer}.", ".{n}.", 1) if number else name)
         if row is None:
             raise KothaError("no place for a weight called {name!r}", name=name[:200])
-
-        def filled(text: str) -> str:
-            return text.replace("{n}", number[0] if number else "").replace("*", kind)
-
-        return filled(row[0]), list(map(filled, row[1])), row[2]
+        theirs, ours, how = row
+        return theirs.replace("{n}", layer), [each.replace("{n}", layer) for each in ours], how
 
     def name_of(self, ours: str) -> str:
         """Their name for one of our weights."""

@@ -4,13 +4,15 @@ Two questions. Do both give the same numbers (the largest difference of two logi
 by line of real text, with awkward lines among them: joiners, two-part vowels, digits, emoji, mixed scripts; a GPT each
 as a prompt)?
 
-The first question is what others call logit parity. Who answers for the other side is passed in; this file counts,
-judges and shows.
+The first question is what others call logit parity. Every format asks both in the same way (``logit_rows``,
+``questions``) and only brings the other side's answers; this file counts, judges and shows.
 """
 
 import copy
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
+from importlib.metadata import version
+from importlib.util import find_spec
 from itertools import islice
 from typing import Any
 
@@ -21,6 +23,12 @@ from kotha.artifacts.model_folder import Bundle
 from kotha.errors import DataError
 from kotha.export.layouts import in_a_row
 from kotha.i18n.message import Message, Text
+from kotha.model.bert import BERT
+from kotha.model.classifier import TextClassifier
+from kotha.model.config import TextConfig
+from kotha.model.family import Model
+from kotha.model.seq2seq import Seq2Seq
+from kotha.model.vit import ViT
 from kotha.report.table import Table
 from kotha.text.corpus.documents import read_documents
 from kotha.text.stories.corpus import stories
@@ -60,7 +68,7 @@ AWKWARD_LINES: tuple[str, ...] = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass
 class ParityReport:
     """What the two sides of a door had in common; None where a question was not asked."""
 
@@ -81,6 +89,36 @@ class ParityReport:
     lines: int = 0
     lines_different: int = 0
     first_line_different: str | None = None
+
+    @classmethod
+    def of(cls, door: str, library: str, peer: str = "{name} {version}", **judged: Any) -> "ParityReport":
+        """A report to be filled; without a ``peer`` where the library that would compare is not installed."""
+        if find_spec(library) is None:
+            remark = Message("not checked: {name} is not installed (pip install {name})", name=library)
+            return cls(door, remark=remark)
+        return cls(door, peer=peer.format(name=library, version=version(library)), **judged)
+
+    def compare_logits(self, pairs: Iterable[tuple[Tensor, Tensor]]) -> None:
+        """Count what pairs of logits, (ours, theirs) each (..., V), have in common."""
+        differences, same = [torch.zeros((), dtype=torch.float64)], 0
+        for ours, theirs in pairs:
+            assert ours.shape == theirs.shape, f"logits of other shapes: {tuple(ours.shape)} and {tuple(theirs.shape)}"
+            differences.append((ours.double() - theirs.double()).abs().max())
+            agree = ours.argmax(dim=-1) == theirs.argmax(dim=-1)
+            same, self.positions = same + int(agree.sum()), self.positions + agree.numel()
+        self.max_logit_difference = float(torch.stack(differences).max())  # a NaN among them is the largest
+        self.best_equal = same / self.positions if self.positions else None
+
+    def compare_lines(self, ours: Encode, theirs: Encode, lines: Sequence[str]) -> None:
+        """Count the lines that give other token ids."""
+        different = [line for line in lines if list(ours(line)) != list(theirs(line))]
+        self.lines, self.lines_different = len(lines), len(different)
+        self.first_line_different = next(iter(different), None)
+
+    def note(self, *remarks: Text | None) -> None:
+        """Add what a reader must know beside the numbers."""
+        told = [remark for remark in (self.remark, *remarks) if remark is not None]
+        self.remark = in_a_row(told) if told else None
 
     @property
     def checked(self) -> bool:
@@ -166,25 +204,35 @@ def rows(report: ParityReport) -> list[list[Text]]:
     return [*found, [Message("verdict"), verdict]]
 
 
-def with_logits(report: ParityReport, pairs: Iterable[tuple[Tensor, Tensor]]) -> ParityReport:
-    """Add what pairs of logits, (ours, theirs) each (..., V), have in common."""
-    differences, same, positions = [torch.zeros((), dtype=torch.float64)], 0, 0
-    for ours, theirs in pairs:
-        assert ours.shape == theirs.shape, f"logits of other shapes: {tuple(ours.shape)} and {tuple(theirs.shape)}"
-        differences.append((ours.double() - theirs.double()).abs().max())
-        agree = ours.argmax(dim=-1) == theirs.argmax(dim=-1)
-        same, positions = same + int(agree.sum()), positions + agree.numel()
-    largest = float(torch.stack(differences).max())  # a NaN among them is the largest
-    share = same / positions if positions else None
-    return replace(report, max_logit_difference=largest, best_equal=share, positions=positions)
+def logit_rows(
+    config: TextConfig, tokenizer: Tokenizer | None, lines: Sequence[str], n_rows: int = 2, most: int = 128
+) -> Tensor:
+    """Rows of real text, as long as a context allows: (B, T); of any ids where the model came without a tokenizer."""
+    length = min(config.context_length, most)
+    if tokenizer is None:
+        return torch.randint(config.vocab_size, (n_rows, length), generator=torch.Generator().manual_seed(0))
+    ids = [token for line in lines if line for token in tokenizer.encode(line)] or [0]
+    ids *= -(-n_rows * length // len(ids))
+    return torch.tensor(ids[: n_rows * length]).view(n_rows, length)
 
 
-def with_lines(report: ParityReport, ours: Encode, theirs: Encode, lines: Iterable[str]) -> ParityReport:
-    """Add how many lines give the same token ids."""
-    lines = list(lines)
-    different = [line for line in lines if list(ours(line)) != list(theirs(line))]
-    first = different[0] if different else None
-    return replace(report, lines=len(lines), lines_different=len(different), first_line_different=first)
+def questions(model: Model, rows: Tensor) -> dict[str, Tensor]:
+    """What both sides are asked, in the order in which our model takes it; half of the last rows is padding."""
+    if isinstance(model, ViT):
+        size = model.config.image_size
+        shape = (2, model.config.n_channels, size, size)
+        return {"images": torch.rand(shape, generator=torch.Generator().manual_seed(0))}
+    real = torch.ones_like(rows, dtype=torch.bool)
+    real[1:, rows.shape[1] // 2 :] = False
+    match model:
+        case BERT():
+            segments = torch.arange(rows.shape[1]) % model.config.n_segments  # every kind, in turns
+            return {"ids": rows, "segments": segments.expand_as(rows), "real": real}
+        case Seq2Seq():
+            return {"source": rows, "ids": rows.flip(1), "real": real}
+        case TextClassifier():
+            return {"ids": rows, "real": real}
+    return {"ids": rows}
 
 
 def prompt_reader(tokenizer: Tokenizer) -> Encode:
@@ -192,18 +240,6 @@ def prompt_reader(tokenizer: Tokenizer) -> Encode:
     start = start_of_document(tokenizer)
     first = [] if start is None else [start]
     return lambda line: [*first, *tokenizer.encode(line)]
-
-
-def not_checked(door: str, library: str) -> ParityReport:
-    """The report where what would compare is not on this machine."""
-    remark = Message("not checked: {name} is not installed (pip install {name})", name=library)
-    return ParityReport(door, remark=remark)
-
-
-def with_remarks(report: ParityReport, *remarks: Text | None) -> ParityReport:
-    """Add what a reader must know beside the numbers."""
-    told = [remark for remark in (report.remark, *remarks) if remark is not None]
-    return replace(report, remark=in_a_row(told) if told else None)
 
 
 def our_side(bundle: Bundle, dtype: torch.dtype = torch.float32) -> Bundle:

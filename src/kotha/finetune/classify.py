@@ -13,10 +13,10 @@ from typing import Any
 
 from kotha.artifacts.run_folder import RunFolder
 from kotha.errors import UsageError
-from kotha.finetune.examples import ExamplesRequest, ExampleTask, OnRemark, RunPlan, read_columns
+from kotha.finetune.examples import ExamplesRequest, ExampleTask, OnRemark, RunPlan, guessed_or_named, read_columns
 from kotha.finetune.settings import finetune_settings
-from kotha.finetune.splits import Parts, divide
-from kotha.i18n.message import Message, Plural, some_of
+from kotha.finetune.splits import divide
+from kotha.i18n.message import Message, some_of
 from kotha.model.config import ClassifierConfig, ModelConfig, classifying
 from kotha.text.corpus.labelled import LabelledTexts
 from kotha.text.tokenizer.prompt import MarkedTexts
@@ -32,6 +32,10 @@ class ClassifyTexts(ExampleTask):
 
     names = ("text", "label")
     called = ("{n} example", "{n:,} examples")
+    too_long = (
+        "{n} text too long to be read whole; they are read in stretches that lie apart",
+        "{n:,} texts too long to be read whole; they are read in stretches that lie apart",
+    )
 
     def plan(self, request: ExamplesRequest, folder: RunFolder, say: OnRemark) -> RunPlan:
         origin, data = request.origin, request.data
@@ -58,40 +62,21 @@ class ClassifyTexts(ExampleTask):
         longest = max(len(stretch) for stretches in (*learned, *chosen) for stretch in stretches)
         # A pass has read every text whole, however many stretches it takes.
         n_stretches = sum(map(len, learned))
-        return RunPlan(*finetune_settings(model, request, _USUAL, n_stretches, longest, _WARMUP), parts, tokenizer)
-
-    def about(self, request: ExamplesRequest, parts: Parts[Any], run: Path, say: OnRemark) -> dict[str, Any]:
-        data = request.data
+        settings = finetune_settings(model, request, _USUAL, n_stretches, longest, _WARMUP)
         fields = {"text": data.text_field, "label": data.label_field, "guessed": data.guessed}
-        return {**super().about(request, parts, run, say), "fields": fields}
+        return RunPlan(*settings, parts, tokenizer, {"fields": fields})
 
-    def task(self, plan: RunPlan) -> tuple[TextClasses, Message | None]:
+    def task(self, plan: RunPlan) -> tuple[TextClasses, int]:
         assert isinstance(plan.model, ClassifierConfig) and plan.tokenizer is not None
         number = {label: place for place, label in enumerate(plan.model.labels)}
         learned, chosen = (
             (part.texts, [number[label] for label in part.labels]) for part in (plan.parts.train, plan.parts.validation)
         )
         task = TextClasses(plan.model, plan.config, *learned, *chosen, plan.tokenizer)
-        if not task.truncated:
-            return task, None
-        return task, Plural(
-            "{n} text too long to be read whole; they are read in stretches that lie apart",
-            "{n:,} texts too long to be read whole; they are read in stretches that lie apart",
-            n=task.truncated,
-        )
+        return task, task.truncated
 
     def resumes(self, model: ModelConfig, about: dict[str, Any]) -> bool:
         return isinstance(model, ClassifierConfig)
 
-    def rows(self, part: LabelledTexts) -> list[tuple[str, str]]:
-        return list(zip(part.texts, part.labels, strict=True))
-
-    def read_parts(self, run: Path) -> Parts[LabelledTexts]:
-        columns = read_columns(run, self.names)
-        train, validation, test = (LabelledTexts(texts, labels) for texts, labels in columns)
-        return Parts(train, validation, test)
-
-
-def guessed_or_named(guessed: bool) -> Message:
-    """Whether the fields of a table were found, or named."""
-    return Message("guessed") if guessed else Message("as named")
+    def read_part(self, file: Path, about: dict[str, Any]) -> LabelledTexts:
+        return LabelledTexts(*read_columns(file, self.names))

@@ -14,8 +14,8 @@ says how good a model is: a task is made with a function that measures it.
 import json
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -24,7 +24,7 @@ from kotha.artifacts import model_folder as bundle
 from kotha.artifacts import run_folder as runs
 from kotha.artifacts.model_folder import Bundle
 from kotha.artifacts.run_folder import RunFolder
-from kotha.errors import CheckpointError
+from kotha.errors import CheckpointError, KothaError
 from kotha.finetune.splits import Parts
 from kotha.i18n.message import Message, Plural, Text
 from kotha.model.config import ModelConfig
@@ -73,7 +73,8 @@ class RunPlan:
     model: ModelConfig
     config: TrainConfig
     parts: Parts[Any]
-    tokenizer: Tokenizer | None
+    tokenizer: Tokenizer | None = None
+    about: dict[str, Any] = field(default_factory=dict)  # what the run's config holds beside its settings
     encoded: Any = None  # the parts to learn from and to choose by as ids, where they are known already
 
 
@@ -90,6 +91,7 @@ class ExampleTask(ABC):
 
     names: ClassVar[tuple[str, ...]] = ()  # of the values of a row in the files of the run
     called: ClassVar[tuple[str, str]]  # one and several examples, as templates
+    too_long: ClassVar[tuple[str, str]]  # one and several that do not fit, as templates
     by_minutes: ClassVar[bool] = False  # whether a time can be given
 
     @abstractmethod
@@ -97,35 +99,38 @@ class ExampleTask(ABC):
         """Divide the examples and choose model, tokenizer and settings; refuses before anything is written."""
 
     @abstractmethod
-    def task(self, plan: RunPlan) -> tuple[Task, Message | None]:
-        """What is learned, and what must be said of examples that do not fit."""
+    def task(self, plan: RunPlan) -> tuple[Task, int]:
+        """What is learned, and how many examples do not fit."""
 
     @abstractmethod
     def resumes(self, model: ModelConfig, about: dict[str, Any]) -> bool:
         """Whether a run with this model and this config is one of this task."""
 
     @abstractmethod
-    def read_parts(self, run: Path) -> Parts[Any]:
-        """The examples that a run learned from, chose by and was measured on."""
+    def read_part(self, file: Path, about: dict[str, Any]) -> Any:
+        """Examples as a run keeps them, in a file whose name has no ending yet."""
 
-    def about(self, request: ExamplesRequest, parts: Parts[Any], run: Path, say: OnRemark) -> dict[str, Any]:
-        """What the run's config holds beside its settings."""
-        return {} if request.origin is None else {"origin": request.origin.name}
+    def write_part(self, file: Path, part: Any) -> None:
+        """Write examples into a file whose name has no ending yet."""
+        rows = (dict(zip(self.names, row, strict=True)) for row in self.rows(part))
+        atomic_write(file.with_suffix(".jsonl"), "".join(as_json(row) + "\n" for row in rows))
+
+    def rows(self, part: Any) -> Iterable[tuple[Any, ...]]:
+        """Examples as the run's files hold them."""
+        return zip(*(getattr(part, name) for name in part.columns), strict=True)
+
+    def before(self, request: ExamplesRequest, parts: Parts[Any], run: Path, say: OnRemark) -> dict[str, Any]:
+        """What is measured before the first step, for the run's config."""
+        return {}
 
     def sampler(self, plan: RunPlan) -> Sampler | None:
         """What shows how the model does at each evaluation."""
         return None
 
-    def rows(self, part: Any) -> Sequence[tuple[Any, ...]]:
-        """Examples as the run's files hold them."""
-        return []
-
-    def write_parts(self, folder: Path, parts: Parts[Any]) -> None:
-        """Write the examples of each part into a folder."""
-        for name in PARTS:
-            rows = self.rows(getattr(parts, name))
-            text = "".join(as_json(dict(zip(self.names, row, strict=True))) + "\n" for row in rows)
-            atomic_write(folder / f"{name}.jsonl", text)
+    def read_parts(self, run: Path) -> Parts[Any]:
+        """The examples that a run learned from, chose by and was measured on."""
+        about = RunFolder(run).about()
+        return Parts(*(self.read_part(run / EXAMPLES / name, about) for name in PARTS))
 
     def say_parts(self, parts: Parts[Any], say: OnRemark) -> None:
         """Report what was left out, and how many examples each part has."""
@@ -147,18 +152,21 @@ def start(
     say, began, origin = on_remark or (lambda _: None), time.perf_counter(), request.origin
     plan = use.plan(request, folder, say)
     fill = None if origin is None else lambda made: origin.fill(made, plan.tokenizer)
-    training, remark = _training(use, plan, folder, on_event, say, fill)
+    training, n_too_long = _training(use, plan, folder, on_event, say, fill)
     if use.by_minutes and request.wish.timed:
         training.deadline = began + 60 * (request.wish.minutes or USUAL_MINUTES)
-    about = use.about(request, plan.parts, folder.path, say)
-    with ExitStack() as stack:
-        stack.callback(folder.release)
+    about = plan.about | ({} if origin is None else {"origin": origin.name})
+    about |= use.before(request, plan.parts, folder.path, say)
+    try:
         make_folder(training, plan.tokenizer, **about)
         place = folder.path / EXAMPLES
         place.mkdir(exist_ok=True)
-        use.write_parts(place, plan.parts)
+        for name in PARTS:
+            use.write_part(place / name, getattr(plan.parts, name))
         training.save()  # whoever is killed before the next checkpoint has the weights that it started from
-        return _finish(use, training, plan.parts, remark, say)
+        return _finish(use, training, plan.parts, n_too_long, say)
+    finally:
+        folder.release()
 
 
 def resume(
@@ -172,8 +180,7 @@ def resume(
     """Resume a run that was stopped from its last checkpoint, with some settings changed; returns the summary."""
     say = on_remark or (lambda _: None)
     folder.claim()
-    with ExitStack() as stack:
-        stack.callback(folder.release)
+    try:
         model, config = resumed_settings(folder, changes)
         if not use.resumes(model, folder.about()):
             raise CheckpointError(
@@ -183,12 +190,14 @@ def resume(
             )
         tokenizer = Tokenizer.load(folder.path) if use.names else None
         plan = RunPlan(model, config, use.read_parts(folder.path), tokenizer)
-        training, remark = _training(use, plan, folder, on_event, say)
+        training, n_too_long = _training(use, plan, folder, on_event, say)
         if changes:
             folder.change(config.to_dict())
         step = training.resume()
         say(Message("going on from step {step:,} of {steps:,}", step=step, steps=config.steps))
-        return _finish(use, training, plan.parts, remark, say)
+        return _finish(use, training, plan.parts, n_too_long, say)
+    finally:
+        folder.release()
 
 
 def _training(
@@ -198,20 +207,18 @@ def _training(
     on_event: OnEvent | None,
     say: OnRemark,
     fill: Callable[[Any], Any] | None = None,
-) -> tuple[Training, Message | None]:
-    """The training of a plan, and what must be said of its examples."""
-    task, remark = use.task(plan)
+) -> tuple[Training, int]:
+    """The training of a plan, and how many of its examples do not fit."""
+    task, n_too_long = use.task(plan)
     hands: Any = {"sampler": use.sampler(plan), "on_event": on_event, "on_remark": say, "initialize": fill}
-    return Training(plan.model, plan.config, task, folder, **hands), remark
+    return Training(plan.model, plan.config, task, folder, **hands), n_too_long
 
 
-def _finish(
-    use: ExampleTask, training: Training, parts: Parts[Any], remark: Message | None, say: OnRemark
-) -> dict[str, Any]:
+def _finish(use: ExampleTask, training: Training, parts: Parts[Any], n_too_long: int, say: OnRemark) -> dict[str, Any]:
     """Train to the end; then, and only then, look at the held-out part. Returns the summary."""
     folder = training.folder
-    if remark is not None:
-        say(remark)
+    if n_too_long:
+        say(Plural(*use.too_long, n=n_too_long, most=getattr(training.task, "context_length", 0)))
     summary = training.run()
     chosen_by = dict(folder.best() or {})
     chosen_by.pop("step", None)
@@ -227,19 +234,24 @@ def _finish(
     return summary
 
 
-def read_columns(run: Path, names: Sequence[str]) -> list[list[tuple[str, ...]]]:
-    """The examples of each part of a run, by their names: the texts of a part, their labels."""
-    found = []
-    for part in PARTS:
-        file = run / EXAMPLES / f"{part}.jsonl"
-        try:
-            rows = [json.loads(line) for line in file.read_text(encoding="utf-8").split("\n") if line]
-            found.append([tuple(str(row[name]) for row in rows) for name in names])
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise unreadable(file, error) from error
-    return found
+def read_columns(file: Path, names: Sequence[str]) -> list[tuple[str, ...]]:
+    """The examples of a part of a run, by their names: its texts, their labels."""
+    with example_file(file.with_suffix(".jsonl")) as written:
+        rows = [json.loads(line) for line in written.read_text(encoding="utf-8").split("\n") if line]
+        return [tuple(str(row[name]) for row in rows) for name in names]
 
 
-def unreadable(path: Path, error: Exception) -> CheckpointError:
-    """The error of a run whose examples are gone or broken."""
-    return CheckpointError("{path} cannot be read: {error}; a run needs its examples to go on", path=path, error=error)
+@contextmanager
+def example_file(path: Path) -> Iterator[Path]:
+    """A file of a run's examples; what is gone or broken in it is one error."""
+    try:
+        yield path
+    except (KothaError, OSError, ValueError, KeyError, TypeError) as error:
+        raise CheckpointError(
+            "{path} cannot be read: {error}; a run needs its examples to go on", path=path, error=error
+        ) from error
+
+
+def guessed_or_named(guessed: bool) -> Message:
+    """Whether the fields of a table were found, or named."""
+    return Message("guessed") if guessed else Message("as named")

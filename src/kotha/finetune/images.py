@@ -17,9 +17,9 @@ import numpy as np
 
 from kotha.artifacts.run_folder import RunFolder
 from kotha.errors import ConfigError
-from kotha.finetune.examples import EXAMPLES, PARTS, ExamplesRequest, ExampleTask, OnRemark, RunPlan, unreadable
+from kotha.finetune.examples import ExamplesRequest, ExampleTask, OnRemark, RunPlan, example_file
 from kotha.finetune.settings import USUAL, training_settings, wished_model
-from kotha.finetune.splits import Parts, divide
+from kotha.finetune.splits import divide
 from kotha.i18n.message import Message, some_of
 from kotha.model.config import ModelConfig, ViTConfig
 from kotha.storage.atomic import atomic_path
@@ -69,29 +69,27 @@ class ClassifyImages(ExampleTask):
             usual_length=positions(model, 0),
             warmup=lambda steps: steps // 10,
         )
-        return RunPlan(*settings, parts, None)
+        return RunPlan(*settings, parts)
 
-    def task(self, plan: RunPlan) -> tuple[ImageClasses, None]:
+    def task(self, plan: RunPlan) -> tuple[ImageClasses, int]:
         assert isinstance(plan.model, ViTConfig)
         number = {label: place for place, label in enumerate(plan.model.class_names)}
         learned, chosen = (
             (part.images, [number[label] for label in part.labels])
             for part in (plan.parts.train, plan.parts.validation)
         )
-        return ImageClasses(plan.model, plan.config, *learned, *chosen), None
+        return ImageClasses(plan.model, plan.config, *learned, *chosen), 0
 
     def resumes(self, model: ModelConfig, about: dict[str, Any]) -> bool:
         return isinstance(model, ViTConfig)
 
-    def write_parts(self, folder: Path, parts: Parts[Any]) -> None:
-        for name in PARTS:
-            some: LabelledImages = getattr(parts, name)
-            with atomic_path(folder / f"{name}.npz") as partial, partial.open("wb") as file:
-                np.savez_compressed(file, images=some.images, labels=np.array(some.labels))
+    def write_part(self, file: Path, part: LabelledImages) -> None:
+        with atomic_path(file.with_suffix(".npz")) as partial, partial.open("wb") as stream:
+            np.savez_compressed(stream, images=part.images, labels=np.array(part.labels))
 
-    def read_parts(self, run: Path) -> Parts[LabelledImages]:
-        train, validation, test = (_read_part(run / EXAMPLES / f"{part}.npz") for part in PARTS)
-        return Parts(train, validation, test)
+    def read_part(self, file: Path, about: dict[str, Any]) -> LabelledImages:
+        with example_file(file.with_suffix(".npz")) as written, np.load(written, allow_pickle=False) as archive:
+            return LabelledImages(archive["images"], tuple(str(label) for label in archive["labels"].tolist()))
 
 
 def learning_rates(d_model: int) -> dict[str, float]:
@@ -101,11 +99,3 @@ def learning_rates(d_model: int) -> dict[str, float]:
     {'learning_rate': 0.0025, 'muon_learning_rate': 0.01}
     """
     return {name: rate * (_RATE_WIDTH / d_model) ** 0.5 for name, rate in _RATES.items()}
-
-
-def _read_part(file: Path) -> LabelledImages:
-    try:
-        with np.load(file, allow_pickle=False) as archive:
-            return LabelledImages(archive["images"], tuple(str(label) for label in archive["labels"].tolist()))
-    except (OSError, ValueError, KeyError) as error:
-        raise unreadable(file, error) from error

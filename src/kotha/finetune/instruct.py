@@ -10,9 +10,17 @@ from pathlib import Path
 from typing import Any
 
 from kotha.artifacts.run_folder import RunFolder
-from kotha.errors import ConfigError, KothaError, UsageError
-from kotha.finetune.classify import guessed_or_named
-from kotha.finetune.examples import EXAMPLES, PARTS, ExamplesRequest, ExampleTask, OnRemark, RunPlan, unreadable
+from kotha.errors import ConfigError, UsageError
+from kotha.finetune.examples import (
+    EXAMPLES,
+    PARTS,
+    ExamplesRequest,
+    ExampleTask,
+    OnRemark,
+    RunPlan,
+    example_file,
+    guessed_or_named,
+)
 from kotha.finetune.settings import finetune_settings
 from kotha.finetune.splits import Parts, divide_dialogues
 from kotha.i18n.message import Message, Plural
@@ -33,6 +41,10 @@ class AnswerQuestions(ExampleTask):
 
     names = (MESSAGES, "group")
     called = ("{n} conversation", "{n:,} conversations")
+    too_long = (
+        "{n} conversation longer than {most:,} tokens left out",
+        "{n:,} conversations longer than {most:,} tokens left out",
+    )
 
     def plan(self, request: ExamplesRequest, folder: RunFolder, say: OnRemark) -> RunPlan:
         origin, data, changes = request.origin, request.data, request.wish.changes
@@ -53,9 +65,10 @@ class AnswerQuestions(ExampleTask):
         model = origin.config(tokenizer)
         assert isinstance(model, GPTConfig), "looked at before"
         longest = _longest(parts, tokenizer, model.context_length)
-        return RunPlan(*finetune_settings(model, request, _USUAL, len(parts.train), longest, _WARMUP), parts, tokenizer)
+        settings = finetune_settings(model, request, _USUAL, len(parts.train), longest, _WARMUP)
+        return RunPlan(*settings, parts, tokenizer, {"fields": list(data.fields)})
 
-    def about(self, request: ExamplesRequest, parts: Parts[Any], run: Path, say: OnRemark) -> dict[str, Any]:
+    def before(self, request: ExamplesRequest, parts: Parts[Any], run: Path, say: OnRemark) -> dict[str, Any]:
         assert request.origin is not None
         before = self.measure(request.origin.bundle, parts, run, say)
         before.pop("replies", None)
@@ -67,20 +80,13 @@ class AnswerQuestions(ExampleTask):
                 share=before["right"],
             )
             say(said)
-        return {**super().about(request, parts, run, say), "fields": list(request.data.fields), "before": before}
+        return {"before": before}
 
-    def task(self, plan: RunPlan) -> tuple[AnswerTokens, Message | None]:
+    def task(self, plan: RunPlan) -> tuple[AnswerTokens, int]:
         assert isinstance(plan.model, GPTConfig) and plan.tokenizer is not None
         turns = plan.parts.train.turns, plan.parts.validation.turns
         task = AnswerTokens(plan.model, plan.config, *turns, plan.tokenizer)
-        if not task.left_out:
-            return task, None
-        return task, Plural(
-            "{n} conversation longer than {most:,} tokens left out",
-            "{n:,} conversations longer than {most:,} tokens left out",
-            n=task.left_out,
-            most=task.context_length,
-        )
+        return task, task.left_out
 
     def resumes(self, model: ModelConfig, about: dict[str, Any]) -> bool:
         return type(model) is GPTConfig and about.get("task") == AnswerTokens.name
@@ -91,13 +97,9 @@ class AnswerQuestions(ExampleTask):
             for turns, group in zip(part.turns, part.groups, strict=True)
         ]
 
-    def read_parts(self, run: Path) -> Parts[Dialogues]:
-        try:
-            files = (run / EXAMPLES / f"{part}.jsonl" for part in PARTS)
-            train, validation, test = (read_dialogues(file, group="group") for file in files)
-            return Parts(train, validation, test)
-        except (KothaError, OSError) as error:
-            raise unreadable(run / EXAMPLES, error) from error
+    def read_part(self, file: Path, about: dict[str, Any]) -> Dialogues:
+        with example_file(file.with_suffix(".jsonl")) as written:
+            return read_dialogues(written, group="group")
 
 
 def learned_from(run: Path | None) -> Dialogues | None:

@@ -16,12 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from kotha.artifacts.run_folder import RunFolder, mapping, run_config, words
-from kotha.finetune.classify import guessed_or_named
-from kotha.finetune.examples import ExamplesRequest, ExampleTask, OnRemark, RunPlan, read_columns
+from kotha.finetune.examples import ExamplesRequest, ExampleTask, OnRemark, RunPlan, guessed_or_named, read_columns
 from kotha.finetune.settings import USUAL_TEXTS, training_settings, wished_model
-from kotha.finetune.splits import Parts, divide
+from kotha.finetune.splits import divide
 from kotha.generation.beam import translate
-from kotha.i18n.message import Message, Plural
+from kotha.i18n.message import Message
 from kotha.model.config import ModelConfig, Seq2SeqConfig
 from kotha.text.corpus.documents import field_names
 from kotha.text.corpus.pairs import TextPairs
@@ -47,6 +46,10 @@ class TranslatePairs(ExampleTask):
 
     names = ("source", "target")
     called = ("{n} pair", "{n:,} pairs")
+    too_long = (
+        "{n} pair of {most} tokens or more on a side were left out",
+        "{n:,} pairs of {most} tokens or more on a side were left out",
+    )
     by_minutes = True
 
     def plan(self, request: ExamplesRequest, folder: RunFolder, say: OnRemark) -> RunPlan:
@@ -63,26 +66,16 @@ class TranslatePairs(ExampleTask):
             tokenizer = train_tokenizer((*parts.train.sources, *parts.train.targets), vocab_size=wished.vocab_size)
             say(Message("one tokenizer for both languages, {n:,} pieces", n=tokenizer.vocab_size))
         encoded = _encode(parts.train, tokenizer), _encode(parts.validation, tokenizer)
-        return RunPlan(*_settings(wished, tokenizer, encoded, request, say), parts, tokenizer, encoded)
+        settings = _settings(wished, tokenizer, encoded, request, say)
+        about = {"fields": {**fields, "guessed": data.guessed}}
+        return RunPlan(*settings, parts, tokenizer, about, encoded)
 
-    def about(self, request: ExamplesRequest, parts: Parts[Any], run: Path, say: OnRemark) -> dict[str, Any]:
-        data = request.data
-        fields = {"source": data.source_field, "target": data.target_field, "guessed": data.guessed}
-        return {"fields": fields, **super().about(request, parts, run, say)}
-
-    def task(self, plan: RunPlan) -> tuple[Translation, Message | None]:
+    def task(self, plan: RunPlan) -> tuple[Translation, int]:
         assert isinstance(plan.model, Seq2SeqConfig) and plan.tokenizer is not None
         both = (plan.parts.train, plan.parts.validation)
         learned, chosen = plan.encoded or (_encode(part, plan.tokenizer) for part in both)
         task = Translation(plan.model, plan.config, learned, plan.tokenizer, chosen)
-        if not task.left_out:
-            return task, None
-        return task, Plural(
-            "{n} pair longer than {most} tokens on a side were left out",
-            "{n:,} pairs longer than {most} tokens on a side were left out",
-            n=task.left_out,
-            most=task.context_length - 1,
-        )
+        return task, task.left_out
 
     def sampler(self, plan: RunPlan) -> Sampler:
         shown, tokenizer = plan.parts.validation.sources[0], plan.tokenizer
@@ -92,15 +85,10 @@ class TranslatePairs(ExampleTask):
     def resumes(self, model: ModelConfig, about: dict[str, Any]) -> bool:
         return isinstance(model, Seq2SeqConfig)
 
-    def rows(self, part: TextPairs) -> list[tuple[str, str]]:
-        return list(zip(part.sources, part.targets, strict=True))
-
-    def read_parts(self, run: Path) -> Parts[TextPairs]:
-        fields = mapping(RunFolder(run).about(), "fields")
-        names = words(fields, "source") or "source", words(fields, "target") or "target"
-        columns = read_columns(run, self.names)
-        train, validation, test = (TextPairs(sources, targets, *names) for sources, targets in columns)
-        return Parts(train, validation, test)
+    def read_part(self, file: Path, about: dict[str, Any]) -> TextPairs:
+        fields = mapping(about, "fields")
+        sources, targets = read_columns(file, self.names)
+        return TextPairs(sources, targets, *(words(fields, name) or name for name in self.names))
 
 
 def fields_like(run: Path | None, table: Path) -> tuple[str | None, str | None]:

@@ -60,42 +60,44 @@ def divide(
     """
     remarks: list[Message] = []
 
-    def remark(said: str, count: int) -> None:
-        if count:
-            remarks.append(Message(said, what=Plural(*_CALLED[type(data)], n=count)))
-
-    def apart(some: Divided, said: str, *kept_out: Divided) -> Divided:
-        copies = _copies(some, kept_out)
-        remark(said, len(copies))
-        return some.chosen([place for place in range(len(some)) if place not in copies])
+    def without(some: Divided, places: set[int], said: str) -> Divided:
+        if places:
+            remarks.append(Message(said, what=Plural(*_CALLED[type(data)], n=len(places))))
+        return some.chosen([place for place in range(len(some)) if place not in places])
 
     seen = ExactDuplicates()
     keys = map("\n".join, zip(*_texts(data), strict=True))
-    once = data.chosen([place for place, key in enumerate(keys) if seen.is_new(key)])
-    remark("{what} stood there before and were left out", len(data) - len(once))
-    pairs = isinstance(once, TextPairs)
-    labels = [""] * len(once) if isinstance(once, TextPairs) else once.labels
-    if not pairs and len(set(labels)) < 2:
-        raise DataError(
-            "all {n:,} examples have the label {label!r}, so there is nothing to tell apart; give examples of two "
-            "classes or more, or name another field for the label",
-            n=len(once),
-            label=next(iter(labels), ""),
-        )
+    twice = {place for place, key in enumerate(keys) if not seen.is_new(key)}
+    once = without(data, twice, "{what} stood there before and were left out")
+    labels, usual, most = [""] * len(once), 0.05, _MOST_PAIRS
+    if not isinstance(once, TextPairs):
+        labels, usual, most = list(once.labels), 0.1, len(once)
+        if len(set(labels)) < 2:
+            raise DataError(
+                "all {n:,} examples have the label {label!r}, so there is nothing to tell apart; give examples of two "
+                "classes or more, or name another field for the label",
+                n=len(once),
+                label=next(iter(labels), ""),
+            )
     missing = [name for name, given in (("validation", validation), ("test", test)) if given is None]
-    share = share if share is not None else 0.05 if pairs else 0.1
-    most = _MOST_PAIRS if pairs else len(once)
-    lots = _draw(labels, range(len(once)), missing, share, seed, most)
-    drawn = {name: once.chosen(places) for name, places in lots.items()}
+    drawn = _draw(once, labels, range(len(once)), missing, usual if share is None else share, seed, most)
     test = test or drawn["test"]
-    of_test = "{what} to choose by held most of a test one and were left out"
-    validation = validation or apart(drawn["validation"], of_test, test)
-    of_both = "{what} to learn from held most of a held-out one and were left out"
-    train = apart(drawn["train"], of_both, validation, test)
+    if validation is None:
+        copies = _copies(drawn["validation"], [test])
+        said = "{what} to choose by held most of a test one and were left out"
+        validation = without(drawn["validation"], copies, said)
+    copies = _copies(drawn["train"], [validation, test])
+    train = without(drawn["train"], copies, "{what} to learn from held most of a held-out one and were left out")
     if not len(train) or not len(validation):
         raise DataError("once copies are gone, too few examples are left to learn from; give more")
-    if not isinstance(train, TextPairs):
-        _check_known(train.labels, validation=validation.labels, test=test.labels)
+    for name, part in (("validation", validation), ("test", test)):
+        unknown = sorted(set(getattr(part, "labels", ())) - set(getattr(train, "labels", ())))
+        if unknown:
+            raise DataError(
+                "class {label!r} of the {part} examples has no training example; add some, or leave it out",
+                label=unknown[0],
+                part=name,
+            )
     return Parts(train, validation, test, tuple(remarks))
 
 
@@ -110,15 +112,21 @@ def divide_dialogues(
             once.setdefault(turns[:-1], place)
     chosen = data.chosen([*once.values()])
     missing = ["validation"] if test is not None else ["validation", "test"]
-    lots = _draw([""] * len(chosen), chosen.groups, missing, 0.1 if share is None else share, seed, len(chosen))
-    drawn = {name: chosen.chosen(places) for name, places in lots.items()}
-    return Parts(drawn["train"], drawn["validation"], drawn["test"] if test is None else test)
+    share = 0.1 if share is None else share
+    drawn = _draw(chosen, [""] * len(chosen), chosen.groups, missing, share, seed, len(chosen))
+    return Parts(drawn["train"], drawn["validation"], test or drawn["test"])
 
 
 def _draw(
-    labels: Sequence[str], groups: Iterable[Hashable], parts: Sequence[str], share: float, seed: int, most: int
-) -> dict[str, list[int]]:
-    """Places by part: of each class a share of its groups, one at least and so many at most, and for train the rest."""
+    data: Examples,
+    labels: Sequence[str],
+    groups: Iterable[Hashable],
+    parts: Sequence[str],
+    share: float,
+    seed: int,
+    most: int,
+) -> dict[str, Examples]:
+    """Examples by part: of each class a share of its groups, one at least and ``most`` at most; for train the rest."""
     if not 0 < share <= 0.4:
         raise UsageError(
             "{held_out} is no share that leaves enough to learn from; use 0.05 to 0.4",
@@ -141,23 +149,12 @@ def _draw(
         for turn, name in enumerate((*parts, "train")):
             end = None if name == "train" else (turn + 1) * count
             found[name] += [place for unit in order[turn * count : end] for place in units[unit]]
-    return {name: sorted(places) for name, places in found.items()}
+    return {name: data.chosen(sorted(places)) for name, places in found.items()}
 
 
 def _called(label: str, count: int) -> Text:
     examples = Plural("{n} example", "{n:,} examples", n=count)
     return Message("class {label!r} with {examples}", label=label, examples=examples) if label else examples
-
-
-def _check_known(train: Sequence[str], **held_out: Sequence[str]) -> None:
-    for name, labels in held_out.items():
-        unknown = sorted(set(labels) - set(train))
-        if unknown:
-            raise DataError(
-                "class {label!r} of the {part} examples has no training example; add some, or leave it out",
-                label=unknown[0],
-                part=name,
-            )
 
 
 def _texts(data: LabelledTexts | TextPairs | LabelledImages) -> list[Sequence[str]]:

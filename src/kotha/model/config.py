@@ -5,12 +5,12 @@ has a class of its own. Fields that follow from others (``d_head``, ``n_kv_heads
 they are worked out once and saved as plain values. Nothing here imports torch.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, ClassVar, Literal, Self
 
 from kotha.errors import ConfigError, nearest
-from kotha.model.fields import check_fields, closest_divisor, follows, refuse_missing, refuse_unknown, roomier_width
+from kotha.model.fields import check_names, check_types, follows, indivisible, roomier_width
 from kotha.model.heads import Stacks, attention_names, head_number, in_order
 
 Norm = Literal["layer", "rms"]
@@ -20,8 +20,19 @@ Positions = Literal["learned", "sinusoidal", "sinusoidal-halves", "rotary", "non
 Initialization = Literal["gpt2", "xavier"]
 # Heads are kept by name, and layers built, one by one: neither a file nor a slip of the hand must ask for a billion.
 MOST_HEADS, MOST_LAYERS = 4096, 1024
+_MOST = {"n_heads": MOST_HEADS, "n_layers": MOST_LAYERS, "n_decoder_layers": MOST_LAYERS}
 _TOO_MANY = "{name}={value} is more than any model has; use 1 to {most:,}"
-_INDIVISIBLE = "{name}={value} is not divisible by {other}={divisor}; try {other}={better} or {name}={wider}"
+_NO_SHARE = "{name}={value} is not a share; use 0 (off) up to 0.9"
+# What a number must be beside its type, and what is said of one that is not.
+_LIMITS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "n_heads": (lambda count: count <= MOST_HEADS, _TOO_MANY),
+    "n_layers": (lambda count: count <= MOST_LAYERS, _TOO_MANY),
+    "n_decoder_layers": (lambda count: count <= MOST_LAYERS, _TOO_MANY),
+    "dropout": (lambda share: 0 <= share < 1, _NO_SHARE),
+    "attention_dropout": (lambda share: 0 <= share < 1, _NO_SHARE),
+    "norm_eps": (lambda eps: 0 < eps < 1, "{name}={value} is not a small positive number; try 1e-5"),
+    "rotary_base": (lambda base: base > 1, "{name}={value} must be above 1; 10000 is usual"),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,45 +60,25 @@ class BlockConfig:
     attention_dropout: float = 0.0  # dropped from the attention weights, in training
 
     def __post_init__(self) -> None:
-        check_fields(self)
+        check_types(self)
         for name, value in self._following().items():
             if getattr(self, name) is None:
                 object.__setattr__(self, name, value)  # frozen from here on
+        for name, (fits, wrong) in _LIMITS.items():
+            if hasattr(self, name) and not fits(getattr(self, name)):
+                raise ConfigError(wrong, name=name, value=getattr(self, name), most=_MOST.get(name))
         self._check()
 
     def _following(self) -> dict[str, Any]:
         """The fields that may be left out, with what the others make them."""
         if self.d_head is None and self.d_model % self.n_heads:
-            raise ConfigError(
-                _INDIVISIBLE,
-                **self._named("d_model"),
-                other="n_heads",
-                divisor=self.n_heads,
-                better=closest_divisor(self.d_model, self.n_heads),
-                wider=roomier_width(self.d_model, self.n_heads),
-            )
+            raise indivisible(self, "d_model", "n_heads", roomier_width(self.d_model, self.n_heads))
         return {"n_kv_heads": self.n_heads, "d_head": self.d_model // self.n_heads, "d_ff": 4 * self.d_model}
 
     def _check(self) -> None:
-        if self.n_heads > MOST_HEADS:
-            raise ConfigError(_TOO_MANY, **self._named("n_heads"), most=MOST_HEADS)
+        """Refuse values that do not go together."""
         if self.n_heads % self.n_kv_heads:
-            raise ConfigError(
-                "{name}={value} is not divisible by {other}={divisor}; try {other}={better}",
-                **self._named("n_heads"),
-                other="n_kv_heads",
-                divisor=self.n_kv_heads,
-                better=closest_divisor(self.n_heads, self.n_kv_heads),
-            )
-        for name in ("dropout", "attention_dropout"):
-            if not 0 <= getattr(self, name) < 1:
-                raise ConfigError("{name}={value} is not a share; use 0 (off) up to 0.9", **self._named(name))
-        if not 0 < self.norm_eps < 1:
-            raise ConfigError("{name}={value} is not a small positive number; try 1e-5", **self._named("norm_eps"))
-
-    def _named(self, name: str) -> dict[str, Any]:
-        """A setting as errors name it."""
-        return {"name": name, "value": getattr(self, name)}
+            raise indivisible(self, "n_heads", "n_kv_heads")
 
     def replace(self, **changes: Any) -> Self:
         """A config with some fields changed; fields that followed from others follow again.
@@ -95,7 +86,7 @@ class BlockConfig:
         >>> BlockConfig(d_model=512, n_heads=8).replace(d_model=256).d_head
         32
         """
-        refuse_unknown(type(self), changes)
+        check_names(type(self), changes)
         values = {each.name: getattr(self, each.name) for each in fields(self)}
         following = {name: None for name, value in self._following().items() if values[name] == value}
         return type(self)(**{**values, **following, **changes})
@@ -119,9 +110,6 @@ class ModelConfig(BlockConfig):
 
     def _check(self) -> None:
         super()._check()
-        for name in ("n_layers", "n_decoder_layers"):
-            if getattr(self, name, 0) > MOST_LAYERS:
-                raise ConfigError(_TOO_MANY, **self._named(name), most=MOST_LAYERS)
         object.__setattr__(self, "removed_heads", in_order(self.removed_heads, self.stacks(), self.n_heads))
 
     def stacks(self) -> Stacks:
@@ -161,15 +149,16 @@ class TextConfig(ModelConfig):
         if self.positions == "rotary" and self.d_head % 2:
             raise ConfigError(
                 "{name}={value} is odd, and rotary positions turn pairs; try {even}",
-                **self._named("d_head"),
+                name="d_head",
+                value=self.d_head,
                 even=self.d_head + 1,
             )
         if self.positions.startswith("sinusoidal") and self.d_model % 2:
             raise ConfigError(
-                "{name}={value} is odd, and sinusoidal positions are pairs of sine and cosine", **self._named("d_model")
+                "{name}={value} is odd, and sinusoidal positions are pairs of sine and cosine",
+                name="d_model",
+                value=self.d_model,
             )
-        if self.rotary_base <= 1:
-            raise ConfigError("{name}={value} must be above 1; 10000 is usual", **self._named("rotary_base"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -283,14 +272,8 @@ class ViTConfig(ModelConfig):
                 n_classes=self.n_classes,
             )
         if self.image_size % self.patch_size:
-            raise ConfigError(
-                _INDIVISIBLE,
-                **self._named("image_size"),
-                other="patch_size",
-                divisor=self.patch_size,
-                better=closest_divisor(self.image_size, self.patch_size),
-                wider=-(-self.image_size // self.patch_size) * self.patch_size,
-            )
+            wider = -(-self.image_size // self.patch_size) * self.patch_size
+            raise indivisible(self, "image_size", "patch_size", wider)
 
 
 FAMILIES: dict[str, type[ModelConfig]] = {
@@ -326,6 +309,5 @@ def config_from_dict(values: dict[str, Any]) -> ModelConfig:
             nearest=nearest(str(family), FAMILIES),
         )
     kind = FAMILIES[family]
-    refuse_unknown(kind, values)
-    refuse_missing(kind, values)
+    check_names(kind, values, whole=True)
     return kind(**values)

@@ -28,41 +28,31 @@ def is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
-def check_fields(config: Any) -> None:
+def check_types(config: Any) -> None:
     """Refuse a field whose value is not of its type; what follows from others may still be None."""
     hints = get_type_hints(type(config))
     for each in fields(config):
-        value = getattr(config, each.name)
-        if not (value is None and each.metadata.get("follows")):
-            _check(each.name, value, hints[each.name])
-
-
-def _check(name: str, value: object, hint: Any) -> None:
-    shown = repr(value)[:50]
-    if get_origin(hint) is Literal:
-        if value not in get_args(hint):
+        value, hint = getattr(config, each.name), hints[each.name]
+        if value is None and each.metadata.get("follows"):
+            continue
+        said: dict[str, Any] = {"name": each.name, "value": repr(value)[:50]}
+        if get_origin(hint) is Literal and value not in get_args(hint):
             raise ConfigError(
-                "{name}={value} is not a choice{nearest}",
-                name=name,
-                value=repr(value),
-                nearest=nearest(str(value), get_args(hint)),
+                "{name}={value} is not a choice{nearest}", **said, nearest=nearest(str(value), get_args(hint))
             )
-    elif hint is bool and not isinstance(value, bool):
-        raise ConfigError("{name}={value} must be true or false", name=name, value=shown)
-    elif hint is int and not (type(value) is int and 1 <= value <= LARGEST_COUNT):
-        raise ConfigError(
-            "{name}={value} must be a whole number from 1 to {most:,}", name=name, value=shown, most=LARGEST_COUNT
-        )
-    elif hint is float and not is_number(value):
-        raise ConfigError("{name}={value} must be a number", name=name, value=shown)
-    elif hint == tuple[str, ...] and not (
-        isinstance(value, tuple | list) and all(isinstance(each, str) for each in value)
-    ):
-        raise ConfigError("{name}={value} must be a list of names", name=name, value=shown)
+        if hint is bool and not isinstance(value, bool):
+            raise ConfigError("{name}={value} must be true or false", **said)
+        if hint is int and not (type(value) is int and 1 <= value <= LARGEST_COUNT):
+            raise ConfigError("{name}={value} must be a whole number from 1 to {most:,}", **said, most=LARGEST_COUNT)
+        if hint is float and not is_number(value):
+            raise ConfigError("{name}={value} must be a number", **said)
+        listed = isinstance(value, tuple | list) and all(isinstance(part, str) for part in value)
+        if hint == tuple[str, ...] and not listed:
+            raise ConfigError("{name}={value} must be a list of names", **said)
 
 
-def refuse_unknown(kind: Any, values: Mapping[str, object]) -> None:
-    """Refuse a key that a config has no field for, naming the nearest."""
+def check_names(kind: Any, values: Mapping[str, object], whole: bool = False) -> None:
+    """Refuse a key that a config has no field for, naming the nearest; if ``whole``, also a field that has no value."""
     known = [each.name for each in fields(kind)]
     for name in values:
         if name not in known:
@@ -72,14 +62,25 @@ def refuse_unknown(kind: Any, values: Mapping[str, object]) -> None:
                 kind=kind.__name__,
                 nearest=nearest(name, known),
             )
-
-
-def refuse_missing(kind: Any, values: Mapping[str, object]) -> None:
-    """Refuse values that leave out a field with no default."""
-    required = [each.name for each in fields(kind) if each.default is MISSING and each.default_factory is MISSING]
-    missing = [name for name in required if name not in values]
-    if missing:
+    missing = [each.name for each in fields(kind) if each.default is MISSING and each.name not in values]
+    if whole and missing:
         raise ConfigError("{kind} needs {names}", kind=kind.__name__, names=missing)
+
+
+def indivisible(config: Any, name: str, other: str, wider: int | None = None) -> ConfigError:
+    """The error of a number that another does not divide, with values that would work."""
+    value, divisor = getattr(config, name), getattr(config, other)
+    said = "{name}={value} is not divisible by {other}={divisor}; try {other}={better}"
+    said_wider = "{name}={value} is not divisible by {other}={divisor}; try {other}={better} or {name}={wider}"
+    return ConfigError(
+        said if wider is None else said_wider,
+        name=name,
+        value=value,
+        other=other,
+        divisor=divisor,
+        better=closest_divisor(value, divisor),
+        wider=wider,
+    )
 
 
 def closest_divisor(number: int, wanted: int) -> int:

@@ -53,10 +53,20 @@ def next_token_loss(
     return chunked_loss(rows, weight, flat, bias, label_smoothing)
 
 
-def chunked_loss(rows: Tensor, weight: Tensor, targets: Tensor, bias: Tensor | None, label_smoothing: float) -> Tensor:
+def chunked_loss(
+    rows: Tensor,
+    weight: Tensor,
+    targets: Tensor,
+    bias: Tensor | None,
+    label_smoothing: float,
+    teachers: Sequence[RowsAndHead] = (),
+    teacher_share: float = 0.0,
+) -> Tensor:
     """The same with no help from torch: (N, C), (V, C), (N,) -> ()."""
     rows = rows.to(_product_type(rows, weight))
-    loss: Tensor = _Chunked.apply(rows, weight, bias, targets, label_smoothing, (), 0.0)  # type: ignore[no-untyped-call]
+    loss: Tensor = _Chunked.apply(  # type: ignore[no-untyped-call]
+        rows, weight, bias, targets, label_smoothing, teachers, teacher_share
+    )
     return loss
 
 
@@ -74,12 +84,9 @@ def taught_loss(
     Knowledge distillation: that share is the cross-entropy to the teachers' probabilities, the rest that to the text.
     """
     dtype = _product_type(hidden, weight)
-    rows, flat = hidden.flatten(0, -2).to(dtype), targets.flatten()
-    taught = tuple((each.flatten(0, -2).to(dtype), _filled_up(head, dtype)) for each, head in teachers)
-    loss: Tensor = _Chunked.apply(  # type: ignore[no-untyped-call]
-        rows, weight, bias, flat, label_smoothing, taught, teacher_share
-    )
-    return loss
+    taught = [(each.flatten(0, -2).to(dtype), _filled_up(head, dtype)) for each, head in teachers]
+    rows, flat = hidden.flatten(0, -2), targets.flatten()
+    return chunked_loss(rows, weight, flat, bias, label_smoothing, taught, teacher_share)
 
 
 @torch.no_grad()
@@ -88,7 +95,11 @@ def token_losses(hidden: Tensor, weight: Tensor, targets: Tensor, bias: Tensor |
     rows, weight, bias = _autocast(hidden.flatten(0, -2), weight, bias)
     size = _chunk_rows(rows.shape[0], weight)
     chunks = zip(torch.split(rows, size), torch.split(targets.flatten(), size), strict=True)
-    losses = [functional.cross_entropy(_logits(chunk, weight, bias), some, reduction="none") for chunk, some in chunks]
+    losses = []
+    for chunk, some in chunks:
+        logits = functional.linear(chunk, weight).float()  # (n, V)
+        logits = logits if bias is None else logits + bias.float()
+        losses.append(functional.cross_entropy(logits, some, reduction="none"))
     return torch.cat(losses).view_as(targets)
 
 
@@ -132,8 +143,11 @@ class _Chunked(torch.autograd.Function):
                 grad_weight.addmm_(slope.mT, rows[here])
             elif grad_weight is not None:
                 grad_weight += slope.mT @ rows[here]
-        kept = [None if each is None else each[:n_words] for each in (grad_weight, grad_bias)]
-        ctx.save_for_backward(grad_rows, _like(kept[0], weight), _like(kept[1], bias))
+        kept = [
+            None if gradient is None else gradient[:n_words].to(tensor.dtype)
+            for gradient, tensor in ((grad_weight, weight), (grad_bias, weight if bias is None else bias))
+        ]
+        ctx.save_for_backward(grad_rows, *kept)
         return total
 
     @staticmethod
@@ -208,11 +222,6 @@ def _kernel(logits: Tensor, *how: Any) -> tuple[Tensor, Tensor]:
     return loss_and_slope(logits, *how) if taught else _in_place(logits, *how[:4])
 
 
-def _logits(rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    logits = functional.linear(rows, weight).float()
-    return logits if bias is None else logits + bias.float()
-
-
 def _product_type(rows: Tensor, weight: Tensor) -> torch.dtype:
     """What autocast would multiply in."""
     kind = rows.device.type
@@ -239,7 +248,3 @@ def _chunk_rows(n_rows: int, weight: Tensor) -> int:
     """Rows of a chunk: chunks of one size, because a kernel is made anew for each size that it meets."""
     most = max(1, (GPU_CHUNK_LOGITS if weight.is_cuda else CHUNK_LOGITS) // weight.shape[0])
     return -(-n_rows // -(-n_rows // most)) if weight.is_cuda and n_rows else most
-
-
-def _like(gradient: Tensor | None, tensor: Tensor | None) -> Tensor | None:
-    return gradient if gradient is None or tensor is None else gradient.to(tensor.dtype)

@@ -73,8 +73,20 @@ def count_parameters(config: ModelConfig) -> ParameterCount:
 
 def _counted(config: ModelConfig) -> ParameterCount:
     model = build(config, "meta")
-    parts = dict.fromkeys(_NAMED, 0)
-    _count(model, "", "head", parts, set())
+    parts, seen = dict.fromkeys(_NAMED, 0), set[nn.Parameter]()
+
+    def count(module: nn.Module, name: str, part: str) -> None:
+        """Add a module's own parameters to the part that it belongs to, then its children's."""
+        part = {"tokens": "token_embedding", "segments": "segments"}.get(name, part)
+        part = next((each for each, kinds in _PARTS.items() if isinstance(module, kinds)), part)
+        for own_name, parameter in module.named_parameters(recurse=False):
+            if parameter not in seen:
+                parts["token_embedding" if own_name == "class_token" else part] += parameter.numel()
+                seen.add(parameter)
+        for child_name, child in module.named_children():
+            count(child, child_name, part)
+
+    count(model, "", "head")
     attention = next(module for module in model.modules() if isinstance(module, Attention))
     feedforward = next(module for module in model.modules() if isinstance(module, FeedForward | SwiGLU))
     query_side = _size(attention.query) + attention.output.weight.numel()
@@ -87,18 +99,6 @@ def _counted(config: ModelConfig) -> ParameterCount:
         feedforward_per_layer=_size(feedforward),
         tied_head=not isinstance(model, ViT | TextClassifier) and model.head.weight is model.tokens.weight,
     )
-
-
-def _count(module: nn.Module, name: str, part: str, parts: dict[str, int], seen: set[nn.Parameter]) -> None:
-    """Add a module's own parameters to the part that it belongs to, then its children's."""
-    named = {"tokens": "token_embedding", "segments": "segments"}.get(name, part)
-    part = next((each for each, kinds in _PARTS.items() if isinstance(module, kinds)), named)
-    for own_name, parameter in module.named_parameters(recurse=False):
-        if parameter not in seen:
-            parts["token_embedding" if own_name == "class_token" else part] += parameter.numel()
-            seen.add(parameter)
-    for child_name, child in module.named_children():
-        _count(child, child_name, part, parts, seen)
 
 
 def _size(module: nn.Module) -> int:

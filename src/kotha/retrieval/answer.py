@@ -10,7 +10,7 @@ so the sentence of the passages that fits the question best stands as the answer
 import math
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -87,13 +87,14 @@ def answer(result: SearchResult, write: TaughtWriter | None, silent: Message = U
     ``silent`` is what is remarked where no model writes.
     """
     hits = result.hits
-    reason = why_not_found(result)
-    if reason is not None:
+    if (reason := why_not_found(result)) is not None:
         return CitedAnswer(result.question, NOT_FOUND, False, [], hits, reason)
     if write is None:
         sentence, number = best_sentence(result.question, hits)
         return CitedAnswer(result.question, f"{sentence} [{number}]", True, [number], hits, silent)
-    shown = fitting(result.question, hits, write.fits)
+    shown = list(hits)  # at least one, of which a model then sees the end
+    while len(shown) > 1 and not write.fits(prompt(result.question, shown)):
+        shown.pop()
     said, cited = cite(write.say(prompt(result.question, shown)), shown)
     return CitedAnswer(result.question, said, True, cited, hits)
 
@@ -146,14 +147,6 @@ def prompt(question: str, hits: Sequence[Hit]) -> str:
     """What a model is asked: the passages by their numbers, then the question."""
     numbered = [f"[{number}] {hit.passage.text}" for number, hit in enumerate(hits, 1)]
     return "\n".join([*numbered, question])
-
-
-def fitting(question: str, hits: Sequence[Hit], fits: Callable[[str], bool]) -> list[Hit]:
-    """The best hits that go into one prompt; at least one, of which a model then sees the end."""
-    kept = list(hits)
-    while len(kept) > 1 and not fits(prompt(question, kept)):
-        kept.pop()
-    return kept
 
 
 def cite(text: str, hits: Sequence[Hit]) -> tuple[str, list[int]]:

@@ -74,33 +74,31 @@ class Embedder:
     @torch.inference_mode()
     def _sums(self, windows: list[list[int]]) -> Vectors:
         """The sum over each window's tokens of what the layer makes of them: (B, C)."""
-        if self.layer == 0:
-            table = self.model.tokens.weight
-            rows = [table[torch.tensor(ids, device=table.device)].float().sum(dim=0) for ids in windows]
-            return torch.stack(rows).cpu().numpy()
-        device = self.model.tokens.weight.device
-        roles = self.tokenizer.special
+        device, roles = self.model.tokens.weight.device, self.tokenizer.special
         start = next((roles[role] for role in ("cls", "eos", "bos") if role in roles), 0)
         tokens = torch.full((len(windows), 1 + max(map(len, windows))), start)  # (B, T)
         real = torch.zeros_like(tokens, dtype=torch.bool)
         for row, ids in enumerate(windows):
             tokens[row, 1 : 1 + len(ids)] = torch.tensor(ids)
             real[row, : 1 + len(ids)] = True
-        # What looks back alone never sees the padding behind it, and is faster unmasked.
-        padding = None if isinstance(self.model, GPT) else real.to(device)
+        tokens, real = tokens.to(device), real.to(device)
+        states = self._states(tokens, real) if self.layer else self.model.tokens(tokens)  # (B, T, C)
+        real[:, 0] = False  # what begins every text says nothing of this one
+        sums: Vectors = (states.float() * real[:, :, None]).sum(dim=1).cpu().numpy()
+        return sums
+
+    def _states(self, tokens: Tensor, real: Tensor) -> Tensor:
+        """What the layer's block gives: (B, T) -> (B, T, C)."""
         seen: list[Tensor] = []
         block = self.model.stack.blocks[self.layer - 1]
         handle = block.register_forward_hook(lambda _, __, states: seen.append(states))
         try:
             with evaluating(self.model):
-                self.model.hidden(tokens.to(device), real=padding)
+                # What looks back alone never sees the padding behind it, and is faster unmasked.
+                self.model.hidden(tokens, real=None if isinstance(self.model, GPT) else real)
         finally:
             handle.remove()
-        counted = real.clone()
-        counted[:, 0] = False  # it begins every text, and says nothing of this one
-        [states] = seen  # (B, T, C)
-        sums: Vectors = (states.float() * counted.to(device)[:, :, None]).sum(dim=1).cpu().numpy()
-        return sums
+        return seen[0]
 
 
 def fingerprint(model: Model, tokenizer: Tokenizer) -> str:

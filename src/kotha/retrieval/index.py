@@ -8,10 +8,12 @@ stopped in between has an index of what was done, and goes on by asking for the 
 
 import hashlib
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol, get_args
+
+import numpy as np
 
 from kotha.errors import KothaError, UsageError, nearest
 from kotha.i18n.message import Message, OnProgress, Option
@@ -78,63 +80,58 @@ def update(
     work.total_bytes = sum(file.stat().st_size for file in files)
     for file in files:
         work.file(file)
-    known = set(files)
     folders = {place.resolve() for path in paths if is_directory(place := Path(path).expanduser())}
     for source in store.sources() if complete else ():  # what could not be looked into may hold it still
-        if Path(source) not in known and folders & set(Path(source).parents):
-            work.forget(source)
+        if Path(source) not in files and folders & set(Path(source).parents):
+            work.keep(source, removed=[number for number, _ in store.digests(source).values()])
     now = store.measures()
     return IndexReport(**work.done, documents=now.documents, passages=now.passages, sources=now.sources)
 
 
+@dataclass
 class _Update:
     """One update under way, and what it has done."""
 
-    def __init__(
-        self,
-        store: Store,
-        how: Indexing,
-        embed: Embeds | None,
-        on_progress: OnProgress | None,
-        on_problem: OnProblem | None,
-    ) -> None:
-        self.store, self.how, self.embed = store, how, embed
-        self.total_bytes = self.done_bytes = 0
-        self._on_progress, self._on_problem = on_progress, on_problem
-        self.done = dict.fromkeys(("added", "unchanged", "removed", "problems"), 0)
-        self._unread = False  # of the file that is being taken in: whether the disk gave all of it
+    store: Store
+    how: Indexing
+    embed: Embeds | None
+    on_progress: OnProgress | None
+    on_problem: OnProblem | None
+    total_bytes: int = 0
+    done_bytes: int = 0
+    done: dict[str, int] = field(
+        default_factory=lambda: dict.fromkeys(("added", "unchanged", "removed", "problems"), 0)
+    )
+    unread: bool = False  # of the file that is being taken in: whether the disk kept some of it back
 
     def problem(self, problem: CorpusProblem) -> None:
         """Count a problem, and pass it on."""
         self.done["problems"] += 1
-        self._unread = self._unread or problem.unread
-        if self._on_problem is not None:
-            self._on_problem(problem)
+        self.unread = self.unread or problem.unread
+        if self.on_problem is not None:
+            self.on_problem(problem)
 
     def settle_embedder(self) -> None:
         """Whose vectors the index holds is settled by whoever comes first; vectors of two models are not mixed."""
-        kept = self.store.embedder()
-        if self.embed is None and kept is not None:
+        kept, name = self.store.embedder(), self.store.name
+        if kept is None:
+            if self.embed is not None:
+                self.store.note_embedder(self.embed.note)
+        elif self.embed is None:
             raise UsageError(
-                "{name} holds vectors of {model}; name that model again, or a new index",
-                name=self.store.name,
-                model=kept.name,
+                "{name} holds vectors of {model}; name that model again, or a new index", name=name, model=kept.name
             )
-        if self.embed is not None and kept is not None and kept.fingerprint != self.embed.note.fingerprint:
+        elif kept.fingerprint != self.embed.note.fingerprint:
             raise UsageError(
-                "{name} holds vectors of another model, {model}; name a new index",
-                name=self.store.name,
-                model=kept.name,
+                "{name} holds vectors of another model, {model}; name a new index", name=name, model=kept.name
             )
-        if self.embed is not None and kept is None:
-            self.store.note_embedder(self.embed.note)
 
     def file(self, file: Path) -> None:
         """Take in one file: what is new in it is added, what is no more in it is removed."""
         known = self.store.digests(str(file))
-        gone, start = dict(known), self.done_bytes
-        self._unread = False
-        fresh: dict[bytes, tuple[str, list[str]]] = {}
+        gone, end = dict(known), self.done_bytes + file.stat().st_size
+        self.unread = False
+        fresh: dict[bytes, NewDocument] = {}
         moved: list[tuple[int, str]] = []
         for document in read_file(file, self.how, self.problem, self._advance):
             digest = self._digest(document.text)
@@ -144,36 +141,27 @@ class _Update:
                 if place != document.place:
                     moved.append((number, document.place))
             else:
-                fresh[digest] = document.place, cut(document.text, self.how.letters)
-            if sum(len(passages) for _, passages in fresh.values()) >= _BATCH_PASSAGES:
-                self._keep(str(file), fresh)
+                fresh[digest] = NewDocument(document.place, digest, cut(document.text, self.how.letters))
+            if sum(len(each.passages) for each in fresh.values()) >= _BATCH_PASSAGES:
+                self.keep(str(file), fresh.values())
                 fresh = {}
-        removed = [] if self._unread else [number for number, _ in gone.values()]
-        self._keep(str(file), fresh, moved, removed)
-        self._advance(start + file.stat().st_size - self.done_bytes)
+        self.keep(str(file), fresh.values(), moved, [] if self.unread else [number for number, _ in gone.values()])
+        self._advance(end - self.done_bytes)
 
-    def forget(self, source: str) -> None:
-        """Remove the documents of a file that is gone."""
-        self._keep(source, {}, removed=[number for number, _ in self.store.digests(source).values()])
-
-    def _keep(
+    def keep(
         self,
         source: str,
-        fresh: dict[bytes, tuple[str, list[str]]],
+        fresh: Collection[NewDocument] = (),
         moved: Sequence[tuple[int, str]] = (),
         removed: Sequence[int] = (),
     ) -> None:
         """Write some documents at once; the vectors are made before, so that nobody waits for a model."""
-        texts = [text for _, passages in fresh.values() for text in passages]
-        vectors = self.embed(texts) if self.embed is not None and texts else None
-        if not (fresh or moved or removed):
-            return
-        added, done = list[NewDocument](), 0
-        for digest, (place, passages) in fresh.items():
-            own = None if vectors is None else vectors[done : done + len(passages)]
-            added.append(NewDocument(place, digest, passages, own))
-            done += len(passages)
-        self.store.write(source, added, moved, removed)
+        if self.embed is not None and fresh:
+            vectors = self.embed([text for document in fresh for text in document.passages])
+            for document in fresh:
+                document.vectors, vectors = np.split(vectors, [len(document.passages)])
+        if fresh or moved or removed:
+            self.store.write(source, list(fresh), moved, removed)
         self.done["added"] += len(fresh)
         self.done["removed"] += len(removed)
 
@@ -184,8 +172,8 @@ class _Update:
 
     def _advance(self, more: int) -> None:
         self.done_bytes += more
-        if self._on_progress is not None:
-            self._on_progress(Message("indexing"), self.done_bytes, max(1, self.total_bytes))
+        if self.on_progress is not None:
+            self.on_progress(Message("indexing"), self.done_bytes, max(1, self.total_bytes))
 
 
 def search(

@@ -14,7 +14,6 @@ from typing import Any
 from kotha.errors import KothaError, UsageError, library
 from kotha.retrieval.lexical import idf
 from kotha.retrieval.passages import Excerpt
-from kotha.retrieval.stemming import fold
 from kotha.retrieval.store import EmbedderNote, Measures, NewDocument, Vectors
 
 _NEEDED = "an index on a server needs qdrant-client: pip install 'kotha[qdrant]'"
@@ -146,11 +145,10 @@ class QdrantStore:
         digest = document.digest.hex()
         about = {"source": source, "place": document.place, "digest": digest, "document": _number(source, digest)}
         about["embedder"] = None if self._note is None else list(astuple(self._note))
-        for index, text in enumerate(document.passages):
-            stems = [word.stem for word in fold(text)]
+        for index, (text, stems, vector) in enumerate(document.rows()):
             own: dict[str, Any] = {_STEMS: self._sparse(dict.fromkeys(stems, 1.0))}
-            if document.vectors is not None:
-                own[_MEANING] = document.vectors[index].tolist()
+            if vector is not None:
+                own[_MEANING] = vector.tolist()
             payload = {**about, "text": text, "words": len(stems), "stems": sorted(set(stems))}
             yield self._models.PointStruct(id=_number(source, digest, str(index)), vector=own, payload=payload)
 

@@ -22,7 +22,6 @@ import numpy as np
 from kotha.errors import KothaError
 from kotha.retrieval.dense import Near
 from kotha.retrieval.passages import Excerpt
-from kotha.retrieval.stemming import fold
 from kotha.retrieval.store import EmbedderNote, Measures, NewDocument, Vectors
 from kotha.storage.status import exists, is_file
 
@@ -207,9 +206,8 @@ class SqliteStore:
         added = self._database.execute(row, [source, document.place, document.digest])
         if not added.rowcount:
             return
-        for index, text in enumerate(document.passages):
-            stems = [word.stem for word in fold(text)]
-            blob = None if document.vectors is None else document.vectors[index].astype(np.float16).tobytes()
+        for text, stems, vector in document.rows():
+            blob = None if vector is None else vector.astype(np.float16).tobytes()
             kept = self._database.execute(
                 "INSERT INTO passages (document, text, words, vector) VALUES (?, ?, ?, ?)",
                 [added.lastrowid, text, len(stems), blob],

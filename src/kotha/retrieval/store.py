@@ -5,7 +5,7 @@ another kind ranks the same. One file of SQLite's (``sqlite_store.py``) is the u
 server's.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kotha.retrieval.passages import Excerpt
+from kotha.retrieval.stemming import fold
 
 Vectors = NDArray[np.float32]
 
@@ -28,14 +29,19 @@ def unit(vectors: Vectors) -> Vectors:
     return scaled
 
 
-@dataclass(frozen=True)
+@dataclass
 class NewDocument:
     """A document to be kept: its place in its source, a digest of its text, and its passages with their vectors."""
 
     place: str
     digest: bytes
     passages: list[str]
-    vectors: Vectors | None
+    vectors: Vectors | None = None
+
+    def rows(self) -> Iterator[tuple[str, list[str], Vectors | None]]:
+        """Each passage, its stems, and its vector."""
+        for index, text in enumerate(self.passages):
+            yield text, [word.stem for word in fold(text)], None if self.vectors is None else self.vectors[index]
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,11 @@ from tests.conftest import SHARED_DATA
 from kotha.artifacts.model_folder import Bundle
 from kotha.errors import ConfigError, KothaError, TokenizerError, UsageError
 from kotha.export.exporter import ExportSettings
-from kotha.export.gguf import check, vocabulary
 from kotha.export.gguf import export as door
+from kotha.export.gguf import vocabulary
 from kotha.export.gguf.export import KINDS, export_gguf, write_file
 from kotha.export.gguf.vocabulary import vocabulary_of
-from kotha.export.parity import AWKWARD_LINES
+from kotha.export.parity import AWKWARD_LINES, logit_rows
 from kotha.model.config import BERTConfig, GPTConfig
 from kotha.model.gpt import GPT
 from kotha.model.presets import MODERN, preset
@@ -103,14 +103,14 @@ def test_every_kind_opens_and_stays_near(tmp_path: Path, llamacpp: None) -> None
     # What rounding to so many bits may move a logit by, beside logits that vary by about five.
     allowed = {"f32": 0.02, "f16": 0.05, "q8_0": 0.8, "q4_0": 8.0}
     small, text = model("modern"), tokenizer("bpe")
-    windows = check.windows_of(small, text, story_lines(), 128)
+    windows = logit_rows(small.config, text, story_lines(), 1)
     with torch.inference_mode():
-        ours = check.logits_of(small, windows)
+        ours = small(windows)[0]
     sizes, differences = [], []
     for kind in KINDS:
         path = tmp_path / f"{kind}.gguf"
         write_file(small, text, path, kind)
-        theirs = check.ask_llamacpp(path, windows=windows).logits
+        theirs = door.ask_llamacpp(path, windows=windows.tolist()).logits
         assert theirs is not None
         differences.append(float((ours - theirs).abs().max()))
         assert differences[-1] < allowed[kind], kind
@@ -123,7 +123,7 @@ def test_text_comes_back(tmp_path: Path, llamacpp: None) -> None:
     path, small, text = tmp_path / "m.gguf", model("classic"), tokenizer("unigram")
     write_file(small, text, path, "f32")
     ids = [text.encode(line) for line in story_lines()]
-    answer = check.ask_llamacpp(path, decode=ids)
+    answer = door.ask_llamacpp(path, decode=ids)
     # Letters that have no piece are spelled by bytes, and llama.cpp writes those as nothing.
     spelled = [[token for token in each if not text.pieces[token].startswith("<0x")] for each in ids]
     assert answer.text == [text.decode(each) for each in spelled]
@@ -152,7 +152,7 @@ def test_a_broken_file_is_told_without_a_crash(tmp_path: Path, llamacpp: None) -
     path = tmp_path / "m.gguf"
     path.write_bytes(b"GGUF" + bytes(64))
     with pytest.raises(KothaError, match=r"llama\.cpp gave up on"):
-        check.ask_llamacpp(path, lines=["ক"])
+        door.ask_llamacpp(path, lines=["ক"])
 
 
 def test_what_llamacpp_cannot_open_has_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, llamacpp: None) -> None:
@@ -212,13 +212,14 @@ def test_the_file_says_what_it_is(tmp_path: Path) -> None:
 
 def test_kinds_of_pieces() -> None:
     text = tokenizer("unigram")
-    made = vocabulary_of(text, text.vocab_size)
-    assert made.kinds[text.special["unk"]] == spiece.UNKNOWN and made.kinds[text.special["eos"]] == spiece.CONTROL
-    assert made.kinds.count(spiece.UNUSED) == 256  # the bytes: only the map of characters finds them
-    assert made.scores == [score for _, score in json.loads(text.backend.to_str())["model"]["vocab"]]
+    made = vocabulary_of(text, text.vocab_size).fields
+    kinds = made["token_types"]
+    assert (kinds[text.special["unk"]], kinds[text.special["eos"]]) == (spiece.UNKNOWN, spiece.CONTROL)
+    assert kinds.count(spiece.UNUSED) == 256  # the bytes: only the map of characters finds them
+    assert made["token_scores"] == [score for _, score in json.loads(text.backend.to_str())["model"]["vocab"]]
     bpe = tokenizer("bpe")
-    found = vocabulary_of(bpe, bpe.vocab_size)
-    assert [bpe.pieces[i] for i, kind in enumerate(found.kinds) if kind == spiece.USER_DEFINED] == ["র‍্যা", " র‍্যা"]
+    found = enumerate(vocabulary_of(bpe, bpe.vocab_size).fields["token_types"])
+    assert [bpe.pieces[i] for i, kind in found if kind == spiece.USER_DEFINED] == ["র‍্যা", " র‍্যা"]
 
 
 def test_rows_that_do_not_divide_stay_in_float16(tmp_path: Path, llamacpp: None) -> None:
@@ -234,7 +235,7 @@ def test_rows_that_do_not_divide_stay_in_float16(tmp_path: Path, llamacpp: None)
 
 
 def test_without_llamacpp_nothing_is_claimed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(check.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "xllamacpp", None)
     report = export_gguf(Bundle(model("gpt2"), tokenizer("bpe")), tmp_path)
     assert (
         not report.checked and str(report.remark) == "not checked: xllamacpp is not installed (pip install xllamacpp)"

@@ -286,7 +286,7 @@ def written(name: str, folder: Path, **how: Any) -> Any:
 def test_their_folders_open_here(name: str, tmp_path: Path) -> None:
     model = written(name, tmp_path / "hf")
     found = import_hf(tmp_path / "hf")
-    report = check_hf(tmp_path / "hf", found.bundle, found.layout)
+    report = check_hf(tmp_path / "hf", found.bundle, found.layout, FEW)
     assert report.passed, report.failures
     assert report.positions > 1
     assert any("have no opinion" in str(remark) for remark in found.remarks) == (name == "bert-words")

@@ -1,6 +1,7 @@
 """ONNX graphs in onnxruntime: every family gives its logits, with a cache and without, at any batch and length."""
 
 import json
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
@@ -14,10 +15,8 @@ from tests.export.models import CONFIGS, shaken
 from kotha.artifacts.model_folder import Bundle
 from kotha.errors import KothaError
 from kotha.export.exporter import ExportSettings
-from kotha.export.onnx import check
 from kotha.export.onnx import export as door
-from kotha.export.onnx.check import Session
-from kotha.export.onnx.export import DESCRIPTION, export_onnx
+from kotha.export.onnx.export import DESCRIPTION, Session, export_onnx
 from kotha.export.onnx.graphs import empty_past, past_names
 from kotha.export.parity import built_in_lines, our_side
 from kotha.model.attention import Attention
@@ -105,7 +104,7 @@ def test_other_weights_would_be_found(modern: tuple[GPT, Path]) -> None:
     changed.load_state_dict(model.state_dict())
     with torch.no_grad():
         changed.get_parameter("stack.blocks.0.attention.key.weight").add_(0.05)
-    report = check.check_graphs(changed, tokenizer(), out, built_in_lines(40))
+    report = door.check_graphs(changed, tokenizer(), out, built_in_lines(40))
     assert not report.passed and "logits differ by" in str(report.failures[0])
 
 
@@ -157,7 +156,7 @@ def test_a_failed_export_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_without_the_libraries_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(door.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(KothaError, match="writing ONNX needs onnx: pip install"):
         export_onnx(Bundle(filled(FAMILIES["vit"]), None), tmp_path / "out")
 

@@ -1,9 +1,8 @@
 """The door proves itself in a real browser, or says why not."""
 
-import importlib.util
 import shutil
+import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.browser.conftest import CHROMIUM
@@ -11,7 +10,6 @@ from tests.export.models import CONFIGS, shaken
 
 from kotha.export.exporter import ExportSettings
 from kotha.export.targets import export
-from kotha.export.web import check
 
 LINES = ["নদীর ধারে", "তঁার র\u200c্যাব", "১২ 34 😀"]
 
@@ -28,8 +26,7 @@ def test_the_page_is_compared_where_there_is_a_browser(tmp_path: Path, name: str
 
 
 def test_where_nothing_can_be_asked_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found: Any = importlib.util.find_spec
-    monkeypatch.setattr(check.importlib.util, "find_spec", lambda name: None if name == "playwright" else found(name))
+    monkeypatch.setitem(sys.modules, "playwright", None)
     report = export(shaken(CONFIGS["gpt2"]), "web", tmp_path, ExportSettings(lines=LINES))
     assert not report.checked and report.passed
     assert "not checked: playwright is not installed" in str(report.remark)

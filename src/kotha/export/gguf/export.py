@@ -2,31 +2,42 @@
 
 ``layouts.toml`` says which of its architectures a model is: classic GPTs (LayerNorm, learned positions, GELU) are its
 ``gpt2``, modern ones with QK-norm its ``qwen3``, without its ``llama``. ``vocabulary.py`` turns the tokenizer into its
-words, ``check.py`` asks real llama.cpp (``llamacpp.py``) whether it is still the same model. Here the file is written:
-what the model is, its vocabulary, its weights in the chosen kind.
+words. Here the file is written, with what the model is, its vocabulary and its weights in the chosen kind, and real
+llama.cpp (``llamacpp.py``) is asked whether it is still the same model.
 
 ``f32`` and ``f16`` store numbers as they are or rounded; quantization (``q8_0``, ``q4_0``) stores blocks of 32 along a
 row with one scale. Norms, biases and positions are small and stay in float32. A row that does not divide into blocks
 stays in float16 and is named in the result; embeddings and head are kept at eight bits in ``q4_0``, as llama.cpp does.
+
+Three kinds of difference are known and named in the report. llama.cpp keeps keys and values in float16, so even f32
+weights give logits that are a little off; what counts is whether the best token is the same. Its gpt2 computes GELU by
+tanh's approximation, whatever the model was trained with. And with a BPE it does not normalize: tokens are then
+compared on normalized lines, and the report counts the lines that would have read otherwise as they stand.
 """
 
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from kotha.artifacts.model_folder import unique_weights
-from kotha.errors import KothaError, library
+from kotha.errors import KothaError, library, reason
 from kotha.export.exporter import Exporter, ExportJob
-from kotha.export.gguf.check import check_file
+from kotha.export.gguf import llamacpp
 from kotha.export.gguf.vocabulary import Vocabulary, vocabulary_of
 from kotha.export.layouts import Layout, fitting_layout, load_layouts, with_zeros
-from kotha.export.parity import ParityReport, our_side, with_remarks
+from kotha.export.parity import ParityReport, logit_rows, our_side, prompt_reader
 from kotha.i18n.message import Message
-from kotha.model.config import GPTConfig, ModelConfig
+from kotha.model.config import ModelConfig
 from kotha.model.gpt import GPT
 from kotha.storage.atomic import atomic_path
 from kotha.text.tokenizer.chat import ChatTemplate
@@ -53,10 +64,11 @@ def _export(job: ExportJob) -> ParityReport:
     model = cast("GPT", our_side(job.bundle).model)  # what has an architecture there is one
     vocabulary, wider = write_file(model, job.tokenizer, job.path, job.weights, job.license, job.about.language)
     report = check_file(model, job.tokenizer, job.path, job.weights, vocabulary, job.lines)
-    stay = Message(
-        "{n} matrices have rows that are no multiple of 32 and stay in float16: {names}", n=len(wider), names=wider[:4]
-    )
-    return with_remarks(replace(report, architecture=layout_of(model.config).name), stay if wider else None)
+    report.architecture = layout_of(model.config).name
+    if wider:
+        stay = "{n} matrices have rows that are no multiple of 32 and stay in float16: {names}"
+        report.note(Message(stay, n=len(wider), names=wider[:4]))
+    return report
 
 
 def write_file(
@@ -66,9 +78,9 @@ def write_file(
     gguf = library(
         "gguf", Message("writing GGUF needs the gguf library: pip install 'kotha[gguf]', or pip install gguf")
     )
-    vocabulary = vocabulary_of(tokenizer, model.config.vocab_size)
+    vocabulary, layout = vocabulary_of(tokenizer, model.config.vocab_size), layout_of(model.config)
     with atomic_path(path) as partial:
-        writer = gguf.GGUFWriter(partial, layout_of(model.config).name)
+        writer = gguf.GGUFWriter(partial, layout.name)
         writer.add_name(path.stem)
         if license is not None:
             writer.add_license(license)
@@ -76,8 +88,13 @@ def write_file(
             writer.add_languages([language])
         writer.add_file_type(gguf.LlamaFileType[KINDS[kind]])
         writer.add_quantization_version(gguf.GGML_QUANT_VERSION)
-        _describe(writer, model.config)
-        _add_vocabulary(writer, vocabulary)
+        sizes = {name: getattr(model.config, ours) for ours, theirs in layout.settings.items() for name in theirs}
+        for name, value in {**sizes, **vocabulary.fields}.items():
+            getattr(writer, f"add_{name}")(value)
+        for role, token in vocabulary.special.items():
+            writer.add_uint32(f"tokenizer.ggml.{role}_token_id", token)
+        for flag, on in vocabulary.flags.items():
+            writer.add_bool(f"tokenizer.ggml.{flag}", on)
         template = ChatTemplate.of(tokenizer)
         if template is not None:  # left out, llama.cpp would write ChatML, with marks that this vocabulary lacks
             writer.add_chat_template(template.jinja())
@@ -112,40 +129,6 @@ def _neighbours(weight: Tensor, d_head: int) -> Tensor:
     """Put the two numbers that are turned together side by side: (H D, C) -> (H D, C)."""
     halves = weight.view(-1, 2, d_head // 2, weight.shape[-1])
     return halves.transpose(1, 2).reshape(weight.shape)
-
-
-def _describe(writer: Any, config: GPTConfig) -> None:
-    sizes: dict[str, float] = {
-        "vocab_size": config.vocab_size,
-        "context_length": config.context_length,
-        "embedding_length": config.d_model,
-        "block_count": config.n_layers,
-        "feed_forward_length": config.d_ff,
-        "head_count": config.n_heads,
-        "head_count_kv": config.n_kv_heads,
-    }
-    if config.norm == "layer":
-        sizes["layer_norm_eps"] = config.norm_eps
-    else:
-        sizes |= {"layer_norm_rms_eps": config.norm_eps, "rope_freq_base": config.rotary_base}
-        sizes |= dict.fromkeys(("key_length", "value_length", "rope_dimension_count"), config.d_head)
-    for name, value in sizes.items():
-        getattr(writer, f"add_{name}")(value)
-
-
-def _add_vocabulary(writer: Any, vocabulary: Vocabulary) -> None:
-    writer.add_tokenizer_model(vocabulary.model)
-    writer.add_tokenizer_pre(vocabulary.pre)
-    writer.add_token_list(vocabulary.pieces)
-    writer.add_token_types(vocabulary.kinds)
-    optional = {"token_scores": vocabulary.scores, "token_merges": vocabulary.merges}
-    for name, found in {**optional, "precompiled_charsmap": vocabulary.charsmap}.items():
-        if found is not None:
-            getattr(writer, f"add_{name}")(found)
-    for role, token in vocabulary.special.items():
-        writer.add_uint32(f"tokenizer.ggml.{role}_token_id", token)
-    for flag, on in vocabulary.flags.items():
-        writer.add_bool(f"tokenizer.ggml.{flag}", on)
 
 
 def _stored_kind(name: str, tensor: Tensor, kind: str) -> str:
@@ -192,3 +175,78 @@ export_gguf = Exporter(
     endings=(".gguf",),
     needs_tokenizer=Message("a GGUF file"),
 )
+
+
+# Best tokens that must be the same; eight bits turn some near draws, and at four bits it is told and not judged.
+_LEAST_EQUAL = {"f32": 0.99, "f16": 0.99, "q8_0": 0.9}
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What llama.cpp said."""
+
+    ids: list[list[int]]
+    text: list[str]
+    logits: Tensor | None
+
+
+def ask_llamacpp(model: Path, **asked: Any) -> Reply:
+    """Ask real llama.cpp about a file.
+
+    ``lines`` are prompts to encode, ``decode`` lists of ids to turn into text; ``windows`` are lists of ids whose
+    logits come joined, (positions, V).
+    """
+    with tempfile.TemporaryDirectory(prefix="kotha-llamacpp-") as name:
+        folder = Path(name)
+        request = json.dumps({"model": str(model.resolve()), **asked})
+        (folder / llamacpp.REQUEST).write_text(request, encoding="utf-8")
+        command = [sys.executable, "-P", str(llamacpp.__file__), str(folder)]
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+        if done.returncode:
+            said = [line for line in done.stderr.splitlines() if "rror" in line or "unsupported" in line]
+            raise KothaError(
+                "llama.cpp gave up on {path}: {why}",
+                path=model,
+                why="; ".join(said[-3:]) or f"exit {done.returncode}",
+            )
+        found = json.loads((folder / llamacpp.ANSWER).read_text(encoding="utf-8"))
+        logits = torch.from_numpy(np.load(folder / llamacpp.LOGITS)) if asked.get("windows") else None
+    return Reply(**found, logits=logits)
+
+
+@torch.inference_mode()
+def check_file(
+    model: GPT, tokenizer: Tokenizer, path: Path, kind: str, vocabulary: Vocabulary, lines: Sequence[str]
+) -> ParityReport:
+    """Compare a file in llama.cpp with the model that it was written from."""
+    judged: dict[str, Any] = {"tolerance": None, "least_best_equal": _LEAST_EQUAL.get(kind)}
+    report = ParityReport.of("gguf", "xllamacpp", "llama.cpp ({name} {version})", **judged)
+    if report.peer is None:
+        return report
+    plain = lines if vocabulary.normalizes else [tokenizer.normalize(line) for line in lines]
+    most = llamacpp.MOST_POSITIONS
+    rows = logit_rows(model.config, tokenizer, lines, -(-most // model.config.context_length), most)
+    try:
+        found = ask_llamacpp(path, lines=[*plain, *lines], windows=rows.tolist())
+    except KothaError as error:
+        report.refused = reason(error)
+        return report
+    theirs, read = dict(zip(plain, found.ids, strict=False)), prompt_reader(tokenizer)
+    report.compare_lines(read, theirs.__getitem__, plain)
+    assert found.logits is not None, "windows were asked for"
+    report.compare_logits([(model(rows).flatten(0, 1), found.logits)])
+    report.note(Message("llama.cpp keeps keys and values in float16"))
+    if model.config.activation == "gelu":
+        report.note(Message("its GELU is tanh's approximation, this model's the exact one"))
+    if not vocabulary.normalizes:
+        as_written = sum(read(line) != ids for line, ids in zip(lines, found.ids[len(lines) :], strict=True))
+        report.note(
+            Message(
+                "llama.cpp does not normalize: {n:,} of {total:,} lines read otherwise there as they stand, so give it "
+                "normalized text",
+                n=as_written,
+                total=len(lines),
+            )
+        )
+    report.note(vocabulary.remark)
+    return report

@@ -13,7 +13,6 @@ import json
 import os
 import sys
 from importlib import import_module
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -127,7 +126,6 @@ def answer(folder: Path) -> None:
     if asked.get("windows"):
         np.save(folder / LOGITS, np.concatenate([model.logits(window) for window in asked["windows"]]))
     found = {
-        "peer": f"llama.cpp (xllamacpp {version('xllamacpp')})",
         "ids": [model.encode(line) for line in asked.get("lines", [])],
         "text": [model.decode(ids).decode("utf-8", "replace") for ids in asked.get("decode", [])],
     }

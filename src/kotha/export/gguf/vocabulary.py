@@ -33,17 +33,11 @@ _ROLES = {"bos": "bos", "eos": "eos", "end": "eot", "unk": "unknown", "pad": "pa
 
 @dataclass
 class Vocabulary:
-    """A tokenizer in llama.cpp's words."""
+    """A tokenizer in llama.cpp's words; ``fields`` are those of a GGUF file that have a name of their own there."""
 
-    model: str
-    pieces: list[str]
-    kinds: list[int]  # what each piece is: GGUF counts as SentencePiece does
-    scores: list[float] | None = None
-    merges: list[str] | None = None
-    pre: str = "default"
-    special: dict[str, int] = field(default_factory=dict)  # GGUF's role, and the id
+    fields: dict[str, Any]
     flags: dict[str, bool] = field(default_factory=dict)
-    charsmap: bytes | None = None
+    special: dict[str, int] = field(default_factory=dict)  # GGUF's role, and the id
     normalizes: bool = False
     """Whether llama.cpp normalizes as the tokenizer does; if not, it must be given normalized text."""
     remark: Text | None = None  # what is not as here
@@ -52,23 +46,24 @@ class Vocabulary:
 def vocabulary_of(tokenizer: Tokenizer, vocab_size: int) -> Vocabulary:
     """The tokenizer for llama.cpp, filled up to the model's ``vocab_size``; one that it cannot run is refused."""
     state: dict[str, Any] = json.loads(tokenizer.backend.to_str())
-    if tokenizer.kind == "bpe":
-        vocabulary = _bpe(tokenizer, state)
-    elif tokenizer.kind == "unigram":
-        ours = tokenizer.normalizer is not None and state["model"]["byte_fallback"]
-        vocabulary = _unigram(tokenizer, state) if ours else _sentencepiece(tokenizer, state)
-    else:
+    if tokenizer.kind not in ("bpe", "unigram"):
         raise TokenizerError(
             "llama.cpp cannot cut text as a {kind} tokenizer does; train the model with a bpe or unigram one, "
             "or export to hf",
             kind=tokenizer.kind,
         )
+    vocabulary = _bpe(tokenizer, state) if tokenizer.kind == "bpe" else _unigram(tokenizer, state)
     vocabulary.special = {_ROLES[role]: token for role, token in tokenizer.special.items() if role in _ROLES}
     start = start_of_document(tokenizer)
     if start is not None:
         vocabulary.special["bos"] = start
     vocabulary.flags |= {"add_bos_token": start is not None, "add_eos_token": False}
-    _fill_up(vocabulary, vocab_size)
+    # Every row of the model's table has a name: gaps, and rows that the tokenizer has no piece for.
+    for name, nothing in (("token_types", spiece.UNUSED), ("token_scores", _NEVER), ("token_list", "")):
+        if name in vocabulary.fields:
+            vocabulary.fields[name] += [nothing] * (vocab_size - len(vocabulary.fields[name]))
+    pieces = enumerate(vocabulary.fields["token_list"])
+    vocabulary.fields["token_list"] = [piece or f"<|unused-{token}|>" for token, piece in pieces]
     return vocabulary
 
 
@@ -86,53 +81,61 @@ def _bpe(tokenizer: Tokenizer, state: dict[str, Any]) -> Vocabulary:
     if by_bytes["add_prefix_space"] or model["ignore_merges"] or foreign_rules:
         raise TokenizerError("this BPE has a prefix, merges or a normalization that llama.cpp cannot repeat; use hf")
     merges = [merge if isinstance(merge, str) else " ".join(merge) for merge in model["merges"]]
-    pieces, kinds, pre = list(tokenizer.pieces), _kinds(state, tokenizer), _PRE_TOKENIZERS[name]
-    return Vocabulary("gpt2", pieces, kinds, merges=merges, pre=pre, normalizes=not _rules(tokenizer))
+    fields = {
+        "tokenizer_model": "gpt2",
+        "tokenizer_pre": _PRE_TOKENIZERS[name],
+        "token_list": list(tokenizer.pieces),
+        "token_types": _kinds(state, tokenizer),
+        "token_merges": merges,
+    }
+    return Vocabulary(fields, normalizes=not _rules(tokenizer))
 
 
 def _unigram(tokenizer: Tokenizer, state: dict[str, Any]) -> Vocabulary:
+    """With a map of our rules, which also spells bytes; or, of a SentencePiece model, with its own settings."""
     kinds = _kinds(state, tokenizer, with_bytes=True)
-    named = list(zip(tokenizer.pieces, kinds, strict=True))
+    scores = [float(score) for _, score in state["model"]["vocab"]]
+    fields: dict[str, Any] = {
+        "tokenizer_model": "t5",
+        "tokenizer_pre": "default",
+        "token_list": [piece.replace(" ", "\u2581") for piece in tokenizer.pieces],
+        "token_types": kinds,
+        "token_scores": scores + [_NEVER] * (tokenizer.vocab_size - len(scores)),  # tokens that were added have none
+    }
+    if tokenizer.normalizer is None or not state["model"]["byte_fallback"]:
+        return _sentencepiece(tokenizer, state, fields)
+    normal = [piece for piece, kind in zip(tokenizer.pieces, kinds, strict=True) if kind == spiece.NORMAL]
+    for token, kind in enumerate(kinds):
+        if kind == spiece.BYTE:
+            fields["token_list"][token] = byte_piece(int(tokenizer.pieces[token][3:5], 16))
+            kinds[token] = spiece.UNUSED
     return Vocabulary(
-        "t5",
-        [byte_piece(int(piece[3:5], 16)) if kind == spiece.BYTE else _spaced(piece) for piece, kind in named],
-        [spiece.UNUSED if kind == spiece.BYTE else kind for kind in kinds],
-        scores=_scores(state, tokenizer),
+        {**fields, "precompiled_charsmap": make_charsmap(tokenizer.normalize, normal)},
         flags={"add_space_prefix": False, "remove_extra_whitespaces": False},
-        charsmap=make_charsmap(tokenizer.normalize, [piece for piece, kind in named if kind == spiece.NORMAL]),
         normalizes=True,
         remark=Message("letters that have no piece are read there by their bytes, but written as nothing"),
     )
 
 
-def _sentencepiece(tokenizer: Tokenizer, state: dict[str, Any]) -> Vocabulary:
+def _sentencepiece(tokenizer: Tokenizer, state: dict[str, Any], fields: dict[str, Any]) -> Vocabulary:
     normalizer = state["normalizer"]
     steps = (normalizer or {}).get("normalizers", [normalizer] if normalizer else [])
     kinds = [step["type"] for step in steps]
     ours = tokenizer.normalizer is not None
     if not ours and not set(kinds) <= {"Replace", "Precompiled", "Prepend", "Strip"}:
         raise TokenizerError("llama.cpp cannot normalize as this tokenizer does ({names}); export to hf", names=kinds)
-    charsmap = next(
-        (base64.b64decode(step["precompiled_charsmap"]) for step in steps if "Precompiled" in step["type"]), None
-    )
-    prefix = any(step["type"] == "Prepend" for step in steps) or '"prepend_scheme": "always"' in json.dumps(state)
-    merged = any(step.get("pattern") == {"Regex": " {2,}"} for step in steps)
-    return Vocabulary(
-        "t5",
-        [_spaced(piece) for piece in tokenizer.pieces],
-        _kinds(state, tokenizer, with_bytes=True),
-        scores=_scores(state, tokenizer),
-        flags={"add_space_prefix": prefix, "remove_extra_whitespaces": merged},
-        charsmap=charsmap,
-        normalizes=not ours or not _rules(tokenizer),
-    )
-
-
-def _spaced(piece: str) -> str:
-    return piece.replace(" ", "\u2581")
+    for step in steps:
+        if "Precompiled" in step["type"]:
+            fields.setdefault("precompiled_charsmap", base64.b64decode(step["precompiled_charsmap"]))
+    flags = {
+        "add_space_prefix": "Prepend" in kinds or '"prepend_scheme": "always"' in json.dumps(state),
+        "remove_extra_whitespaces": any(step.get("pattern") == {"Regex": " {2,}"} for step in steps),
+    }
+    return Vocabulary(fields, flags, normalizes=not ours or not _rules(tokenizer))
 
 
 def _kinds(state: dict[str, Any], tokenizer: Tokenizer, with_bytes: bool = False) -> list[int]:
+    """What each piece is: GGUF counts as SentencePiece does."""
     special = {"": spiece.UNUSED}
     if with_bytes:
         special |= {f"<0x{byte:02X}>": spiece.BYTE for byte in range(256)}
@@ -144,21 +147,5 @@ def _kinds(state: dict[str, Any], tokenizer: Tokenizer, with_bytes: bool = False
     return kinds
 
 
-def _scores(state: dict[str, Any], tokenizer: Tokenizer) -> list[float]:
-    """A score for each piece; tokens that were added to the vocabulary have none."""
-    scores = [float(score) for _, score in state["model"]["vocab"]]
-    return [*scores, *[_NEVER] * (tokenizer.vocab_size - len(scores))]
-
-
 def _rules(tokenizer: Tokenizer) -> tuple[str, ...]:
     return () if tokenizer.normalizer is None else tokenizer.normalizer.rules
-
-
-def _fill_up(vocabulary: Vocabulary, vocab_size: int) -> None:
-    """Name every row of the model's table: gaps, and rows that the tokenizer has no piece for."""
-    missing = vocab_size - len(vocabulary.pieces)
-    vocabulary.pieces += [""] * missing
-    vocabulary.kinds += [spiece.UNUSED] * missing
-    if vocabulary.scores is not None:
-        vocabulary.scores += [_NEVER] * missing
-    vocabulary.pieces = [piece or f"<|unused-{token}|>" for token, piece in enumerate(vocabulary.pieces)]

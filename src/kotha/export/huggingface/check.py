@@ -6,7 +6,7 @@ rounded. Everything stays on this machine, and no code of the folder is run.
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -16,43 +16,39 @@ from torch import Tensor
 
 from kotha.artifacts.model_folder import Bundle
 from kotha.errors import KothaError
-from kotha.export import parity
 from kotha.export.layouts import Layout
-from kotha.export.parity import ParityReport
+from kotha.export.parity import ParityReport, built_in_lines, logit_rows, our_side, prompt_reader, questions
 from kotha.i18n.message import Message
-from kotha.model.bert import BERT
 from kotha.model.classifier import TextClassifier
 from kotha.model.config import TextConfig
 from kotha.model.family import Model
 from kotha.model.gpt import GPT
-from kotha.model.seq2seq import Seq2Seq
-from kotha.model.vit import ViT
 from kotha.storage.status import is_file
 from kotha.text.tokenizer.importers import KNOWN_FILES
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
-# How many ids, drawn and read, the logits are compared on; fewer where the context ends before.
+# Our names of what a model is asked, as transformers calls them; what a translator reads has the name of ids.
+_NAMES = {"ids": "input_ids", "segments": "token_type_ids", "real": "attention_mask", "images": "pixel_values"}
+_TRANSLATORS = {**_NAMES, "source": "input_ids", "ids": "decoder_input_ids"}
 _N_POSITIONS = 64
 _WORDS_ALONE = "BertForMaskedLM"
-
-Pairs = list[tuple[Tensor, Tensor]]
 
 
 @torch.no_grad()
 def check_hf(folder: Path, bundle: Bundle, layout: Layout, lines: Sequence[str] | None = None) -> ParityReport:
     """Compare a folder, as transformers reads it, with a model of ours; says so where transformers is missing."""
-    try:
-        import transformers
-    except ImportError:
-        return parity.not_checked("hf", "transformers")
-    report = ParityReport("hf", peer=f"transformers {transformers.__version__}")
-    lines = parity.built_in_lines() if lines is None else lines
+    report = ParityReport.of("hf", "transformers")
+    if report.peer is None:
+        return report
+    import transformers
+
+    lines = built_in_lines() if lines is None else lines
     with _quiet(transformers):
-        ours, theirs = parity.our_side(bundle).model, _open(transformers, folder, layout)
+        ours, theirs = our_side(bundle).model, _open(transformers, folder, layout)
         with _their_errors(folder, "transformers cannot run {path}: {why}"):
-            report = parity.with_logits(report, _logits(ours, theirs, _ids(bundle, lines)))
+            report.compare_logits(_logits(ours, theirs, bundle.tokenizer, lines))
         if bundle.tokenizer is not None:
-            report = _with_lines(transformers, report, folder, bundle.tokenizer, lines, prompts=isinstance(ours, GPT))
+            _compare_lines(transformers, report, folder, bundle.tokenizer, lines, prompts=isinstance(ours, GPT))
     return report
 
 
@@ -80,9 +76,9 @@ def _open(transformers: Any, folder: Path, layout: Layout) -> Any:
     return theirs
 
 
-def _with_lines(
+def _compare_lines(
     transformers: Any, report: ParityReport, folder: Path, tokenizer: Tokenizer, lines: Sequence[str], prompts: bool
-) -> ParityReport:
+) -> None:
     """Their tokenizer on plain text, where what spells a special token is text as here; or on texts as prompts.
 
     Of a SentencePiece model alone, SentencePiece itself is asked: transformers guesses what its own files do not say.
@@ -93,8 +89,10 @@ def _with_lines(
 
         with _their_errors(folder):
             processor = sentencepiece.SentencePieceProcessor(str(model))
-        remark = Message("tokens were compared with sentencepiece {version} itself", version=sentencepiece.__version__)
-        return parity.with_lines(replace(report, remark=remark), tokenizer.encode, processor.encode, lines)
+        itself = version("sentencepiece")
+        report.note(Message("tokens were compared with sentencepiece {version} itself", version=itself))
+        report.compare_lines(tokenizer.encode, processor.encode, lines)
+        return
     with _their_errors(folder):
         theirs = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
 
@@ -102,8 +100,7 @@ def _with_lines(
         ids: list[int] = theirs(line, add_special_tokens=prompts, split_special_tokens=True)["input_ids"]
         return ids
 
-    ours = parity.prompt_reader(tokenizer) if prompts else tokenizer.encode
-    return parity.with_lines(report, ours, encode, lines)
+    report.compare_lines(prompt_reader(tokenizer) if prompts else tokenizer.encode, encode, lines)
 
 
 @contextmanager
@@ -115,54 +112,23 @@ def _their_errors(folder: Path, template: str = "transformers cannot open {path}
         raise KothaError(template, path=folder, why=said or type(error).__name__) from error
 
 
-# -- what both are asked ----------------------------------------------------------------------------------------------
-
-
-def _ids(bundle: Bundle, lines: Sequence[str]) -> list[Tensor]:
-    """Token ids to compare on, each (1, T): drawn, and of real text where there is a tokenizer."""
-    config = bundle.config
-    if not isinstance(config, TextConfig):
-        return []
-    length = min(config.context_length, _N_POSITIONS)
-    drawn = torch.randint(config.vocab_size, (1, length), generator=torch.Generator().manual_seed(0))
-    if bundle.tokenizer is None:
-        return [drawn]
-    read = bundle.tokenizer.encode("\n".join(lines[-20:]))[:length]
-    return [drawn, torch.tensor([read])] if read else [drawn]
-
-
-def _logits(ours: Model, theirs: Any, ids: list[Tensor]) -> Pairs:
-    if isinstance(ours, ViT):
-        shape = (2, ours.config.n_channels, ours.config.image_size, ours.config.image_size)
-        images = torch.randn(shape, generator=torch.Generator().manual_seed(0))
-        return [(ours(images), theirs(images).logits)]
-    found: Pairs = []
-    for each in ids:
-        seen = torch.ones_like(each)
-        match ours:
-            case TextClassifier():
-                found += _of_classes(ours, theirs, each)
-            case GPT():
-                found.append((ours(each), theirs(input_ids=each, attention_mask=seen).logits))
-            case Seq2Seq():
-                other = theirs(input_ids=each, attention_mask=seen, decoder_input_ids=each)
-                found.append((ours(each, each), other.logits))
-            case BERT():
-                segments = (torch.arange(each.shape[1]) % ours.config.n_segments)[None]  # every kind, in turns
-                mine = ours(each, segments)
-                other = theirs(input_ids=each, attention_mask=seen, token_type_ids=segments)
-                found.append((mine.token_logits, other[0]))
-                if hasattr(other, "seq_relationship_logits"):
-                    found.append((mine.pair_logits, other.seq_relationship_logits))
-    return found
-
-
-def _of_classes(ours: TextClassifier, theirs: Any, ids: Tensor) -> Pairs:
-    """Alone and filled up; theirs finds a GPT's last token by what is no padding, so none stands among the others."""
-    pad = theirs.config.pad_token_id
-    text = ids if pad is None else torch.where(ids == pad, (pad + 1) % ours.config.vocab_size, ids)
-    cases = [(text, torch.ones_like(text, dtype=torch.bool))]
-    if pad is not None and text.shape[1] > 2:
-        last = torch.arange(text.shape[1]) >= text.shape[1] - 2
-        cases.append((text.masked_fill(last, pad), ~last[None]))
-    return [(ours(*case), theirs(input_ids=case[0], attention_mask=case[1].long()).logits) for case in cases]
+def _logits(ours: Model, theirs: Any, tokenizer: Tokenizer | None, lines: Sequence[str]) -> list[tuple[Tensor, Tensor]]:
+    """Ours and theirs, on any ids and on real text; padding is where ours has it, and nowhere else."""
+    rows, config = torch.empty(0), ours.config
+    if isinstance(config, TextConfig):
+        rows = torch.cat([logit_rows(config, known, lines, 1, _N_POSITIONS) for known in (None, tokenizer)])
+    asked = questions(ours, rows)
+    if isinstance(ours, TextClassifier):
+        pad = theirs.config.pad_token_id
+        if pad is None:  # theirs then reads one text at a time
+            asked = {name: each[:1] for name, each in asked.items()}
+        else:  # theirs finds a GPT's last token by what is no padding
+            text = torch.where(rows == pad, (pad + 1) % ours.config.vocab_size, rows)
+            asked["ids"] = text.masked_fill(~asked["real"], pad)
+    names = _TRANSLATORS if "source" in asked else _NAMES
+    found = theirs(**{names[name]: each.long() if name == "real" else each for name, each in asked.items()})
+    mine = ours(*asked.values())
+    if isinstance(mine, Tensor):
+        return [(mine, found.logits)]
+    pairs = [(mine.token_logits, found[0])]
+    return [*pairs, (mine.pair_logits, found[1])] if hasattr(found, "seq_relationship_logits") else pairs

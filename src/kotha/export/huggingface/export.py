@@ -16,7 +16,6 @@ reads a special token that a text spells out as the token itself, unless it is t
 """
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +36,7 @@ from kotha.export.huggingface.config import (
     write_config,
 )
 from kotha.export.layouts import Layout, with_zeros
-from kotha.export.parity import ParityReport, our_side, rounding, with_remarks
+from kotha.export.parity import ParityReport, our_side, rounding
 from kotha.generation.conversation import was_taught
 from kotha.generation.engine import Engine
 from kotha.i18n.message import Message
@@ -70,7 +69,9 @@ def _export(job: ExportJob) -> ParityReport:
     except KothaError as error:
         short = Message("there is not enough memory to open it with transformers")
         report = ParityReport(door="hf", refused=short if is_short_of_memory(error) else reason(error))
-    return with_remarks(replace(report, architecture=layout.architecture), rounding(bundle, dtype))
+    report.architecture = layout.architecture
+    report.note(rounding(bundle, dtype))
+    return report
 
 
 export_hf = Exporter(

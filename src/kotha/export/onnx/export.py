@@ -2,7 +2,7 @@
 
 A folder with one graph (GPT, BERT, ViT) or two (Seq2Seq), the tokenizer beside it, and ``onnx.json``, which names every
 input and output. Batch and length are free; a GPT's past keys and values go in and come out (see ``graphs.py``).
-Weights are float32. ``check.py`` runs the folder in onnxruntime before it is handed over.
+Weights are float32. onnxruntime runs the folder before it is handed over, and is asked what our model is asked.
 """
 
 import importlib.util
@@ -10,26 +10,32 @@ import io
 import json
 import logging
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from torch import Tensor, nn
 
 from kotha.artifacts.model_folder import Bundle
 from kotha.errors import KothaError
 from kotha.export.exporter import Exporter, ExportJob, with_marks_of
 from kotha.export.layouts import UnsupportedError
-from kotha.export.onnx.check import check_graphs
-from kotha.export.onnx.graphs import Graph, Sizes, graphs_of
-from kotha.export.parity import ParityReport, our_side, rounding, with_remarks
+from kotha.export.onnx.graphs import Graph, Sizes, empty_past, graphs_of, past_names
+from kotha.export.parity import ParityReport, logit_rows, our_side, questions, rounding
 from kotha.i18n.message import Message, Text
 from kotha.model.attention import set_reading
-from kotha.model.config import ClassifierConfig, GPTConfig, ModelConfig
+from kotha.model.config import ClassifierConfig, GPTConfig, ModelConfig, TextConfig
+from kotha.model.family import Model
+from kotha.model.gpt import GPT
+from kotha.model.seq2seq import Seq2Seq
 from kotha.storage.atomic import atomic_directory, atomic_write
 from kotha.storage.destinations import is_made_of
 from kotha.text.tokenizer.tokenizer import FILE_NAME as TOKENIZER_FILE
+from kotha.text.tokenizer.tokenizer import Tokenizer
 
 DESCRIPTION, FORMAT = "onnx.json", "kotha-onnx"
 _WRITTEN = (
@@ -65,7 +71,8 @@ def _export(job: ExportJob) -> ParityReport:
             with_marks_of(ours.tokenizer, ours.config).save(folder)
         atomic_write(folder / DESCRIPTION, json.dumps(_describe(ours, graphs), ensure_ascii=False, indent=1) + "\n")
         report = check_graphs(ours.model, ours.tokenizer, folder, job.lines)
-    return with_remarks(report, rounding(job.bundle, torch.float32))
+    report.note(rounding(job.bundle, torch.float32))
+    return report
 
 
 export_onnx = Exporter(opens=_opens, export=_export, weights=("float32",))
@@ -135,3 +142,55 @@ def _quiet() -> Iterator[None]:
             yield
     finally:
         logging.disable(level)
+
+
+class Session:
+    """A graph opened by onnxruntime: named arrays in, named tensors out."""
+
+    def __init__(self, path: Path) -> None:
+        onnxruntime = import_module("onnxruntime")
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 3  # errors only
+        options.intra_op_num_threads = torch.get_num_threads()
+        self._session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        self._outputs = [output.name for output in self._session.get_outputs()]
+
+    def __call__(self, **inputs: Any) -> dict[str, Tensor]:
+        """Run it once."""
+        arrays = {name: np.ascontiguousarray(value.numpy()) for name, value in inputs.items()}
+        found = self._session.run(None, arrays)
+        return {name: torch.from_numpy(value) for name, value in zip(self._outputs, found, strict=True)}
+
+
+@torch.inference_mode()
+def check_graphs(model: Model, tokenizer: Tokenizer | None, folder: Path, lines: Sequence[str]) -> ParityReport:
+    """Compare a folder's graphs in onnxruntime with the model that they were made from."""
+    report = ParityReport.of("onnx", "onnxruntime")
+    if report.peer is None:
+        return report
+    text = isinstance(model.config, TextConfig)
+    asked = questions(model, logit_rows(model.config, tokenizer, lines) if text else torch.empty(0))
+    ours = model(*asked.values())
+    theirs: Sequence[Tensor]
+    match model:
+        case GPT():
+            theirs = [_in_pieces(Session(folder / "model.onnx"), asked["ids"], model.stack.blocks)]
+        case Seq2Seq():
+            ids, decoder = asked.pop("ids"), Session(folder / "decoder.onnx")
+            given = {**Session(folder / "encoder.onnx")(**asked), "real": asked["real"]}
+            theirs = [_in_pieces(lambda **more: decoder(**given, **more), ids, model.decoder.blocks)]
+        case _:
+            theirs = list(Session(folder / "model.onnx")(**asked).values())
+    report.compare_logits(zip([ours] if isinstance(ours, Tensor) else ours, theirs, strict=True))
+    return report
+
+
+def _in_pieces(steps: Callable[..., dict[str, Tensor]], ids: Tensor, blocks: nn.ModuleList) -> Tensor:
+    """The logits of a graph that reads a text in two pieces, the second behind the keys and values of the first."""
+    past = dict(zip(past_names(len(blocks)), empty_past(blocks, len(ids)), strict=True))
+    found = []
+    for piece in torch.split(ids, -(-ids.shape[1] // 2), dim=1):
+        answer = steps(ids=piece, **past)
+        found.append(answer.pop("logits"))
+        past = {name.replace("present", "past"): value for name, value in answer.items()}
+    return torch.cat(found, dim=1)

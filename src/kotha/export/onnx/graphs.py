@@ -102,7 +102,7 @@ def graphs_of(model: Model) -> list[Graph]:
         case BERT():
             inputs = dict.fromkeys(("ids", "segments", "real"), text)
             outputs = {"token_logits": text, "pair_logits": {0: "batch"}, "pooled": {0: "batch"}}
-            return [Graph("model", model, (ids, ids, torch.ones_like(ids, dtype=torch.bool)), inputs, outputs)]
+            return [Graph("model", model, (ids, ids.clone(), torch.ones_like(ids, dtype=torch.bool)), inputs, outputs)]
         case Seq2Seq():
             sides = {"source": source, "real": source}, {"encoded": source}
             past, inputs, outputs = _cache(model.decoder.blocks)

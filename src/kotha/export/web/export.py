@@ -3,13 +3,16 @@
 Matrices go as int8 with a scale for each row, rounded as a model folder stores them, so a model that is stored so loses
 nothing more. The page reads them as numbers, not as rounded products: it computes what the library computes with the
 same weights in float32, up to the order of sums, by a kernel in WebAssembly (SIMD). The worker is made from the script
-itself (``blob:``), its kernel is WebAssembly that the script assembles, and nothing is ever fetched. ``check.py`` asks
-a real browser, where there is one.
+itself (``blob:``), its kernel is WebAssembly that the script assembles, and nothing is ever fetched. A real browser
+opens it from disk, offline, and is asked what our model is asked.
 """
 
 import base64
 import gzip
 import re
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -21,8 +24,7 @@ from kotha.artifacts.run_folder import mapping
 from kotha.export.card import About
 from kotha.export.exporter import Exporter, ExportJob
 from kotha.export.layouts import UnsupportedError
-from kotha.export.parity import ParityReport, our_side, with_remarks
-from kotha.export.web.check import check_page
+from kotha.export.parity import ParityReport, our_side, prompt_reader
 from kotha.export.web.vocabulary import describe_vocabulary
 from kotha.i18n.message import Message, Text
 from kotha.model.config import ModelConfig
@@ -34,6 +36,7 @@ from kotha.report.single_file import SinglePage
 from kotha.storage import bundled
 from kotha.storage.atomic import write_page
 from kotha.storage.destinations import PAGE_ENDINGS
+from kotha.text.tokenizer.tokenizer import Tokenizer
 
 # Where an array may begin: a browser reads float32 at multiples of 4 only.
 _ALIGNED = 8
@@ -61,8 +64,9 @@ def _export(job: ExportJob) -> ParityReport:
     }
     write_page(job.path, whole_page(description, squeezed(weights)))
     report = check_page(model, job.tokenizer, job.path, job.lines)
-    told = Message("compared with the same int8 weights as float32")
-    return with_remarks(report, Message("{n:,} bytes", n=job.path.stat().st_size), told)
+    n_bytes = job.path.stat().st_size
+    report.note(Message("{n:,} bytes", n=n_bytes), Message("compared with the same int8 weights as float32"))
+    return report
 
 
 export_web = Exporter(
@@ -185,3 +189,57 @@ def stated_bits_per_byte(markdown: str) -> float | None:
         r"^\| [^|\n]* \| bits per byte \|[^\n]*\n\|[-| :]+\|\n\|[^|\n]*\| ([\d.]+) \|", markdown, re.MULTILINE
     )
     return float(found[1]) if found else None
+
+
+_BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+_COMPARED = 24
+_SCORES = "async (ids) => Array.from((await kotha.source.scores(ids, ids.length)).logits)"
+_READ = "async (lines) => (await kotha.source.read(lines)).map((line) => line.ids)"
+
+
+@contextmanager
+def opened_page(path: Path) -> Iterator[Any]:
+    """A page opened from disk in a browser that has no network, its model ready; for whoever compares or measures."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        program = next(filter(None, map(shutil.which, _BROWSERS)), None)
+        browser = playwright.chromium.launch(executable_path=program)
+        try:
+            page = browser.new_context(offline=True).new_page()
+            page.set_default_timeout(120_000)
+            page.goto(path.resolve().as_uri())
+            page.evaluate("kotha.opened")
+            yield page
+        finally:
+            browser.close()
+
+
+def check_page(model: GPT, tokenizer: Tokenizer, path: Path, lines: Sequence[str]) -> ParityReport:
+    """Compare a page with the model that it was made from, its weights rounded as the page has them."""
+    report = ParityReport.of("web", "playwright")
+    if report.peer is None:
+        return report
+    from playwright.sync_api import Error
+
+    try:
+        with opened_page(path) as page:
+            report.peer = f"Chromium {page.context.browser.version}, from disk, offline"
+            compare_page(report, model, tokenizer, page, lines)
+    except Error as error:
+        if "Executable doesn't exist" in str(error):
+            return ParityReport("web", remark=Message("not checked: no chromium on this machine"))
+        report.refused = Message("the browser could not run it: {why}", why=str(error).splitlines()[0])
+    return report
+
+
+@torch.no_grad()
+def compare_page(report: ParityReport, model: GPT, tokenizer: Tokenizer, page: Any, lines: Sequence[str]) -> None:
+    """Add what an opened page and our model have in common: token ids of lines, and logits."""
+    ours = prompt_reader(tokenizer)
+    theirs = dict(zip(lines, page.evaluate(_READ, list(lines)), strict=True))
+    report.compare_lines(ours, theirs.__getitem__, lines)
+    longest = max(map(ours, lines), key=len)[: min(_COMPARED, model.config.context_length)]
+    places = sorted({0, len(longest) // 2, len(longest) - 1})
+    other = torch.tensor([page.evaluate(_SCORES, longest[: place + 1]) for place in places])
+    report.compare_logits([(model(torch.tensor([longest]))[0, places], other)])
