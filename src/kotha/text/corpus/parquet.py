@@ -32,7 +32,7 @@ def read_parquet(
     if not file.read(1):
         raise Unreadable(Message("the file is empty"))
     row = told = 0
-    for total, columns in _guarded(_batches(file, fields)):
+    for total, columns in _batches(file, fields):
         for cells in zip(*columns, strict=True):
             row += 1
             values = _texts(cells, fields, limit, row, complaints)
@@ -43,42 +43,32 @@ def read_parquet(
             on_bytes(told - before)
 
 
-def _guarded(batches: Iterator[tuple[int, list[list[Any]]]]) -> Iterator[tuple[int, list[list[Any]]]]:
-    """Turn whatever the decoder raises on broken bytes into Unreadable: it uses many exception types."""
+def _batches(file: BinaryIO, fields: tuple[str, ...]) -> Iterator[tuple[int, list[list[bytes | None]]]]:
+    """How many rows there are, and some of them by column; whatever the decoder raises of broken bytes is Unreadable.
+
+    Cells are bytes, so that bad UTF-8 in one of them spoils only that one.
+    """
+    needed = "reading parquet needs pyarrow: pip install 'kotha[parquet]'"
+    pa, pq = (library(name, needed, CorpusError) for name in ("pyarrow", "pyarrow.parquet"))
+    limits = {"thrift_string_size_limit": _FOOTER_STRING, "thrift_container_size_limit": _FOOTER_LIST}
     try:
-        yield from batches
-    except (CorpusError, Unreadable):
+        with pq.ParquetFile(file, pre_buffer=False, buffer_size=1 << 20, **limits) as table:
+            for field in fields:
+                _check_column(pa, table.schema_arrow, field, alone=len(fields) == 1)
+            groups = [table.metadata.row_group(index) for index in range(table.num_row_groups)]
+            longest = max((group.total_byte_size // max(1, group.num_rows) for group in groups), default=0)
+            rows = max(1, min(_MOST_ROWS, _BATCH_BYTES // max(1, longest)))  # a few megabytes, as the footer says
+            for batch in table.iter_batches(rows, columns=list(dict.fromkeys(fields)), use_threads=False):
+                cells = [batch.column(field).cast(pa.large_string()).cast(pa.large_binary()) for field in fields]
+                for column in cells:
+                    column.validate(full=True)
+                yield table.metadata.num_rows, [column.to_pylist() for column in cells]
+    except Unreadable:
         raise
     except Exception as error:
         ours = type(error).__module__.startswith("pyarrow") or isinstance(error, ValueError)
         why = " ".join(str(error).split())[:200] if ours else foreign(error)
         raise Unreadable(Message("not a readable parquet file ({why})", why=why)) from error
-
-
-def _batches(file: BinaryIO, fields: tuple[str, ...]) -> Iterator[tuple[int, list[list[Any]]]]:
-    needed = "reading parquet needs pyarrow: pip install 'kotha[parquet]'"
-    pa, pq = (library(name, needed, CorpusError) for name in ("pyarrow", "pyarrow.parquet"))
-    with pq.ParquetFile(
-        file,
-        pre_buffer=False,
-        buffer_size=1 << 20,
-        thrift_string_size_limit=_FOOTER_STRING,
-        thrift_container_size_limit=_FOOTER_LIST,
-    ) as table:
-        schema = table.schema_arrow
-        for field in fields:
-            _check_column(pa, schema, field, alone=len(fields) == 1)
-        columns_wanted = list(dict.fromkeys(fields))
-        for batch in table.iter_batches(_batch_rows(table.metadata), columns=columns_wanted, use_threads=False):
-            columns = [_as_bytes(pa, batch.column(batch.schema.get_field_index(field))) for field in fields]
-            yield table.metadata.num_rows, columns
-
-
-def _batch_rows(metadata: Any) -> int:
-    """Rows for a batch of a few megabytes, going by what the footer says of the largest rows."""
-    groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
-    longest = max((group.total_byte_size // max(1, group.num_rows) for group in groups), default=0)
-    return int(max(1, min(_MOST_ROWS, _BATCH_BYTES // max(1, longest))))
 
 
 def _check_column(pa: Any, schema: Any, field: str, alone: bool) -> None:
@@ -87,18 +77,8 @@ def _check_column(pa: Any, schema: Any, field: str, alone: bool) -> None:
         twice = Message("{n} columns are named '{field}'", n=len(found), field=field)
         raise Unreadable(twice if found else missing(field, schema.names, alone))
     inner = found[0].value_type if pa.types.is_dictionary(found[0]) else found[0]
-    if not (pa.types.is_string(inner) or pa.types.is_large_string(inner) or inner == pa.string_view()):
+    if inner not in (pa.string(), pa.large_string(), pa.string_view()):
         raise Unreadable(Message("the column '{field}' holds {kind}, not strings", field=field, kind=str(found[0])))
-
-
-def _as_bytes(pa: Any, column: Any) -> list[bytes | None]:
-    """The cells as bytes, so that bad UTF-8 in one of them spoils only that one."""
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    cells = column.cast(pa.large_binary() if pa.types.is_large_string(column.type) else pa.binary())
-    cells.validate(full=True)
-    values: list[bytes | None] = cells.to_pylist()
-    return values
 
 
 def _texts(
@@ -106,13 +86,14 @@ def _texts(
 ) -> tuple[str, ...] | None:
     texts = []
     for field, cell in zip(fields, cells, strict=True):
+        text = None
         if cell is None:
             complaints.report(Message("'{field}' is null, not a string", field=field), row=row)
-            return None
-        if len(cell) > limit:
+        elif len(cell) > limit:
             complaints.report(Message("'{field}' is over {limit:,} bytes", field=field, limit=limit), row=row)
-            return None
-        if (text := complaints.decode(cell, row=row)) is None:
+        else:
+            text = complaints.decode(cell, row=row)
+        if text is None:
             return None
         texts.append(text)
     return complaints.mend(tuple(texts), row=row)

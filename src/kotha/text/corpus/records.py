@@ -6,7 +6,7 @@ position being the line on which the record starts. All of them hold one record 
 - **txt**: one or more blank lines end a document. A document over the limit is cut at a line end, or, within one
   endless line, at a character.
 - **jsonl**: an object with the fields on each line, or, where one field is wanted, a string. Beside another field,
-  a whole number or a boolean is taken as it is written: labels are often numbers.
+  a whole number, a boolean or a list is taken as it is written: labels are often numbers.
 - **csv**: RFC 4180 with a header row: quoted cells may hold commas, line ends and doubled quotes.
 - **tsv**: as registered with IANA: a header row, tabs between cells, and a quote is a quote. Parallel corpora are full
   of cells like ``"Who is it?" "It's me."``, which the rules of csv would misread.
@@ -19,6 +19,7 @@ import csv
 import json
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from kotha.i18n.message import Message
@@ -127,10 +128,11 @@ def _pick(value: Any, fields: tuple[str, ...]) -> tuple[str, ...]:
     for field in fields:
         if field not in value:
             raise Unreadable(missing(field, value, alone))
-        if not isinstance(value[field], str if alone else str | int):
+        if not isinstance(value[field], str if alone else str | int | list):
             found = json.dumps(value[field])[:40]
             raise Unreadable(Message("the field '{field}' is {found}, not a string", field=field, found=found))
-    return tuple(each if isinstance(each := value[field], str) else json.dumps(each) for field in fields)
+    cells = (value[field] for field in fields)
+    return tuple(cell if isinstance(cell, str) else json.dumps(cell, ensure_ascii=False) for cell in cells)
 
 
 def _tsv_rows(stream: TextBytes, limit: int, complaints: Complaints) -> Iterator[Row]:
@@ -141,112 +143,86 @@ class _RowTooLong(Exception):  # noqa: N818 - a signal through csv.reader, never
     pass
 
 
-class _RowLines:
-    """Lines for ``csv.reader``, which asks for as many as a row needs; remembers where the row began."""
-
-    def __init__(self, stream: TextBytes, limit: int, complaints: Complaints) -> None:
-        self._lines = stream.lines(limit)
-        self._limit = limit
-        self._complaints = complaints
-        self.begin_row()
-
-    def begin_row(self) -> None:
-        self.line = self._size = 0
-        self.dropped = False
-
-    def __iter__(self) -> Iterator[str]:
-        return self
-
-    def __next__(self) -> str:
-        line, offset, data = next(self._lines)
-        self.line = self.line or line
-        self._size += self._limit + 1 if data is None else len(data)
-        if data is None or self._size > self._limit + 2:
-            raise _RowTooLong
-        text = self._complaints.decode(data, line, offset)
-        self.dropped = self.dropped or text is None
-        return data.decode("utf-8", "replace") if text is None else text
-
-
 def _csv_rows(stream: TextBytes, limit: int, complaints: Complaints) -> Iterator[Row]:
     csv.field_size_limit(max(csv.field_size_limit(), limit))  # the module's one knob is global: only ever raised
-    lines = _RowLines(stream, limit, complaints)
-    rows = csv.reader(lines, strict=True)
+    lines = stream.lines(limit)
+    line = size = 0  # where the row began, and how long it is so far
+    dropped = False
+
+    def next_line() -> str:
+        nonlocal line, size, dropped
+        number, offset, data = next(lines)
+        line = line or number
+        size += len(data or b"")
+        if data is None or size > limit + 2:
+            raise _RowTooLong
+        text = complaints.decode(data, number, offset)
+        dropped = dropped or text is None
+        return data.decode("utf-8", "replace") if text is None else text
+
+    rows = csv.reader(iter(next_line, None), strict=True)
     while True:
-        lines.begin_row()
+        line, size, dropped = 0, 0, False
         try:
             row = next(rows)
         except StopIteration:
             return
         except _RowTooLong:
             reason = Message("the row is longer than {limit:,} bytes (an unclosed quote?)", limit=limit)
-            complaints.report(reason, line=lines.line)
+            complaints.report(reason, line=line)
         except csv.Error as error:
-            complaints.report(Message("not valid CSV ({why})", why=str(error)), line=lines.line)
+            complaints.report(Message("not valid CSV ({why})", why=str(error)), line=line)
         else:
-            if row and not lines.dropped:
-                yield row, lines.line
+            if row and not dropped:
+                yield row, line
 
 
-def is_column_number(field: str) -> bool:
-    """Whether a field is meant as a column's number rather than its name."""
-    return field.isdecimal() and len(field) < 10
+_ROWS: dict[str, Callable[[TextBytes, int, Complaints], Iterator[Row]]] = {"csv": _csv_rows, "tsv": _tsv_rows}
 
 
 def _read_table(
-    read_rows: Callable[[TextBytes, int, Complaints], Iterator[Row]],
-    stream: TextBytes,
-    fields: tuple[str, ...],
-    limit: int,
-    complaints: Complaints,
+    format: str, stream: TextBytes, fields: tuple[str, ...], limit: int, complaints: Complaints
 ) -> Iterator[Record]:
     """Rows of cells, of which the first may name the columns."""
-    rows = read_rows(stream, limit, complaints)
-    first = next(rows, None)
-    if first is None:
-        return
-    width = len(first[0])
-    if by_number := all(map(is_column_number, fields)):
-        columns = [int(field) - 1 for field in fields]
-        if not all(0 <= column < width for column in columns):
-            reason = Message("no column {fields}: the first row has {n}, counted from 1", fields=fields, n=width)
-            raise Unreadable(reason)
+    rows = _ROWS[format](stream, limit, complaints)
+    for header, first_line in rows:
+        by_number = all(field.isdecimal() and len(field) < 10 for field in fields)
+        columns = [_column(header, field, by_number, alone=len(fields) == 1) for field in fields]
+        for row, line in chain([(header, first_line)], rows) if by_number else rows:
+            if len(row) != len(header):
+                reason = Message("the row has {n} cells, the first row has {first}", n=len(row), first=len(header))
+                complaints.report(reason, line=line)
+            elif (sound := complaints.mend(tuple(row[column] for column in columns), line=line)) is not None:
+                yield sound, line
+
+
+def _column(header: list[str], field: str, by_number: bool, alone: bool) -> int:
+    names = [str(number) for number in range(1, len(header) + 1)] if by_number else [name.strip() for name in header]
+    if names.count(field) == 1:
+        return names.index(field)
+    if by_number:
+        reason = Message("no column {field}: the first row has {n}, counted from 1", field=field, n=len(header))
+    elif field in names:
+        n = names.count(field)
+        reason = Message("{n} columns are named '{field}'; name one by its number", n=n, field=field)
     else:
-        columns = [_column(first[0], field, alone=len(fields) == 1) for field in fields]
-    while first is not None:
-        row, line = first
-        if len(row) != width:
-            reason = Message("the row has {n} cells, the first row has {first}", n=len(row), first=width)
-            complaints.report(reason, line=line)
-        elif by_number and (sound := complaints.mend(tuple(row[c] for c in columns), line=line)) is not None:
-            yield sound, line
-        by_number = True  # what follows a header row is data
-        first = next(rows, None)
-
-
-def _column(header: list[str], field: str, alone: bool) -> int:
-    found = [index for index, name in enumerate(header) if name.strip() == field]
-    if not found:
         reason = missing(field, header, alone)
-        raise Unreadable(Message("{reason}; without a header, name it by its number", reason=reason))
-    if len(found) > 1:
-        raise Unreadable(Message("{n} columns are named '{field}'; name one by its number", n=len(found), field=field))
-    return found[0]
+        reason = Message("{reason}; without a header, name it by its number", reason=reason)
+    raise Unreadable(reason)
 
 
-def names_in_records(format: str, stream: TextBytes, limit: int, complaints: Complaints) -> list[str]:
-    """The fields that the first record of a file has: the header's columns, or an object's keys; none of plain text."""
+def first_record(format: str, stream: TextBytes, limit: int, complaints: Complaints) -> dict[str, Any]:
+    """The first record of a file by field, or its header; nothing of plain text."""
     if format == "jsonl":
         first, _, _ = next(json_lines(stream, limit, complaints), ({}, 0, ""))
-        return [name for name, each in first.items() if isinstance(each, str | int)] if isinstance(first, dict) else []
-    rows = {"csv": _csv_rows, "tsv": _tsv_rows}.get(format)
-    header = next(rows(stream, limit, complaints), None) if rows is not None else None
-    return [] if header is None else [name.strip() for name in header[0]]
+        return first if isinstance(first, dict) else {}
+    header, _ = next(_ROWS[format](stream, limit, complaints), ([], 0)) if format in _ROWS else ([], 0)
+    return {name.strip(): "" for name in header}
 
 
 READERS: dict[str, Reader] = {
     "txt": read_txt,
     "jsonl": read_jsonl,
-    "csv": partial(_read_table, _csv_rows),
-    "tsv": partial(_read_table, _tsv_rows),
+    "csv": partial(_read_table, "csv"),
+    "tsv": partial(_read_table, "tsv"),
 }
