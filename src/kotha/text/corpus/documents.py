@@ -10,10 +10,9 @@ from typing import Any, BinaryIO, TypedDict, Unpack, get_args
 from kotha.errors import CorpusError, UsageError
 from kotha.text.choices import check_choice
 from kotha.text.corpus.hub import hub_download
-from kotha.text.corpus.parquet import read_parquet
 from kotha.text.corpus.problems import Complaints, CorpusProblem, Errors, Unreadable
 from kotha.text.corpus.problems import OnProblem as OnProblem
-from kotha.text.corpus.records import READERS, Record, first_record
+from kotha.text.corpus.records import Record, RecordReader
 from kotha.text.corpus.remote import open_remote
 from kotha.text.corpus.sources import Source, list_sources
 from kotha.text.corpus.streams import TextBytes, decompress, file_chunks
@@ -86,13 +85,13 @@ def read_records(
     def records() -> Iterator[tuple[str, Record]]:
         for source in sources:
             complaints = Complaints(source.name, errors, on_problem)
+            reader = RecordReader(source.format, fields, max_document_bytes, complaints)
             try:
                 with _open(source) as file:
                     if source.format == "parquet":
-                        found = read_parquet(file, source.size or 0, fields, max_document_bytes, complaints, on_bytes)
+                        found = reader.parquet(file, source.size or 0, on_bytes)
                     else:
-                        stream = TextBytes(decompress(file_chunks(file, on_bytes), source.compression))
-                        found = READERS[source.format](stream, fields, max_document_bytes, complaints)
+                        found = reader.read(TextBytes(decompress(file_chunks(file, on_bytes), source.compression)))
                     for record in found:
                         yield source.name, record
             except (OSError, Unreadable) as error:
@@ -106,7 +105,7 @@ def read_first(source: Source) -> dict[str, Any]:
     try:
         with _open(source) as file:
             stream = TextBytes(decompress(file_chunks(file), source.compression))
-            return first_record(source.format, stream, MAX_DOCUMENT_BYTES, Complaints(source.name, "skip"))
+            return RecordReader(source.format, (), MAX_DOCUMENT_BYTES, Complaints(source.name, "skip")).first(stream)
     except Unreadable as error:
         problem = CorpusProblem(source.name, error.reason, byte_offset=error.byte_offset)
         raise CorpusError("{problem}; put it right", problem=problem) from error
