@@ -155,7 +155,7 @@ def test_an_image_is_read_from_many_files(tmp_path: Path, name: str) -> None:
 
 def test_a_plain_pgm_and_colours_are_read(tmp_path: Path) -> None:
     (tmp_path / "a.pgm").write_text("P2 2 2 100 0 20 100 60")
-    image = read_picture(tmp_path / "a.pgm", 8, 1)
+    image = read_picture(tmp_path / "a.pgm", 2, 1)
     assert ((image + 1) * 127.5).round().tolist() == [[[0, 51], [255, 153]]]
     np.save(tmp_path / "c.npy", np.stack([PIXELS] * 3, axis=-1))
     assert [read_picture(tmp_path / "c.npy", 8, n).shape for n in (1, 3)] == [(1, 8, 8), (3, 8, 8)]
@@ -168,8 +168,7 @@ def test_a_plain_pgm_and_colours_are_read(tmp_path: Path) -> None:
         ("a.npy", b"no array", "holds no array of pixels"),
         ("a.json", b"[[1, 900]]", "pixels outside 0 to 255"),
         ("a.json", b'["x"]', "an image is"),
-        ("a.pgm", b"P5 8 8 255 abc", "no grey picture"),
-        ("a.pgm", b"P6 8 8 255", "no grey picture"),
+        ("a.pgm", b"P5 8 8 255 abc", "is no image that can be read"),
     ],
 )
 def test_a_broken_image_is_refused(tmp_path: Path, name: str, content: bytes, wording: str) -> None:

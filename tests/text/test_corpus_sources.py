@@ -118,9 +118,9 @@ def test_names_that_stand_for_nothing(tmp_path):
         list_sources([tmp_path / "trian.jsonl"])
     with pytest.raises(CorpusError, match=r"zzz does not exist$"):
         list_sources([tmp_path / "zzz"])
-    with pytest.raises(CorpusError, match=f"does not exist, nor does the folder {tmp_path / 'no'}$"):
+    with pytest.raises(CorpusError, match=r"no/such\.txt does not exist$"):
         list_sources([tmp_path / "no/such.txt"])
-    with pytest.raises(CorpusError, match=r"empty: no file to read there \(1 passed over as hidden or of"):
+    with pytest.raises(CorpusError, match=r"empty: no file to read there; known: \.txt"):
         list_sources([tmp_path / "empty"])
     with pytest.raises(CorpusError, match=r"embedded null (byte|character)"):
         list_sources(["a\0.txt"])

@@ -42,13 +42,13 @@ def test_messages_are_turns_and_the_last_is_the_assistants(tmp_path: Path) -> No
     assert found.turns[0] == (Turn("system", "ছোট করে"), Turn("user", "কে?"), Turn("assistant", "মা।"))
     assert found.groups == ("ক",)
     for wrong, said in (
-        ({"messages": turns}, "the last turn must be the assistant's"),
+        ({"messages": turns}, "of which the last is the assistant's"),
         ({"messages": [{"role": "teacher", "content": "ক"}, answer]}, "a role out of system, user, assistant"),
         ({"messages": [{"role": "user", "content": 5}, answer]}, "content that is a text"),
         ({"messages": "কে?"}, "expected messages, a list of turns"),
-        ([1], "expected messages"),
+        ([1], "expected an object with messages"),
     ):
-        file = written(tmp_path / "b.jsonl", good, wrong)
+        file = written(tmp_path / "b.jsonl", {"messages": good["messages"]}, wrong)
         with pytest.raises(CorpusError, match=said):
             read_dialogues(file)
         assert len(read_dialogues(file, errors="skip")) == 1

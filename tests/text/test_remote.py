@@ -17,7 +17,7 @@ import kotha
 from kotha.errors import CorpusError, KothaError, UsageError
 from kotha.retrieval.documents import list_files
 from kotha.text.corpus.documents import field_names, read_documents
-from kotha.text.corpus.http_file import HttpFile, OnlyOnTheWeb
+from kotha.text.corpus.remote import HttpFile, OnlyOnTheWeb
 from kotha.text.corpus.sources import list_sources
 
 TEXTS = SENTENCES * 40

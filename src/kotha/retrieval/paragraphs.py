@@ -36,10 +36,8 @@ def read_paragraphs(file: Path, complaints: Complaints) -> Paragraphs:
         if empty:
             pictures = Message("there is no text in it; its pages may be pictures: run OCR first")
             raise Unreadable(pictures if file.suffix.lower() == ".pdf" else Message("there is no text in it"))
-    except Unreadable as error:
-        complaints.report_unreadable(error)
-    except OSError as error:
-        complaints.report_unopened(error)
+    except (Unreadable, OSError) as error:
+        complaints.pass_over(error)
 
 
 def _decoded(file: Path, complaints: Complaints) -> str:

@@ -1,14 +1,13 @@
 """Images in: one file, a folder with a folder for each class, or an ``.npz`` archive of arrays.
 
-Arrays (``.npy``, and ``.json`` as nested lists) and plain ``.pgm`` files are read here; all else needs Pillow, which is
-imported when it is needed, and is scaled to the model's size. Bytes from 0 to 255 become -1 to 1, as in training;
+Arrays (``.npy``, and ``.json`` as nested lists) are read here; all else needs Pillow, which is imported when it is
+needed, and is scaled to the model's size. Bytes from 0 to 255 become -1 to 1, as in training;
 fractions are taken as given. An archive holds ``images`` and ``labels`` (``x`` and ``y`` will do), and may have a part
 for training, for validation and for testing under the names that are usual: ``x_train``, ``test_images``.
 """
 
 import io
 import json
-import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,8 +26,6 @@ _MOST_PIXELS = 1 << 26
 _PARTS = {"train": ("train",), "validation": ("validation", "valid", "val", "dev"), "test": ("test",)}
 _IMAGES, _LABELS = ("images", "image", "x"), ("labels", "label", "y")
 _ENDINGS = {".png", ".jpg", ".jpeg", ".gif", ".bmp", ".webp", ".tif", ".tiff", ".pgm", ".npy"}
-# Which kind of grey picture, width, height and the value of white, with comments between them.
-_PGM = re.compile(rb"(P[25])" + rb"(?:\s|#[^\n]*\n)+(\d+)" * 3 + rb"\s")
 
 Pixels = NDArray[Any]
 
@@ -52,16 +49,11 @@ def read_picture(path: Path, size: int, n_channels: int) -> NDArray[np.float32]:
     """Read an image for a model: -> (n_channels, height, width)."""
     if not path.is_file():
         raise UsageError("there is no image {path}; give a PNG, JPEG, PGM, .npy or .json file", path=path)
-    if path.stat().st_size > _MOST_BYTES:
-        raise UsageError(
-            "{path} has {n:,} bytes, more than {most:,}; make it smaller",
-            path=path,
-            n=path.stat().st_size,
-            most=_MOST_BYTES,
-        )
-    readers = {".npy": _read_array, ".json": _read_array, ".pgm": _read_pgm}
-    read = readers.get(path.suffix.lower())
-    return _fit(path, _read_with_pillow(path, path, size) if read is None else read(path), n_channels)
+    n = path.stat().st_size
+    if n > _MOST_BYTES:
+        raise UsageError("{path} has {n:,} bytes, more than {most:,}; make it smaller", path=path, n=n, most=_MOST_BYTES)
+    is_array = path.suffix.lower() in (".npy", ".json")
+    return _fit(path, _read_array(path) if is_array else _read_with_pillow(path, path, size), n_channels)
 
 
 def decode_png(data: bytes, size: int, n_channels: int, most_pixels: int) -> NDArray[np.float32]:
@@ -87,10 +79,9 @@ def read_labelled_images(place: Path, size: int, n_channels: int) -> dict[str, L
             _check_size(part, place, each.images.shape[1:], wanted)
         return parts
     named = {folder.name.lower(): folder for folder in _folders(place)}
-    folders = {part: next((named[name] for name in names if name in named), None) for part, names in _PARTS.items()}
-    if folders["train"] is None:
-        folders = {"train": place}
-    return {part: _read_classes(part, folder, wanted) for part, folder in folders.items() if folder is not None}
+    found = {part: [named[name] for name in names if name in named] for part, names in _PARTS.items()}
+    folders = found if found["train"] else {"train": [place]}
+    return {part: _read_classes(part, some[0], wanted) for part, some in folders.items() if some}
 
 
 def holds_images(place: Path) -> bool:
@@ -176,8 +167,7 @@ def _read_archive(path: Path) -> dict[str, LabelledImages]:
 def _array(arrays: Mapping[str, Pixels], kinds: Sequence[str], parts: Sequence[str], alone: bool) -> Pixels | None:
     """The array of a kind for a part: ``x_test``, ``test_images``; ``alone`` also ``images``."""
     names = [name for kind in kinds for part in parts for name in (f"{kind}_{part}", f"{part}_{kind}")]
-    names += list(kinds) if alone else []
-    return next((arrays[name] for name in names if name in arrays), None)
+    return next((arrays[name] for name in [*names, *kinds][: None if alone else len(names)] if name in arrays), None)
 
 
 def _labelled(path: Path, part: str, images: Pixels, labels: Pixels) -> LabelledImages:
@@ -191,9 +181,9 @@ def _labelled(path: Path, part: str, images: Pixels, labels: Pixels) -> Labelled
             shape=str(images.shape),
             labels=str(labels.shape),
         )
-    if images.dtype.kind == "f" and np.isfinite(images).all() and 0 <= images.min() <= images.max() <= 1:
+    if images.dtype.kind == "f" and 0 <= images.min() <= images.max() <= 1:  # no of what is no number
         images = (images * 255).round()
-    if images.dtype.kind not in "uif" or not (np.isfinite(images).all() and 0 <= images.min() <= images.max() <= 255):
+    if images.dtype.kind not in "uif" or not 0 <= images.min() <= images.max() <= 255:
         raise DataError(
             "the {part} images of {path} are not all from 0 to 255; give bytes, or fractions from 0 to 1",
             part=part,
@@ -203,17 +193,13 @@ def _labelled(path: Path, part: str, images: Pixels, labels: Pixels) -> Labelled
         images = images[:, None]
     elif images.shape[-1] in (1, 3) and images.shape[1] not in (1, 3):
         images = images.transpose(0, 3, 1, 2)
-    if labels.dtype.kind == "f":
-        if not (np.isfinite(labels) & (labels == labels.round())).all():
-            raise DataError(
-                "the {part} labels of {path} are not all whole numbers or names; give each image a class",
-                part=part,
-                path=path,
-            )
-        labels = labels.astype(np.int64)
     try:
+        if labels.dtype.kind == "f":
+            if not (labels == labels.round()).all() or not np.isfinite(labels).all():
+                raise ValueError(Message("they are not all whole numbers or names; give each image a class"))
+            labels = labels.astype(np.int64)
         names = tuple(unicodedata.normalize("NFC", str(label)) for label in labels.tolist())
-    except (SystemError, ValueError) as error:  # numpy, of a text that no Unicode has
+    except (SystemError, ValueError) as error:  # also numpy's, of a text that no Unicode has
         raise DataError(
             "the {part} labels of {path} cannot be read: {why}", part=part, path=path, why=reason(error)
         ) from error
@@ -233,23 +219,6 @@ def _read_array(path: Path) -> Pixels:
         raise UsageError("{path} holds no array of pixels: {why}", path=path, why=reason(error)) from error
 
 
-def _read_pgm(path: Path) -> Pixels:
-    """A grey picture, written as bytes (P5) or as numbers (P2)."""
-    data = path.read_bytes()
-    head = _PGM.match(data)
-    try:
-        width, height, white = map(int, head.groups()[1:]) if head is not None else (0, 0, 0)
-        if head is None or (head[1] == b"P5" and white > 255):
-            raise ValueError(Message("only P2, and P5 of one byte a pixel"))
-        if head[1] == b"P5":
-            values = np.frombuffer(data, np.uint8, count=width * height, offset=head.end())
-        else:
-            values = np.array(data[head.end() :].split()[: width * height], dtype=np.int64)
-        return (values.reshape(height, width) * (255 / white)).round().astype(np.uint8)
-    except (ValueError, ZeroDivisionError, OverflowError) as error:
-        raise UsageError("{path} is no grey picture that can be read: {why}", path=path, why=reason(error)) from error
-
-
 def _read_with_pillow(
     path: Path | Message,
     source: Path | io.BytesIO,
@@ -262,8 +231,7 @@ def _read_with_pillow(
         from PIL import Image
     except ImportError as error:
         raise UsageError(
-            "{what} needs Pillow (`pip install pillow`); .npy, .json and .pgm files need nothing",
-            what=path.suffix or path if isinstance(path, Path) else path,
+            "{what} needs Pillow (`pip install pillow`); .npy and .json files need nothing", what=path
         ) from error
     try:
         with Image.open(source, formats=formats) as picture:
@@ -286,10 +254,10 @@ def _fit(path: Path | Message, pixels: Pixels, n_channels: int) -> NDArray[np.fl
             dtype=str(pixels.dtype),
         )
     whole = pixels.dtype.kind in "ui"
-    if not np.isfinite(pixels).all() or (whole and (pixels.min() < 0 or pixels.max() > 255)):
+    if not np.isfinite(pixels).all() or (whole and not 0 <= pixels.min() <= pixels.max() <= 255):
         raise UsageError("{path} has pixels outside 0 to 255; give bytes, or fractions", path=path)
-    image = pixels.astype(np.float32)
-    image = image[None] if image.ndim == 2 else image.transpose(2, 0, 1) if image.shape[-1] in (1, 3, 4) else image
+    image = np.atleast_3d(pixels.astype(np.float32))
+    image = image.transpose(2, 0, 1) if image.shape[-1] in (1, 3, 4) else image
     image = image[:3] if len(image) == 4 else image  # what is see-through is left out
     if len(image) == 3 and n_channels == 1:
         image = image.mean(0, keepdims=True)

@@ -4,9 +4,8 @@ from typing import NamedTuple
 
 import pytest
 
-from kotha.text.stories.chooser import Chooser
 from kotha.text.stories.plot import compile_plot, plots
-from kotha.text.stories.scene import Scene
+from kotha.text.stories.scene import Chooser, Scene
 
 PLOTS = plots()
 ALL_PLOTS = sum(map(len, PLOTS.values()))

@@ -5,11 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from kotha.text.stories.chooser import Chooser
 from kotha.text.stories.lexicon import Noun
-from kotha.text.stories.plot import cast_roles
-from kotha.text.stories.scene import Scene
-from kotha.text.stories.template import compile_template, tidy
+from kotha.text.stories.plot import cast_roles, compile_template, tidy
+from kotha.text.stories.scene import Chooser, Scene
 
 TABLES = {
     "name": (Noun("রহিম", "সে"), Noun("উমা", "তিনি"), Noun("টুনি", "সে")),

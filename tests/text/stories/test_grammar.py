@@ -9,12 +9,10 @@ import pytest
 from tests.text.stories.conftest import PLOTS
 
 import kotha.text.stories as package
-from kotha.text.stories.chooser import Chooser
+from kotha.text.stories.grammar import conjugate
 from kotha.text.stories.lexicon import Noun, lexicon, phrases
-from kotha.text.stories.plot import Plot, cast_roles
-from kotha.text.stories.scene import Scene
-from kotha.text.stories.template import compile_template, tidy
-from kotha.text.stories.verbs import conjugate
+from kotha.text.stories.plot import Plot, cast_roles, compile_template, tidy
+from kotha.text.stories.scene import Chooser, Scene
 
 LEXICON, PHRASES = lexicon(), phrases()
 ALL_PLOTS = [plot for plots in PLOTS.values() for plot in plots]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kotha.text.stories.nouns import counted, digits, inflect, number
+from kotha.text.stories.grammar import counted, digits, inflect, number
 
 # word: genitive, locative
 CASES = """

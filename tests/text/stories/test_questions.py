@@ -7,7 +7,7 @@ import pytest
 from tests.text.stories.conftest import PLOTS
 
 from kotha.text.stories import questions
-from kotha.text.stories.nouns import NUMBERS
+from kotha.text.stories.grammar import NUMBERS
 from kotha.text.stories.questions import KINDS_OF_QUESTIONS, StoryQuestion, questions_about
 
 VALUES = {word: value for value, word in enumerate(NUMBERS)} | {"দু": 2}  # দুটি, not দুইটি

@@ -7,8 +7,8 @@ import re
 
 from tests.text.stories.conftest import ALL_PLOTS, Told, of
 
+from kotha.text.stories.grammar import NUMBERS
 from kotha.text.stories.lexicon import Noun, communities, lexicon, listed
-from kotha.text.stories.nouns import NUMBERS
 
 FREE = ("শুক্রবার", "শনিবার")
 SCHOOL = ("রবিবার", "সোমবার", "মঙ্গলবার", "বুধবার", "বৃহস্পতিবার")

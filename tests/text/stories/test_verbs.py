@@ -2,7 +2,7 @@
 
 import pytest
 
-from kotha.text.stories.verbs import FORMS, PERSONS, TENSES, conjugate, nonfinite
+from kotha.text.stories.grammar import FORMS, PERSONS, TENSES, conjugate, nonfinite
 
 # verb, tense: আমি, তুই, তুমি, সে, তিনি
 FINITE = """

@@ -8,9 +8,9 @@ import re
 import pytest
 
 from kotha.text.stories.corpus import stories
+from kotha.text.stories.grammar import PERSONS, TENSES, Stems
 from kotha.text.stories.lexicon import communities, file_of, lexicon, read_tables
 from kotha.text.stories.questions import questions_about
-from kotha.text.stories.verbs import PERSONS, TENSES, Stems
 
 # What every noun of a table has, and the code or a plot speaks of.
 PARTS = {

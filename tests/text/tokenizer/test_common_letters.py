@@ -6,7 +6,7 @@ from itertools import islice
 from kotha.text.akshara import is_whole, units
 from kotha.text.normalize import Normalizer
 from kotha.text.stories.corpus import stories
-from kotha.text.tokenizer.common_letters import common_letters
+from kotha.text.tokenizer.letters import common_letters
 
 
 def test_each_is_one_whole_letter_in_its_normal_spelling_and_stands_once():

@@ -5,15 +5,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, TypedDict, Unpack, get_args
+from typing import Any, BinaryIO, TypedDict, Unpack, get_args
 
 from kotha.errors import CorpusError, UsageError
 from kotha.text.choices import check_choice
 from kotha.text.corpus.hub import hub_download
-from kotha.text.corpus.parquet import read_parquet
 from kotha.text.corpus.problems import Complaints, CorpusProblem, Errors, Unreadable
 from kotha.text.corpus.problems import OnProblem as OnProblem
-from kotha.text.corpus.records import READERS, Record, names_in_records
+from kotha.text.corpus.records import Record, RecordReader
 from kotha.text.corpus.remote import open_remote
 from kotha.text.corpus.sources import Source, list_sources
 from kotha.text.corpus.streams import TextBytes, decompress, file_chunks
@@ -86,21 +85,30 @@ def read_records(
     def records() -> Iterator[tuple[str, Record]]:
         for source in sources:
             complaints = Complaints(source.name, errors, on_problem)
+            reader = RecordReader(source.format, fields, max_document_bytes, complaints)
             try:
-                with open_source(source) as file:
+                with _open(source) as file:
                     if source.format == "parquet":
-                        found = read_parquet(file, source.size or 0, fields, max_document_bytes, complaints, on_bytes)
+                        found = reader.parquet(file, source.size or 0, on_bytes)
                     else:
-                        stream = text_bytes(file, source, on_bytes)
-                        found = READERS[source.format](stream, fields, max_document_bytes, complaints)
+                        found = reader.read(TextBytes(decompress(file_chunks(file, on_bytes), source.compression)))
                     for record in found:
                         yield source.name, record
-            except OSError as error:  # of reading it is Unreadable
-                complaints.report_unopened(error)
-            except Unreadable as error:
-                complaints.report_unreadable(error)
+            except (OSError, Unreadable) as error:
+                complaints.pass_over(error)
 
     return records()
+
+
+def read_first(source: Source) -> dict[str, Any]:
+    """The first record of a csv, tsv or jsonl file by field, or its header, compressed or not."""
+    try:
+        with _open(source) as file:
+            stream = TextBytes(decompress(file_chunks(file), source.compression))
+            return RecordReader(source.format, (), MAX_DOCUMENT_BYTES, Complaints(source.name, "skip")).first(stream)
+    except Unreadable as error:
+        problem = CorpusProblem(source.name, error.reason, byte_offset=error.byte_offset)
+        raise CorpusError("{problem}; put it right", problem=problem) from error
 
 
 def field_names(path: str | Path) -> list[str]:
@@ -114,24 +122,13 @@ def field_names(path: str | Path) -> list[str]:
     ['text', 'label']
     """
     [source] = list_sources([path])
-    try:
-        with open_source(source) as file:
-            stream = text_bytes(file, source)
-            return names_in_records(source.format, stream, MAX_DOCUMENT_BYTES, Complaints(source.name, "skip"))
-    except Unreadable as error:
-        problem = CorpusProblem(source.name, error.reason, byte_offset=error.byte_offset)
-        raise CorpusError("{problem}; put it right", problem=problem) from error
+    return [name for name, value in read_first(source).items() if isinstance(value, str | int)]
 
 
-def open_source(source: Source) -> AbstractContextManager[BinaryIO]:
+def _open(source: Source) -> AbstractContextManager[BinaryIO]:
     """The bytes of a source as they are stored, wherever it lies."""
     if source.path == "-":
         return nullcontext(sys.stdin.buffer)
     if source.repository is not None:
         return hub_download(source.repository, source.path, "dataset").open("rb")
     return open_remote(source.path) if source.is_remote else Path(source.path).open("rb")
-
-
-def text_bytes(file: BinaryIO, source: Source, on_bytes: OnBytes | None = None) -> TextBytes:
-    """The bytes of an open text file, decompressed."""
-    return TextBytes(decompress(file_chunks(file, on_bytes), source.compression))

@@ -74,46 +74,33 @@ def choose_files(name: str, files: Sequence[str], split: str, config: str | None
         raise CorpusError(
             "{name}: no txt, jsonl, csv, tsv or parquet file in this data set; {offline}", name=name, offline=_OFFLINE
         )
-    configs = {_config(file) for file in files} - {None}
+    folders = ([folder for folder in file.split("/")[:-1] if folder not in _PLAIN_FOLDERS] for file in files)
+    configs = {some[-1] for some in folders if some}
     if config is None and len(configs) > 1:
-        some = sorted(filter(None, configs))[:8]
         raise CorpusError(
             "{name}: {n} configurations; name one as hf:owner/name:{split}:CONFIG: {some}",
             name=name,
             n=len(configs),
             split=split,
-            some=some,
+            some=sorted(configs)[:8],
         )
     if config is not None:
         files = [file for file in files if config in file.split("/")[:-1]]
         if not files:
-            raise CorpusError(
-                "{name}: no configuration {config!r}{nearest}",
-                name=name,
-                config=config,
-                nearest=nearest(config, filter(None, configs)),
-            )
+            near = nearest(config, configs)
+            raise CorpusError("{name}: no configuration {config!r}{nearest}", name=name, config=config, nearest=near)
     splits = {file: _split(file) for file in files}
     if not any(splits.values()):
         return list(files)
     chosen = [file for file in files if splits[file] == split]
     if not chosen:
-        raise CorpusError(
-            "{name}: no split {split!r}{nearest}",
-            name=name,
-            split=split,
-            nearest=nearest(split, {s for s in splits.values() if s}),
-        )
+        near = nearest(split, filter(None, splits.values()))
+        raise CorpusError("{name}: no split {split!r}{nearest}", name=name, split=split, nearest=near)
     return chosen
 
 
-def _config(file: str) -> str | None:
-    folders = [folder for folder in file.split("/")[:-1] if folder not in _PLAIN_FOLDERS]
-    return folders[-1] if folders else None
-
-
-def _split(file: str) -> str | None:
-    """The split that a file's name starts with, or that its folder is called."""
+def _split(file: str) -> str:
+    """The split that a file's name starts with, or that its folder is called; none is empty."""
     *folders, name = file.split("/")
-    word = re.split(r"[-_.]", name)[0]
-    return word if word in _SPLITS else next((folder for folder in reversed(folders) if folder in _SPLITS), None)
+    words = [re.split(r"[-_.]", name)[0], *reversed(folders)]
+    return next((word for word in words if word in _SPLITS), "")

@@ -12,8 +12,7 @@ from pathlib import Path
 from kotha.errors import DataError
 from kotha.i18n.message import Message
 from kotha.text.corpus.columns import Columns, ColumnTable, Named, read_two_columns
-from kotha.text.corpus.documents import OnProblem
-from kotha.text.corpus.problems import Errors
+from kotha.text.corpus.problems import Errors, OnProblem
 
 _CALLED = (Message("text"), Message("label"))
 _LABEL_NAMES = ("label", "labels", "class", "category", "sentiment", "emotion", "topic", "target")
@@ -57,9 +56,9 @@ def read_labelled(
     """
     named = (text_field, label_field)
     guess = partial(_guess, path)
-    found = read_two_columns(path, named, _CALLED, guess, errors=errors, on_problem=on_problem)
-    labels = tuple(unicodedata.normalize("NFC", label) for label in found.second)
-    return LabelledTexts(found.first, labels, *found.fields, found.guessed)
+    texts, labels, fields = read_two_columns(path, named, _CALLED, guess, errors=errors, on_problem=on_problem)
+    labels = [unicodedata.normalize("NFC", label) for label in labels]
+    return LabelledTexts(tuple(texts), tuple(labels), *fields, guessed=None in named)
 
 
 def _guess(path: str | Path, columns: Columns, named: Named) -> tuple[str, str]:

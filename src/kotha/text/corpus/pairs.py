@@ -7,12 +7,13 @@ of the answer, so that it can be said.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from kotha.i18n.message import Message
-from kotha.text.corpus.columns import Columns, ColumnTable, Named, known_fields, read_two_columns
-from kotha.text.corpus.documents import OnProblem
-from kotha.text.corpus.problems import Errors
+from kotha.text.corpus.columns import Columns, ColumnTable, Named, read_two_columns
+from kotha.text.corpus.problems import Errors, OnProblem
 from kotha.text.corpus.sources import kind_of
 
 _SOURCE_NAMES = ("source", "src", "source_text", "input")
@@ -61,34 +62,33 @@ def read_text_pairs(
     ('en', 'bn', ('আমি খাই', 'তুমি যাও'))
     """
     named = (source_field, target_field)
-    fields = None if None not in named else _fields(path, named)
-    found = read_two_columns(path, named, _CALLED, _guess, fields=fields, errors=errors, on_problem=on_problem)
-    return TextPairs(found.first, found.second, *found.fields, found.guessed)
+    among = partial(_fields, path, named)
+    how: Any = {"among": among, "errors": errors, "on_problem": on_problem}
+    sources, targets, fields = read_two_columns(path, named, _CALLED, _guess, **how)
+    return TextPairs(tuple(sources), tuple(targets), *fields, guessed=None in named)
 
 
-def _fields(path: str | Path, named: Named) -> list[str]:
+def _fields(path: str | Path, named: Named, names: list[str]) -> list[str]:
     """The columns to guess among: no more than have to be read."""
-    names = known_fields(path, _CALLED)
     has_header = all(len(name.split()) <= _MOST_WORDS for name in names)
     if not has_header and kind_of(str(path))[0] in ("csv", "tsv"):
         return [str(number) for number in range(1, len(names) + 1)]
-    sources, targets = _called(names, _SOURCE_NAMES), _called(names, _TARGET_NAMES)
-    return [sources[0], targets[0]] if sources and targets and named == (None, None) else names
+    known = _called(names, _SOURCE_NAMES), _called(names, _TARGET_NAMES)
+    return [name for name in known if name] if all(known) and named == (None, None) else names
 
 
 def _guess(columns: Columns, named: Named) -> tuple[str, str]:
     """Which field is the source and which the target, as far as they are not named."""
-    source, target = named
     free = [name for name in columns if name not in named]
-    source = source or next(iter(_called(free, _SOURCE_NAMES)), None)
-    target = target or next(iter(_called([name for name in free if name != source], _TARGET_NAMES)), None)
-    letters = {name: sum(map(len, columns[name])) for name in free if name not in (source, target)}
-    wanted = (source is None) + (target is None)
-    longest = sorted(letters, key=lambda name: -letters[name])[:wanted]
-    in_order = iter([name for name in columns if name in longest])
-    return source or next(in_order), target or next(in_order)
+    source = named[0] or _called(free, _SOURCE_NAMES)
+    target = named[1] or _called([name for name in free if name != source], _TARGET_NAMES)
+    rest = sorted(set(free) - {source, target}, key=lambda name: (-sum(map(len, columns[name])), free.index(name)))
+    longest = iter(sorted(rest[: (source is None) + (target is None)], key=free.index))
+    return source or next(longest), target or next(longest)
 
 
-def _called(names: Sequence[str], known: Sequence[str]) -> list[str]:
-    """Those of the names that are known, the best known first."""
-    return sorted((name for name in names if name.lower() in known), key=lambda name: known.index(name.lower()))
+def _called(names: Sequence[str], known: Sequence[str]) -> str | None:
+    """The one of the names that is best known, if one is."""
+    return min(
+        (name for name in names if name.lower() in known), key=lambda name: known.index(name.lower()), default=None
+    )

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from kotha.errors import CorpusError, closest
 from kotha.i18n.message import Message, Option, Text, english
@@ -46,23 +46,14 @@ class CorpusProblem:
     byte_offset: int | None = None
     field: str | None = None  # the one that is wrong, where it is one
     unread: bool = False  # the disk did not give it: nobody knows what it holds
-
-    @property
-    def template(self) -> str:
-        """See ``kotha.i18n.catalogue.Messenger``."""
-        return "{places}: {reason}"
+    template: ClassVar[str] = "{places}: {reason}"
 
     @property
     def values(self) -> Mapping[str, Any]:
         """See ``kotha.i18n.catalogue.Messenger``."""
-        places: list[Text] = [self.source]
-        if self.line is not None:
-            places.append(Message("line {n}", n=self.line))
-        if self.row is not None:
-            places.append(Message("row {n}", n=self.row))
-        if self.byte_offset is not None:
-            places.append(Message("byte {n}", n=self.byte_offset))
-        return {"places": places, "reason": self.reason}
+        counted = {"line {n}": self.line, "row {n}": self.row, "byte {n}": self.byte_offset}
+        places = [Message(template, n=n) for template, n in counted.items() if n is not None]
+        return {"places": [self.source, *places], "reason": self.reason}
 
     def __str__(self) -> str:
         return english(self.template, self.values)
@@ -90,24 +81,17 @@ class Complaints:
 
         ``place`` is what a `CorpusProblem` says of it: line, row, byte_offset.
         """
-        self._stop_or_note(CorpusProblem(self.source, reason, **place), mendable)
-        return mendable and self.errors == "replace"
-
-    def report_unopened(self, error: OSError) -> None:
-        """Stop, or pass over a file that the disk does not give."""
-        self._stop_or_note(CorpusProblem(self.source, unopened(error), unread=True))
-
-    def report_unreadable(self, error: Unreadable) -> None:
-        """Stop, or pass over the rest of a file: it is broken, or the disk does not give it."""
-        unread = isinstance(error.__cause__, OSError)
-        self._stop_or_note(CorpusProblem(self.source, error.reason, byte_offset=error.byte_offset, unread=unread))
-
-    def _stop_or_note(self, problem: CorpusProblem, mendable: bool = False) -> None:
+        problem = CorpusProblem(self.source, reason, **place)
         self.note(problem)
         if self.errors == "stop":
-            raise CorpusError(
-                "{problem}; put it right", ("skip", "replace") if mendable else ("skip",), problem=problem
-            )
+            ways = ("skip", "replace") if mendable else ("skip",)
+            raise CorpusError("{problem}; put it right", ways, problem=problem)
+        return mendable and self.errors == "replace"
+
+    def pass_over(self, error: OSError | Unreadable) -> None:
+        """Stop, or pass over the rest of a file: it is broken, or the disk does not give it."""
+        unread = isinstance(error, OSError) or isinstance(error.__cause__, OSError)
+        self.report(why(error), byte_offset=getattr(error, "byte_offset", None), unread=unread)
 
     def note(self, problem: CorpusProblem) -> None:
         """Pass on a problem that is no reason to stop."""
@@ -155,9 +139,11 @@ def shown(name: str | Path) -> str:
     return clean if len(text) <= 200 else clean + "…"
 
 
-def unopened(error: OSError) -> Message:
-    """Say that a file cannot be opened, and why not."""
-    return Message("cannot be opened ({why})", why=error.strerror or str(error))
+def why(error: OSError | ValueError) -> Text:
+    """Why a file cannot be opened or read."""
+    if isinstance(error, OSError):
+        return Message("cannot be opened ({why})", why=error.strerror or str(error))
+    return error.reason if isinstance(error, Unreadable) else str(error)
 
 
 def foreign(error: Exception) -> Text:
@@ -173,19 +159,15 @@ def empty_field(name: str) -> Message:
 def missing(name: str, known: Iterable[str], alone: bool = True) -> Message:
     """Say that a field is not there and which ones are.
 
-    ``alone`` it holds the text, and the argument ``field`` names another: one spelled alike, or the longest.
+    ``alone`` it holds the text, and the argument ``field`` names another: one spelled alike, or the last.
 
     >>> print(missing("txt", ["id", "text"]))
     no field 'txt' among id, text; name another with field='text'
-    >>> print(missing("text", {"id": 7, "body": "নদী"}))
-    no field 'text' among id, body; name another with field='body'
     """
-    record: Mapping[str, Any] = known if isinstance(known, Mapping) else {}
-    names = {shown(each)[:40]: len(str(record.get(each, ""))) for each in islice(known, _LONGEST_LIST + 1)}
-    listed = [*names][:_LONGEST_LIST] + ["…"] * (len(names) - _LONGEST_LIST) or Message("none")
+    names = [shown(each)[:40] for each in islice(known, _LONGEST_LIST + 1)]
+    listed = names[:_LONGEST_LIST] + ["…"] * (len(names) - _LONGEST_LIST) or Message("none")
+    values = {"name": shown(name), "known": listed}
     if not alone or not names:
-        return Message("no field '{name}' among {known}", name=shown(name), known=listed)
-    another = Option("field", closest(name, names) or max(names, key=lambda each: names[each]))
-    return Message(
-        "no field '{name}' among {known}; name another with {field}", name=shown(name), known=listed, field=another
-    )
+        return Message("no field '{name}' among {known}", **values)
+    another = Option("field", closest(name, names) or names[-1])
+    return Message("no field '{name}' among {known}; name another with {field}", **values, field=another)

@@ -1,15 +1,18 @@
-"""Records of one or more fields out of text files: txt, jsonl, csv and tsv.
+"""Records of one or more fields out of a file: txt, jsonl, csv, tsv and parquet.
 
-Every reader has the same shape: bytes and the wanted fields in, ``(values, position)`` out, one value a field, the
-position being the line on which the record starts. All of them hold one record at a time.
+Every format has a method of one `RecordReader`: bytes in, ``(values, position)`` out, one value a field, the position
+being the line on which the record starts, or its row. One record is held at a time, of parquet a small batch.
 
 - **txt**: one or more blank lines end a document. A document over the limit is cut at a line end, or, within one
   endless line, at a character.
 - **jsonl**: an object with the fields on each line, or, where one field is wanted, a string. Beside another field,
-  a whole number or a boolean is taken as it is written: labels are often numbers.
+  a whole number, a boolean or a list is taken as it is written: labels are often numbers.
 - **csv**: RFC 4180 with a header row: quoted cells may hold commas, line ends and doubled quotes.
 - **tsv**: as registered with IANA: a header row, tabs between cells, and a quote is a quote. Parallel corpora are full
   of cells like ``"Who is it?" "It's me."``, which the rules of csv would misread.
+- **parquet**: columns of strings. Not bounded here: Arrow decodes a page of a column whole. Writers make pages of about
+  1 MB, but a hostile file may claim up to 2 GiB for one, and Arrow sets that aside before it finds the claim false. The
+  sizes in the footer are limited.
 
 Fields that are all digits are columns by number, from 1, of a csv or tsv file without a header row.
 """
@@ -18,49 +21,269 @@ import codecs
 import csv
 import json
 from collections.abc import Callable, Iterator
-from functools import partial
-from typing import Any
+from itertools import chain
+from typing import Any, BinaryIO
 
+from kotha.errors import CorpusError, library
 from kotha.i18n.message import Message
-from kotha.text.corpus.problems import Complaints, Unreadable, missing
+from kotha.text.corpus.problems import Complaints, Unreadable, foreign, missing
 from kotha.text.corpus.streams import TextBytes
 
 Record = tuple[tuple[str, ...], int]
 Row = tuple[list[str], int]
-Reader = Callable[[TextBytes, tuple[str, ...], int, Complaints], Iterator[Record]]
+
+_BATCH_BYTES = 4 << 20
+_MOST_ROWS = 1024
+_LIMITS = {"thrift_string_size_limit": 64 << 20, "thrift_container_size_limit": 1 << 20}
 
 
-def read_txt(stream: TextBytes, fields: tuple[str, ...], limit: int, complaints: Complaints) -> Iterator[Record]:
-    """Paragraphs of a text file, parted by blank lines."""
-    for data, line, offset in _paragraphs(stream, limit):
-        text = complaints.decode(data, line, offset)
-        if text is not None and (sound := complaints.mend((text,), line=line)) is not None:
-            yield (sound[0].replace("\r\n", "\n").rstrip("\r\n"),), line
+class RecordReader:
+    """Reads the fields that are wanted of one file, no record longer than the limit."""
+
+    def __init__(self, format: str, fields: tuple[str, ...], limit: int, complaints: Complaints) -> None:
+        self.format, self.fields, self.limit, self.complaints = format, fields, limit, complaints
+        self._alone = len(fields) == 1
+
+    def read(self, stream: TextBytes) -> Iterator[Record]:
+        """The records of a text file."""
+        readers = {"txt": self._txt, "jsonl": self._jsonl}
+        return readers.get(self.format, self._table)(stream)
+
+    def first(self, stream: TextBytes) -> dict[str, Any]:
+        """The first record of a text file by field, or its header; nothing of plain text."""
+        if self.format == "jsonl":
+            found, _, _ = next(self._json_lines(stream), ({}, 0, ""))
+            return found if isinstance(found, dict) else {}
+        header, _ = next(self._rows(stream), ([], 0)) if self.format != "txt" else ([], 0)
+        return {name.strip(): "" for name in header}
+
+    def _lines(self, stream: TextBytes) -> Iterator[tuple[int, str]]:
+        """Number and text of each line that is not blank."""
+        for line, offset, data in stream.lines(self.limit):
+            if data is None:
+                reason = Message("the line is longer than {limit:,} bytes", limit=self.limit)
+                self.complaints.report(reason, line=line, byte_offset=offset)
+            elif data.strip(b" \r\n") and (text := self.complaints.decode(data, line, offset)) is not None:
+                yield line, text
+
+    # -- txt ----------------------------------------------------------------------------------------------------------
+
+    def _txt(self, stream: TextBytes) -> Iterator[Record]:
+        for data, line, offset in self._paragraphs(stream):
+            text = self.complaints.decode(data, line, offset)
+            if text is not None and (sound := self.complaints.mend((text,), line=line)) is not None:
+                yield (sound[0].replace("\r\n", "\n").rstrip("\r\n"),), line
+
+    def _paragraphs(self, stream: TextBytes) -> Iterator[tuple[bytes, int, int]]:
+        """Bytes, first line and byte offset of each run of lines that are not blank, none longer than the limit."""
+        paragraph, carry = bytearray(), b""
+        first = start = 0
+        number, offset, at_line_start = 1, stream.offset, True
+        while piece := carry + stream.file.readline(self.limit - len(carry)):
+            carry = b""
+            if len(piece) >= self.limit and not piece.endswith(b"\n") and (cut := _unfinished(piece)):
+                piece, carry = piece[:-cut], piece[-cut:]
+            blank = at_line_start and _is_blank(piece)
+            if paragraph and (blank or len(paragraph) + len(piece) > self.limit):
+                yield bytes(paragraph), first, start
+                paragraph.clear()
+            if not blank:
+                if not paragraph:
+                    first, start = number, offset
+                paragraph += piece
+            offset += len(piece)
+            at_line_start = piece.endswith(b"\n")
+            number += at_line_start
+        if paragraph:
+            yield bytes(paragraph), first, start
+
+    # -- jsonl --------------------------------------------------------------------------------------------------------
+
+    def _jsonl(self, stream: TextBytes) -> Iterator[Record]:
+        for value, line, text in self._json_lines(stream):
+            try:
+                values = self._pick(value)
+            except Unreadable as error:  # a missing field
+                self.complaints.report(error.reason, line=line)
+            else:
+                if (sound := self.complaints.mend(values, line=line, escapes="\\u" in text)) is not None:
+                    yield sound, line
+
+    def _json_lines(self, stream: TextBytes) -> Iterator[tuple[Any, int, str]]:
+        """What each line holds, the line's number, and the line."""
+        for line, text in self._lines(stream):
+            if text.isspace():
+                continue
+            try:
+                value = json.loads(text)
+            except json.JSONDecodeError as error:
+                reason = Message("not valid JSON ({why} at column {column})", why=error.msg, column=error.pos + 1)
+                self.complaints.report(reason, line=line)
+            except (ValueError, RecursionError) as error:  # a number of thousands of digits, lists in lists without end
+                self.complaints.report(Message("not valid JSON ({why})", why=str(error)), line=line)
+            else:
+                yield value, line, text
+
+    def _pick(self, value: Any) -> tuple[str, ...]:
+        if isinstance(value, str) and self._alone:
+            return (value,)
+        if not isinstance(value, dict):
+            found = json.dumps(value)[:40]
+            raise Unreadable(
+                Message("expected an object with {fields}, found {found}", fields=self.fields, found=found)
+            )
+        for field in self.fields:
+            if field not in value:
+                raise Unreadable(missing(field, value, self._alone))
+            if not isinstance(value[field], str if self._alone else str | int | list):
+                found = json.dumps(value[field])[:40]
+                raise Unreadable(Message("the field '{field}' is {found}, not a string", field=field, found=found))
+        cells = (value[field] for field in self.fields)
+        return tuple(cell if isinstance(cell, str) else json.dumps(cell, ensure_ascii=False) for cell in cells)
+
+    # -- csv and tsv --------------------------------------------------------------------------------------------------
+
+    def _table(self, stream: TextBytes) -> Iterator[Record]:
+        """Rows of cells, of which the first may name the columns."""
+        rows = self._rows(stream)
+        for header, first_line in rows:
+            by_number = all(field.isdecimal() and len(field) < 10 for field in self.fields)
+            columns = [self._column(header, field, by_number) for field in self.fields]
+            for row, line in chain([(header, first_line)], rows) if by_number else rows:
+                if len(row) != len(header):
+                    reason = Message("the row has {n} cells, the first row has {first}", n=len(row), first=len(header))
+                    self.complaints.report(reason, line=line)
+                elif (sound := self.complaints.mend(tuple(row[c] for c in columns), line=line)) is not None:
+                    yield sound, line
+
+    def _column(self, header: list[str], field: str, by_number: bool) -> int:
+        names = [str(place) for place in range(1, len(header) + 1)] if by_number else [name.strip() for name in header]
+        n = names.count(field)
+        if n == 1:
+            return names.index(field)
+        if by_number:
+            reason = Message("no column {field}: the first row has {n}, counted from 1", field=field, n=len(header))
+        elif n:
+            reason = Message("{n} columns are named '{field}'; name one by its number", n=n, field=field)
+        else:
+            reason = missing(field, header, self._alone)
+            reason = Message("{reason}; without a header, name it by its number", reason=reason)
+        raise Unreadable(reason)
+
+    def _rows(self, stream: TextBytes) -> Iterator[Row]:
+        if self.format == "csv":
+            return self._csv_rows(stream)
+        return ((text.rstrip("\r\n").split("\t"), line) for line, text in self._lines(stream))
+
+    def _csv_rows(self, stream: TextBytes) -> Iterator[Row]:
+        csv.field_size_limit(
+            max(csv.field_size_limit(), self.limit)
+        )  # the module's one knob is global: only ever raised
+        lines = stream.lines(self.limit)
+        line = size = 0  # where the row began, and how long it is so far
+        dropped = False
+
+        def next_line() -> str:
+            nonlocal line, size, dropped
+            number, offset, data = next(lines)
+            line = line or number
+            size += len(data or b"")
+            if data is None or size > self.limit + 2:
+                raise _RowTooLong
+            text = self.complaints.decode(data, number, offset)
+            dropped = dropped or text is None
+            return data.decode("utf-8", "replace") if text is None else text
+
+        rows = csv.reader(iter(next_line, None), strict=True)
+        while True:
+            line, size, dropped = 0, 0, False
+            try:
+                row = next(rows)
+            except StopIteration:
+                return
+            except _RowTooLong:
+                reason = Message("the row is longer than {limit:,} bytes (an unclosed quote?)", limit=self.limit)
+                self.complaints.report(reason, line=line)
+            except csv.Error as error:
+                self.complaints.report(Message("not valid CSV ({why})", why=str(error)), line=line)
+            else:
+                if row and not dropped:
+                    yield row, line
+
+    # -- parquet ------------------------------------------------------------------------------------------------------
+
+    def parquet(self, file: BinaryIO, size: int, on_bytes: Callable[[int], None] | None) -> Iterator[Record]:
+        """Rows of a parquet file, counted from 1; ``on_bytes`` hears of its ``size`` as if rows were all alike."""
+        if not file.seekable():
+            raise Unreadable(Message("a parquet file is read from its end, so it cannot come through a pipe"))
+        if not file.read(1):
+            raise Unreadable(Message("the file is empty"))
+        row = told = 0
+        for total, columns in self._batches(file):
+            for cells in zip(*columns, strict=True):
+                row += 1
+                if (texts := self._texts(cells, row)) is not None:
+                    yield texts, row
+            if on_bytes is not None:
+                told, before = size * row // total, told
+                on_bytes(told - before)
+
+    def _batches(self, file: BinaryIO) -> Iterator[tuple[int, list[list[bytes | None]]]]:
+        """How many rows there are, and some of them by column; what the decoder raises of broken bytes is Unreadable.
+
+        Cells are bytes, so that bad UTF-8 in one of them spoils only that one.
+        """
+        needed = "reading parquet needs pyarrow: pip install 'kotha[parquet]'"
+        pa, pq = (library(name, needed, CorpusError) for name in ("pyarrow", "pyarrow.parquet"))
+        try:
+            with pq.ParquetFile(file, pre_buffer=False, buffer_size=1 << 20, **_LIMITS) as table:
+                for field in self.fields:
+                    self._check_column(pa, table.schema_arrow, field)
+                groups = [table.metadata.row_group(index) for index in range(table.num_row_groups)]
+                longest = max((group.total_byte_size // max(1, group.num_rows) for group in groups), default=0)
+                rows = max(1, min(_MOST_ROWS, _BATCH_BYTES // max(1, longest)))  # a few megabytes, as the footer says
+                for batch in table.iter_batches(rows, columns=list(dict.fromkeys(self.fields)), use_threads=False):
+                    cells = [
+                        batch.column(field).cast(pa.large_string()).cast(pa.large_binary()) for field in self.fields
+                    ]
+                    for column in cells:
+                        column.validate(full=True)
+                    yield table.metadata.num_rows, [column.to_pylist() for column in cells]
+        except Unreadable:
+            raise
+        except Exception as error:  # it uses many types
+            ours = type(error).__module__.startswith("pyarrow") or isinstance(error, ValueError)
+            why = " ".join(str(error).split())[:200] if ours else foreign(error)
+            raise Unreadable(Message("not a readable parquet file ({why})", why=why)) from error
+
+    def _check_column(self, pa: Any, schema: Any, field: str) -> None:
+        found = [column.type for column in schema if column.name == field]
+        if len(found) != 1:
+            twice = Message("{n} columns are named '{field}'", n=len(found), field=field)
+            raise Unreadable(twice if found else missing(field, schema.names, self._alone))
+        inner = found[0].value_type if pa.types.is_dictionary(found[0]) else found[0]
+        if inner not in (pa.string(), pa.large_string(), pa.string_view()):
+            raise Unreadable(Message("the column '{field}' holds {kind}, not strings", field=field, kind=str(found[0])))
+
+    def _texts(self, cells: tuple[bytes | None, ...], row: int) -> tuple[str, ...] | None:
+        texts = []
+        for field, cell in zip(self.fields, cells, strict=True):
+            text = None
+            if cell is None:
+                self.complaints.report(Message("'{field}' is null, not a string", field=field), row=row)
+            elif len(cell) > self.limit:
+                reason = Message("'{field}' is over {limit:,} bytes", field=field, limit=self.limit)
+                self.complaints.report(reason, row=row)
+            else:
+                text = self.complaints.decode(cell, row=row)
+            if text is None:
+                return None
+            texts.append(text)
+        return self.complaints.mend(tuple(texts), row=row)
 
 
-def _paragraphs(stream: TextBytes, limit: int) -> Iterator[tuple[bytes, int, int]]:
-    """Bytes, first line and byte offset of each run of lines that are not blank, none longer than the limit."""
-    parts: list[bytes] = []
-    size = first = start = 0
-    carry, number, offset, at_line_start = b"", 1, stream.offset, True
-    while piece := carry + stream.file.readline(limit - len(carry)):
-        carry = b""
-        if len(piece) >= limit and not piece.endswith(b"\n") and (cut := _unfinished(piece)):
-            piece, carry = piece[:-cut], piece[-cut:]
-        blank = at_line_start and _is_blank(piece)
-        if parts and (blank or size + len(piece) > limit):
-            yield b"".join(parts), first, start
-            parts, size = [], 0
-        if not blank:
-            if not parts:
-                first, start = number, offset
-            parts.append(piece)
-            size += len(piece)
-        offset += len(piece)
-        at_line_start = piece.endswith(b"\n")
-        number += at_line_start
-    if parts:
-        yield b"".join(parts), first, start
+class _RowTooLong(Exception):  # noqa: N818 - a signal through csv.reader, never shown to a user
+    pass
 
 
 def _is_blank(line: bytes) -> bool:
@@ -77,176 +300,3 @@ def _unfinished(data: bytes) -> int:
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     decoder.decode(data[-3:])
     return len(decoder.getstate()[0])
-
-
-def read_jsonl(stream: TextBytes, fields: tuple[str, ...], limit: int, complaints: Complaints) -> Iterator[Record]:
-    """One JSON object, or string, on each line."""
-    for value, line, text in json_lines(stream, limit, complaints):
-        try:
-            values = _pick(value, fields)
-        except Unreadable as error:  # a missing field
-            complaints.report(error.reason, line=line)
-        else:
-            if (sound := complaints.mend(values, line=line, escapes="\\u" in text)) is not None:
-                yield sound, line
-
-
-def _lines(stream: TextBytes, limit: int, complaints: Complaints) -> Iterator[tuple[int, str]]:
-    """Number and text of each line that is not blank."""
-    for line, offset, data in stream.lines(limit):
-        if data is None:
-            reason = Message("the line is longer than {limit:,} bytes", limit=limit)
-            complaints.report(reason, line=line, byte_offset=offset)
-        elif data.strip(b" \r\n") and (text := complaints.decode(data, line, offset)) is not None:
-            yield line, text
-
-
-def json_lines(stream: TextBytes, limit: int, complaints: Complaints) -> Iterator[tuple[Any, int, str]]:
-    """What each line holds, the line's number, and the line."""
-    for line, text in _lines(stream, limit, complaints):
-        if text.isspace():
-            continue
-        try:
-            value = json.loads(text)
-        except json.JSONDecodeError as error:
-            reason = Message("not valid JSON ({why} at column {column})", why=error.msg, column=error.pos + 1)
-            complaints.report(reason, line=line)
-        except (ValueError, RecursionError) as error:  # a number of thousands of digits, lists in lists without end
-            complaints.report(Message("not valid JSON ({why})", why=str(error)), line=line)
-        else:
-            yield value, line, text
-
-
-def _pick(value: Any, fields: tuple[str, ...]) -> tuple[str, ...]:
-    alone = len(fields) == 1
-    if isinstance(value, str) and alone:
-        return (value,)
-    if not isinstance(value, dict):
-        found = json.dumps(value)[:40]
-        raise Unreadable(Message("expected an object with {fields}, found {found}", fields=fields, found=found))
-    for field in fields:
-        if field not in value:
-            raise Unreadable(missing(field, value, alone))
-        if not isinstance(value[field], str if alone else str | int):
-            found = json.dumps(value[field])[:40]
-            raise Unreadable(Message("the field '{field}' is {found}, not a string", field=field, found=found))
-    return tuple(each if isinstance(each := value[field], str) else json.dumps(each) for field in fields)
-
-
-def _tsv_rows(stream: TextBytes, limit: int, complaints: Complaints) -> Iterator[Row]:
-    return ((text.rstrip("\r\n").split("\t"), line) for line, text in _lines(stream, limit, complaints))
-
-
-class _RowTooLong(Exception):  # noqa: N818 - a signal through csv.reader, never shown to a user
-    pass
-
-
-class _RowLines:
-    """Lines for ``csv.reader``, which asks for as many as a row needs; remembers where the row began."""
-
-    def __init__(self, stream: TextBytes, limit: int, complaints: Complaints) -> None:
-        self._lines = stream.lines(limit)
-        self._limit = limit
-        self._complaints = complaints
-        self.begin_row()
-
-    def begin_row(self) -> None:
-        self.line = self._size = 0
-        self.dropped = False
-
-    def __iter__(self) -> Iterator[str]:
-        return self
-
-    def __next__(self) -> str:
-        line, offset, data = next(self._lines)
-        self.line = self.line or line
-        self._size += self._limit + 1 if data is None else len(data)
-        if data is None or self._size > self._limit + 2:
-            raise _RowTooLong
-        text = self._complaints.decode(data, line, offset)
-        self.dropped = self.dropped or text is None
-        return data.decode("utf-8", "replace") if text is None else text
-
-
-def _csv_rows(stream: TextBytes, limit: int, complaints: Complaints) -> Iterator[Row]:
-    csv.field_size_limit(max(csv.field_size_limit(), limit))  # the module's one knob is global: only ever raised
-    lines = _RowLines(stream, limit, complaints)
-    rows = csv.reader(lines, strict=True)
-    while True:
-        lines.begin_row()
-        try:
-            row = next(rows)
-        except StopIteration:
-            return
-        except _RowTooLong:
-            reason = Message("the row is longer than {limit:,} bytes (an unclosed quote?)", limit=limit)
-            complaints.report(reason, line=lines.line)
-        except csv.Error as error:
-            complaints.report(Message("not valid CSV ({why})", why=str(error)), line=lines.line)
-        else:
-            if row and not lines.dropped:
-                yield row, lines.line
-
-
-def is_column_number(field: str) -> bool:
-    """Whether a field is meant as a column's number rather than its name."""
-    return field.isdecimal() and len(field) < 10
-
-
-def _read_table(
-    read_rows: Callable[[TextBytes, int, Complaints], Iterator[Row]],
-    stream: TextBytes,
-    fields: tuple[str, ...],
-    limit: int,
-    complaints: Complaints,
-) -> Iterator[Record]:
-    """Rows of cells, of which the first may name the columns."""
-    rows = read_rows(stream, limit, complaints)
-    first = next(rows, None)
-    if first is None:
-        return
-    width = len(first[0])
-    if by_number := all(map(is_column_number, fields)):
-        columns = [int(field) - 1 for field in fields]
-        if not all(0 <= column < width for column in columns):
-            reason = Message("no column {fields}: the first row has {n}, counted from 1", fields=fields, n=width)
-            raise Unreadable(reason)
-    else:
-        columns = [_column(first[0], field, alone=len(fields) == 1) for field in fields]
-    while first is not None:
-        row, line = first
-        if len(row) != width:
-            reason = Message("the row has {n} cells, the first row has {first}", n=len(row), first=width)
-            complaints.report(reason, line=line)
-        elif by_number and (sound := complaints.mend(tuple(row[c] for c in columns), line=line)) is not None:
-            yield sound, line
-        by_number = True  # what follows a header row is data
-        first = next(rows, None)
-
-
-def _column(header: list[str], field: str, alone: bool) -> int:
-    found = [index for index, name in enumerate(header) if name.strip() == field]
-    if not found:
-        reason = missing(field, header, alone)
-        raise Unreadable(Message("{reason}; without a header, name it by its number", reason=reason))
-    if len(found) > 1:
-        raise Unreadable(Message("{n} columns are named '{field}'; name one by its number", n=len(found), field=field))
-    return found[0]
-
-
-def names_in_records(format: str, stream: TextBytes, limit: int, complaints: Complaints) -> list[str]:
-    """The fields that the first record of a file has: the header's columns, or an object's keys; none of plain text."""
-    if format == "jsonl":
-        first, _, _ = next(json_lines(stream, limit, complaints), ({}, 0, ""))
-        return [name for name, each in first.items() if isinstance(each, str | int)] if isinstance(first, dict) else []
-    rows = {"csv": _csv_rows, "tsv": _tsv_rows}.get(format)
-    header = next(rows(stream, limit, complaints), None) if rows is not None else None
-    return [] if header is None else [name.strip() for name in header[0]]
-
-
-READERS: dict[str, Reader] = {
-    "txt": read_txt,
-    "jsonl": read_jsonl,
-    "csv": partial(_read_table, _csv_rows),
-    "tsv": partial(_read_table, _tsv_rows),
-}

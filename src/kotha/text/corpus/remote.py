@@ -1,8 +1,12 @@
 """Files that lie elsewhere, read there: ``https://``, ``s3://``, ``gs://``, ``hdfs://``, by address.
 
 fsspec reads them, by whichever package knows the scheme and with the credentials that package finds for itself. http(s)
-is read by the standard library (``http_file.py``): fsspec's own reader needs aiohttp. An address never holds a password
-here, and what a message tells of it ends before its query, where keys of signed addresses stand.
+is read by the standard library, since fsspec's own reader needs aiohttp: piece by piece, from any place, and taken up
+again where a connection breaks. No more is read than the server said the file has, nobody is waited for without end,
+and no server can send us on to anything but the web, nor from https back to http.
+
+An address never holds a password here, and what a message tells of it ends before its query, where keys of signed
+addresses stand.
 """
 
 import glob
@@ -10,20 +14,24 @@ import io
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.client import HTTPException
 from typing import Any, BinaryIO
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
+from urllib.error import HTTPError, URLError
+from urllib.parse import quote, urlsplit
+from urllib.request import HTTPRedirectHandler, Request, build_opener, url2pathname
 
 from kotha.errors import CorpusError, UsageError, nearest
 from kotha.i18n.message import Message
-from kotha.text.corpus.http_file import HttpFile
 from kotha.text.corpus.problems import foreign
 
 # What has to be installed for a scheme; nothing where it is here already.
 SCHEMES = {"file": "", "http": "", "https": "", "memory": "", "s3": "s3fs", "gs": "gcsfs", "hdfs": "pyarrow"}
+_WEB = ("http", "https")
 _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
-_MOST_FILES = 1_000_000
 _BUFFER = 1 << 20
+_SECONDS = 30
+_MOST_BREAKS = 3
+_SAFE = "/%:@!$&'()*+,;=~?#[]"
 
 
 def is_remote(path: object) -> bool:
@@ -50,22 +58,20 @@ def told_address(url: str) -> str:
 
 def scheme_of(url: str) -> str:
     """The scheme of an address that can be read; a UsageError for any other."""
-    scheme = url.partition("://")[0].lower()
+    scheme, _, rest = url.partition("://")
+    scheme, address = scheme.lower(), told_address(url)
     if scheme not in SCHEMES:
         raise UsageError(
             "{address}: files are not read by {scheme}://{nearest}",
-            address=told_address(url),
+            address=address,
             scheme=scheme,
             nearest=nearest(scheme, SCHEMES),
         )
-    if "::" in url and scheme not in ("http", "https"):  # to fsspec, one address within another
+    if "::" in url and scheme not in _WEB:  # to fsspec, one address within another
+        raise UsageError("{address}: an address within an address (::) is not read; give one alone", address=address)
+    if "@" in rest.partition("/")[0]:
         raise UsageError(
-            "{address}: an address within an address (::) is not read; give one alone", address=told_address(url)
-        )
-    if "@" in url.partition("://")[2].partition("/")[0]:
-        raise UsageError(
-            "{address}: an address holds no name or password here; leave out what is before @",
-            address=told_address(url),
+            "{address}: an address holds no name or password here; leave out what is before @", address=address
         )
     return scheme
 
@@ -80,61 +86,149 @@ def local_path(url: str) -> str:
     return url2pathname(parts.path)
 
 
-def list_remote(url: str) -> list[tuple[str, int | None]]:
+def list_remote(url: str) -> dict[str, int | None]:
     """Address and size of each file behind an address: itself, or those within a folder or that match a glob, sorted.
 
     Where there is no such thing, a FileNotFoundError; http knows no folders and no globs.
     """
     scheme = scheme_of(url)
-    if scheme in ("http", "https"):
+    if scheme in _WEB:
         with HttpFile(url) as file:
-            return [(url, file.size)]
-    with _in_our_words(url):
-        files, path = _system(url)
+            return {url: file.size}
+    with _file_system(url) as (files, path):
         if glob.has_magic(path):
             found = files.glob(path, detail=True)
         elif files.isdir(path):
             found = files.find(path, detail=True)
         else:
-            return [(url, files.info(path).get("size"))]
-    if len(found) > _MOST_FILES:
-        raise CorpusError(
-            "{address}: more than {most:,} files; name some of its folders", address=told_address(url), most=_MOST_FILES
-        )
+            return {url: files.info(path).get("size")}
     start = f"{scheme}://" + (urlsplit(url).netloc if scheme == "hdfs" else "")  # others have it in each file's name
-    return [(start + name, about.get("size")) for name, about in sorted(found.items()) if about["type"] == "file"]
+    return {start + name: about.get("size") for name, about in sorted(found.items()) if about["type"] == "file"}
 
 
 def open_remote(url: str) -> BinaryIO:
     """A file that lies elsewhere, to read."""
-    if scheme_of(url) in ("http", "https"):
+    if scheme_of(url) in _WEB:
         return io.BufferedReader(HttpFile(url), _BUFFER)
-    with _in_our_words(url):
-        files, path = _system(url)
+    with _file_system(url) as (files, path):
         opened: BinaryIO = files.open(path, "rb")
         return opened
 
 
-def _system(url: str) -> tuple[Any, str]:
-    """The file system of an address, and the path that it has there."""
-    scheme = scheme_of(url)
+@contextmanager
+def _file_system(url: str) -> Iterator[tuple[Any, str]]:
+    """The file system of an address, and the path that it has there.
+
+    Each package has errors of its own, whose texts may hold anything; of those only the kind is told.
+    """
     from fsspec.core import url_to_fs  # here, so that a corpus on this machine needs no file system of others
 
+    scheme = scheme_of(url)
     try:
-        files, path = url_to_fs(url)
+        yield url_to_fs(url)
+    except FileNotFoundError:
+        raise
     except ImportError as error:
         raise CorpusError(
             "{scheme}:// needs {package}: pip install {package}", scheme=scheme, package=SCHEMES[scheme]
         ) from error
-    return files, str(path)
-
-
-@contextmanager
-def _in_our_words(url: str) -> Iterator[None]:
-    """Each package has errors of its own, whose texts may hold anything; of those only the kind is told."""
-    try:
-        yield
-    except (FileNotFoundError, CorpusError):
-        raise
     except Exception as error:
-        raise OSError(None, Message("{scheme}: {why}", scheme=url.partition("://")[0], why=foreign(error))) from error
+        raise OSError(None, Message("{scheme}: {why}", scheme=scheme, why=foreign(error))) from error
+
+
+class HttpFile(io.RawIOBase):
+    """The bytes at an http(s) address; ``size`` is known once it is open."""
+
+    def __init__(self, url: str, *, seconds: float = _SECONDS) -> None:
+        super().__init__()
+        self._url, self._seconds = quote(url, safe=_SAFE), seconds
+        self._position, self._version, self.size = 0, "", -1
+        self._response: Any = None
+        self._connect()
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def seekable(self) -> bool:
+        """It is, where the server gives parts of a file."""
+        return True
+
+    def tell(self) -> int:
+        """The byte that is read next."""
+        return self._position
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        """Go on from another byte; the server is asked when it is read."""
+        before, self._position = self._position, max(0, offset + (0, self._position, self.size)[whence])
+        if self._position != before:
+            self._disconnect()
+        return self._position
+
+    def readinto(self, buffer: Any, /) -> int:
+        """Read what is there into a buffer; a connection that breaks is made anew."""
+        wanted = memoryview(buffer)[: max(0, self.size - self._position)]
+        if not wanted:
+            return 0
+        for _ in range(_MOST_BREAKS + 1):
+            try:
+                if self._response is None:
+                    self._connect()
+                if count := int(self._response.readinto(wanted)):
+                    self._position += count
+                    return count
+            except (TimeoutError, ConnectionError, HTTPException):
+                pass
+            self._disconnect()  # broken, or ended before the file did
+        reason = Message("the server ends it at byte {at:,} of {size:,}", at=self._position, size=self.size)
+        raise OSError(None, reason)
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._disconnect()
+        super().close()
+
+    def _disconnect(self) -> None:
+        if self._response is not None:
+            self._response.close()
+            self._response = None
+
+    def _connect(self) -> None:
+        """Ask for the file from our position on."""
+        asked = {"Accept-Encoding": "identity", "User-Agent": "kotha"}
+        if self._position:
+            asked["Range"] = f"bytes={self._position}-"
+        try:
+            self._response = build_opener(OnlyOnTheWeb).open(Request(self._url, headers=asked), timeout=self._seconds)
+        except HTTPError as error:
+            error.close()
+            if error.code == 404:
+                raise FileNotFoundError(None, Message("the server has no such file")) from None
+            raise OSError(None, Message("the server answers {code}", code=error.code)) from None
+        except URLError as error:
+            if isinstance(error.reason, TimeoutError | ConnectionError) and self.size >= 0:
+                raise ConnectionError from error  # it was there before: try again
+            raise OSError(None, str(getattr(error.reason, "strerror", None) or error.reason)) from None
+        headers = self._response.headers
+        version = headers.get("ETag") or headers.get("Last-Modified") or ""
+        if self.size < 0:
+            length = headers.get("Content-Length", "")
+            if not length.isdecimal():
+                raise OSError(None, Message("the server does not say how long it is; download it first"))
+            self.size, self._version = int(length), version
+        elif version != self._version:
+            raise OSError(None, Message("it changed on the server while it was read"))
+        elif self._position and not headers.get("Content-Range", "").startswith(f"bytes {self._position}-"):
+            raise OSError(None, Message("the server gives no part of a file; download it first"))
+
+
+class OnlyOnTheWeb(HTTPRedirectHandler):
+    """Where a server may send us on to."""
+
+    max_redirections = 5
+
+    def redirect_request(self, req: Request, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Request | None:
+        """Follow to http and https alone, and from https to https alone."""
+        if urlsplit(newurl).scheme not in (_WEB if req.type == "http" else ("https",)):
+            raise OSError(None, Message("the server sends on to a place that is not followed"))
+        return super().redirect_request(req, fp, code, msg, headers, newurl)

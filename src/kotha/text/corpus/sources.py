@@ -3,20 +3,17 @@
 import glob
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 from kotha.errors import CorpusError, UsageError, closest
-from kotha.i18n.message import Message, Option, Text
+from kotha.i18n.message import Message, Option
 from kotha.text.choices import check_choice
 from kotha.text.corpus.hub import choose_files, hub_files, parse_hub_name
-from kotha.text.corpus.problems import Complaints, CorpusProblem, Errors, OnProblem, Unreadable, shown, unopened
+from kotha.text.corpus.problems import Complaints, CorpusProblem, Errors, OnProblem, Unreadable, shown, why
 from kotha.text.corpus.remote import is_remote, list_remote, local_path, scheme_of, told_address
-
-Found = TypeVar("Found", str, Path)
 
 FORMATS = ("txt", "jsonl", "csv", "tsv", "parquet")
 _ENDINGS = {".txt": "txt", ".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".tsv": "tsv", ".parquet": "parquet"}
@@ -62,11 +59,8 @@ def kind_of(name: str, format: str | None = None) -> tuple[str, str | None]:
     if kind is not None:
         return kind, compression
     if ending == ".json":
-        raise Unreadable(
-            Message(
-                "a .json file is one value that would have to be read whole; put one object on each line: jq -c '.[]'"
-            )
-        )
+        whole = "a .json file is one value that would have to be read whole; put one object on each line: jq -c '.[]'"
+        raise Unreadable(Message(whole))
     raise Unreadable(Message("unknown ending '{ending}'; {known}", ending=shown(ending), known=_KNOWN))
 
 
@@ -94,7 +88,7 @@ def list_sources(
     return list(found.values())
 
 
-def _sources(path: str, format: str | None, errors: Errors, on_problem: OnProblem | None) -> Iterable[Source]:
+def _sources(path: str, format: str | None, errors: Errors, on_problem: OnProblem | None) -> list[Source]:
     if path == "-":
         return [Source("-", format or "txt", None, None)]
     if path.startswith("hf:"):
@@ -102,67 +96,63 @@ def _sources(path: str, format: str | None, errors: Errors, on_problem: OnProble
     complaints = Complaints(shown(told_address(path)), errors, on_problem)
     try:
         if is_remote(path) and scheme_of(path) != "file":
-            sizes = dict(list_remote(path))
-            look = lambda address: Source(address, *kind_of(told_address(address), format), sizes[address])
-            return list(_several(sizes, [*sizes] == [path], look, complaints))
-        place = Path(local_path(path) if is_remote(path) else path).expanduser()
-        if place.is_dir():
-            return list(_several(_walk(place, complaints), False, lambda path: _file(path, format), complaints))
-        if glob.has_magic(str(place)) and not place.exists():
-            matches = sorted(map(Path, glob.iglob(str(place), recursive=True)))  # noqa: PTH207 - Path.glob wants a root
-            files = (file for match in matches for file in _walk(match, complaints))
-            return list(_several(files, False, lambda path: _file(path, format), complaints))
-        return [_file(place, format, may_be_pipe=format is not None)]
+            sizes = list_remote(path)
+            names = list(sizes)
+            look = lambda name: Source(name, *kind_of(told_address(name), format), sizes[name])
+        else:
+            path = str(Path(local_path(path) if is_remote(path) else path).expanduser())
+            names = list(_files_at(path, complaints))
+            look = lambda name: _file(Path(name), format, may_be_pipe=format is not None and name == path)
+        return [look(path)] if names == [path] else list(_readable(names, look, complaints))
     except FileNotFoundError as error:
-        raise _not_there(path, complaints.source) from error
+        near = closest(Path(path).name, [each.name for each in Path(path).parent.glob("*")])
+        meant = Message("; did you mean {name!r}?", name=near) if near else ""
+        raise CorpusError("{path} does not exist{meant}", path=complaints.source, meant=meant) from error
     except (OSError, ValueError) as error:
-        raise CorpusError("{path}: {why}", path=complaints.source, why=_reason(error)) from error
+        raise CorpusError("{path}: {why}", path=complaints.source, why=why(error)) from error
 
 
-def _several(
-    files: Iterable[Found], alone: bool, look: Callable[[Found], Source], complaints: Complaints
-) -> Iterator[Source]:
-    """Those files that can be read, at least one; the others are passed over, unless one was named ``alone``."""
-    count = passed_over = 0
-    for file in files:
-        name = told_address(str(file))
+def _readable(names: list[str], look: Callable[[str], Source], complaints: Complaints) -> Iterator[Source]:
+    """Those of several files that can be read, at least one; the others are passed over."""
+    count = 0
+    for name in names:
+        about = Complaints(shown(told_address(name)), complaints.errors, complaints.note)
         try:
-            if Path(name).name.startswith("."):
+            if Path(told_address(name)).name.startswith("."):
                 raise Unreadable(Message("hidden"))
-            source = look(file)
+            source = look(name)
         except ValueError as error:
-            if alone:
-                raise
-            passed_over += 1
-            complaints.note(CorpusProblem(shown(name), Message("passed over: {why}", why=_reason(error))))
+            complaints.note(CorpusProblem(about.source, Message("passed over: {why}", why=why(error))))
         except OSError as error:
-            Complaints(shown(name), complaints.errors, complaints.note).report_unopened(error)
+            about.pass_over(error)
         else:
             count += 1
             yield source
     if not count:
-        more = Message(" ({n} passed over as hidden or of an unknown ending)", n=passed_over) if passed_over else ""
-        raise CorpusError(
-            "{source}: no file to read there{more}; {known}", source=complaints.source, more=more, known=_KNOWN
-        )
+        raise CorpusError("{source}: no file to read there; {known}", source=complaints.source, known=_KNOWN)
 
 
-def _walk(start: Path, complaints: Complaints) -> Iterator[Path]:
-    """The files at or under a path, sorted; hidden and symlinked folders stand for themselves and are not entered."""
-    if not start.is_dir():
-        yield start
-        return
+def _files_at(path: str, complaints: Complaints) -> Iterator[str]:
+    """A file itself, those under a folder, or under what a glob matches, sorted.
+
+    Hidden and symlinked folders stand for themselves and are not entered.
+    """
 
     def unreadable(error: OSError) -> None:
-        Complaints(shown(error.filename), complaints.errors, complaints.note).report_unopened(error)
+        Complaints(shown(error.filename), complaints.errors, complaints.note).pass_over(error)
 
-    for folder, folders, files in os.walk(start, onerror=unreadable):
+    if glob.has_magic(path) and not Path(path).exists():
+        for match in sorted(glob.iglob(path, recursive=True)):  # noqa: PTH207 - Path.glob wants a root
+            yield from _files_at(match, complaints)
+    elif not Path(path).is_dir():
+        yield path
+    for folder, folders, files in os.walk(path, onerror=unreadable) if Path(path).is_dir() else ():
         left_out = [name for name in folders if name.startswith(".") or Path(folder, name).is_symlink()]
         folders[:] = sorted(set(folders) - set(left_out))
-        yield from (Path(folder, name) for name in sorted(files + left_out))
+        yield from (str(Path(folder, name)) for name in sorted(files + left_out))
 
 
-def _file(path: Path, format: str | None, *, may_be_pipe: bool = False) -> Source:
+def _file(path: Path, format: str | None, may_be_pipe: bool) -> Source:
     status = path.stat()
     if stat.S_ISDIR(status.st_mode):
         raise Unreadable(Message("a symlinked folder"))
@@ -170,25 +160,6 @@ def _file(path: Path, format: str | None, *, may_be_pipe: bool = False) -> Sourc
     if not (stat.S_ISREG(status.st_mode) or may_be_pipe):
         raise Unreadable(Message("not a regular file; to read a pipe, name it and its format"))
     return Source(str(path), kind, compression, status.st_size)
-
-
-def _reason(error: OSError | ValueError) -> Text:
-    if isinstance(error, OSError):
-        return unopened(error)
-    return error.reason if isinstance(error, Unreadable) else str(error)
-
-
-def _not_there(path: str, name: str) -> CorpusError:
-    try:
-        likely = (
-            None if is_remote(path) else closest(Path(path).name, [each.name for each in Path(path).parent.iterdir()])
-        )
-    except OSError:
-        folder = shown(Path(path).parent)
-        return CorpusError("{path} does not exist, nor does the folder {folder}", path=name, folder=folder)
-    if likely is None:
-        return CorpusError("{path} does not exist", path=name)
-    return CorpusError("{path} does not exist; did you mean {likely!r}?", path=name, likely=likely)
 
 
 def _hub_sources(name: str, format: str | None) -> list[Source]:

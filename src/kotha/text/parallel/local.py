@@ -17,6 +17,7 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from multiprocessing import get_context, parent_process
 from threading import Thread
 from typing import Any, Generic, Protocol, TypeVar
@@ -68,10 +69,17 @@ class LocalPool:
         while True:
             try:
                 with _pool(self.workers, task) as pool:
-                    for result in _answers(pool, unread, unanswered, AHEAD * self.workers):
+                    waiting = deque(_asked(pool, item) for item in unanswered)  # what another pool left
+                    while True:
+                        for item in islice(unread, AHEAD * self.workers + 1 - len(waiting)):
+                            unanswered.append(item)
+                            waiting.append(_asked(pool, item))
+                        if not waiting:
+                            return
+                        result = waiting.popleft().result()
+                        unanswered.popleft()
                         deaths = 0
                         yield result
-                return
             except BrokenProcessPool as error:
                 deaths += 1
                 if deaths > MOST_DEATHS:
@@ -82,27 +90,9 @@ class LocalPool:
                     ) from error
 
 
-def _answers(pool: ProcessPoolExecutor, unread: Iterator[Item], unanswered: deque[Item], most: int) -> Iterator[Any]:
-    """Ask for what another pool left unanswered, then for what is unread; ``unanswered`` stays true throughout."""
-    waiting = deque(_asked(pool, item) for item in unanswered)
-    for item in unread:
-        unanswered.append(item)
-        waiting.append(_asked(pool, item))
-        if len(waiting) > most:
-            yield _next_answer(waiting, unanswered)
-    while waiting:
-        yield _next_answer(waiting, unanswered)
-
-
 def _asked(pool: ProcessPoolExecutor, item: Any) -> Future[Any]:
     with _interrupt_held_back(), _script_left_alone():  # starts a worker where there are too few
         return pool.submit(_work, item)
-
-
-def _next_answer(waiting: deque[Future[Any]], unanswered: deque[Any]) -> Any:
-    result = waiting.popleft().result()
-    unanswered.popleft()
-    return result
 
 
 _at_work: Callable[[Any], Any] | None = None

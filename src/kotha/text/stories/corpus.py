@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from kotha.errors import UsageError
 from kotha.i18n.message import Option
 from kotha.text.choices import check_choice
-from kotha.text.stories.chooser import Chooser
+from kotha.text.stories.scene import Chooser
 
 __all__ = ["KINDS", "Story", "floor_bits_per_byte", "stories", "story"]
 

@@ -9,10 +9,9 @@ import re
 from dataclasses import dataclass
 from functools import cache
 
-from kotha.text.stories.chooser import Chooser
 from kotha.text.stories.lexicon import phrases
-from kotha.text.stories.plot import compile_plot, plots, read_plots
-from kotha.text.stories.template import Write, compile_template
+from kotha.text.stories.plot import Write, compile_plot, compile_template, plots, read_plots
+from kotha.text.stories.scene import Chooser
 
 KINDS_OF_QUESTIONS = ("who", "what", "where", "when", "how-many", "left")
 _LINE = re.compile(r"(\d) (\S+) (.+\?) = (.+)")

@@ -22,9 +22,8 @@ from kotha.text.choices import check_choice
 from kotha.text.normalize import DEFAULT_RULES, Normalizer
 from kotha.text.parallel.local import WorkerPool
 from kotha.text.tokenizer import pieces, special
-from kotha.text.tokenizer.common_letters import common_letters
 from kotha.text.tokenizer.decoding import byte_alphabet, byte_level
-from kotha.text.tokenizer.letters import Letters, count_chunks, most_frequent
+from kotha.text.tokenizer.letters import Letters, common_letters, count_chunks, most_frequent
 from kotha.text.tokenizer.pipeline import QWEN35, SPLITS, WORDS, assembled, normalizer_of, splitter_of
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
@@ -106,19 +105,17 @@ def _bpe(letters: Letters, vocab_size: int, split: str) -> tokenizers.Tokenizer:
     base = [*special.GENERATIVE.values(), *byte_alphabet().values()]
     whole = _YA_PHALA if split == QWEN35 else ()
     room = _room(vocab_size, len(base) + len(whole))
-    letters.keep(_COVERAGE, room // _LETTER_SHARE, room // _COMMON_SHARE)
+    _keep(letters, room)
     # Wanted as a common letter, or by a corpus that shows it, cut by a split that knows no joiner.
     if _YA_PHALA[0] not in letters.code and not any(chunk.startswith(_YA_PHALA[0][1:]) for chunk in letters.chunks):
         whole = ()
     points = most_frequent(letters.code_points(), _COVERAGE, room // _LETTER_SHARE)
     merges = pieces.character_merges([*letters.code, *points]) + pieces.letter_merges(letters.code)
-    vocabulary = dict.fromkeys([*base, *(left + right for left, right in merges)])
-    vocabulary = dict.fromkeys(list(vocabulary)[: vocab_size - len(whole)])
-    for left, right in pieces.word_merges(letters.coded_words(), vocab_size - len(whole) - len(vocabulary)):
-        pair = byte_level(letters.spell(left)), byte_level(letters.spell(right))
-        merges.append(pair)
-        vocabulary["".join(pair)] = None
-    ids = {piece: index for index, piece in enumerate(vocabulary)}
+    vocabulary = list(dict.fromkeys([*base, *map("".join, merges)]))[: vocab_size - len(whole)]
+    learned = pieces.word_merges(letters.coded_words(), vocab_size - len(whole) - len(vocabulary))
+    words = [(byte_level(letters.spell(left)), byte_level(letters.spell(right))) for left, right in learned]
+    merges += words
+    ids = _numbered([*vocabulary, *map("".join, words)])
     kept = [pair for pair in merges if {*pair, "".join(pair)} <= ids.keys()]
     splitter = splitter_of(split, byte_level=True)
     backend = assembled(models.BPE(ids, kept), special.GENERATIVE.values(), decoders.ByteLevel(), splitter)
@@ -131,7 +128,7 @@ def _unigram(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:
     specials = list(special.GENERATIVE.values())
     taken = len(specials) + len(_BYTE_PIECES) + len(string.printable)
     room = _room(vocab_size, taken)
-    letters.keep(_COVERAGE, room // _LETTER_SHARE, room // _COMMON_SHARE)
+    _keep(letters, room)
     points = most_frequent(letters.code_points(), _COVERAGE, room // _LETTER_SHARE)
     points = list(dict.fromkeys([*points, *"".join(letters.code)]))[: room // _LETTER_SHARE]
     fallback = [point for point in dict.fromkeys([*string.printable, *points]) if point not in letters.code]
@@ -161,18 +158,16 @@ def _wordpiece(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:
         for word in chunk.split():
             words[word] += count
     letters = Letters(words)
-    letters.keep(_COVERAGE, room // _LETTER_SHARE, room // _COMMON_SHARE)
+    _keep(letters, room)
     # A corpus that lacks letters lacks forms of others too. Each in two forms, so half as many.
     lacking = len(letters.code.keys() - letters.counts.keys())
     usual = [letter for letter in common_letters() if letter in letters.code]
     usual = usual[: min(lacking, room // _COMMON_SHARE // 2)]
     single = dict.fromkeys(text for text in [*string.printable, *points, *usual, *"".join(usual)] if not text.isspace())
     learned = pieces.word_pieces(letters.coded_words(), 2 * vocab_size)
-    vocabulary = dict.fromkeys([*specials, *single, *("##" + text for text in single)])
-    vocabulary |= dict.fromkeys(prefix + letters.spell(coded) for prefix, coded in learned)
-    ids = {piece: index for index, piece in enumerate(list(vocabulary)[:vocab_size])}
-    unknown = special.BERT["unk"]
-    model = models.WordPiece(ids, unk_token=unknown, max_input_chars_per_word=100)
+    words_and_parts = (prefix + letters.spell(coded) for prefix, coded in learned)
+    ids = _numbered([*specials, *single, *("##" + text for text in single), *words_and_parts], vocab_size)
+    model = models.WordPiece(ids, unk_token=special.BERT["unk"], max_input_chars_per_word=100)
     inner = pre_tokenizers.Split(Regex(WORDS.replace("\\s?", "")), "isolated")
     splitter = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), inner])
     backend = assembled(model, specials, decoders.WordPiece(cleanup=False), splitter)
@@ -188,10 +183,8 @@ def _wordpiece(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:
 def _code_points(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:
     """One token a code point; what the corpus does not have is unknown."""
     specials = list(special.GENERATIVE.values())
-    most = _room(vocab_size, len(specials))
-    points = sorted(most_frequent(letters.code_points(), 1.0, most))
-    ids = {piece: index for index, piece in enumerate([*specials, *points])}
-    model = models.WordLevel(ids, unk_token=special.GENERATIVE["unk"])
+    points = sorted(most_frequent(letters.code_points(), 1.0, _room(vocab_size, len(specials))))
+    model = models.WordLevel(_numbered([*specials, *points]), unk_token=special.GENERATIVE["unk"])
     return assembled(model, specials, decoders.Fuse(), pre_tokenizers.Split(Regex("(?m:.)"), "isolated"))
 
 
@@ -206,6 +199,14 @@ def _aksharas(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:
     vocabulary += [(piece, -1.0) for piece in [*kept, *points]]
     unknown = specials.index(special.GENERATIVE["unk"])
     return assembled(models.Unigram(vocabulary, unk_id=unknown, byte_fallback=False), specials, decoders.Fuse())
+
+
+def _keep(letters: Letters, room: int) -> None:
+    letters.keep(_COVERAGE, room // _LETTER_SHARE, room // _COMMON_SHARE)
+
+
+def _numbered(vocabulary: Iterable[str], most: int | None = None) -> dict[str, int]:
+    return {piece: index for index, piece in enumerate(list(dict.fromkeys(vocabulary))[:most])}
 
 
 def _room(vocab_size: int, taken: int) -> int:
