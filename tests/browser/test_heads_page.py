@@ -23,7 +23,8 @@ def studied(body: str) -> Study:
     passage = Passage(tokens[:-1], None if body != "seq2seq" else tokens)
     batch = GuessedBatch(tuple(passage.inputs), tokens[None, 1:])
     assert bundle.tokenizer is not None
-    return study(Examined(bundle, bundle.tokenizer, "<i>text</i>", [], [passage], [batch]))
+    examined = Examined(bundle, bundle.tokenizer, "<i>text</i>", [], [batch])
+    return study(examined, spell=lambda token: SHOWN[token % len(SHOWN)])
 
 
 @pytest.fixture(scope="module")
@@ -32,8 +33,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     found = {}
     for body in ("gpt", "seq2seq"):
         found[body] = folder / f"{body}.html"
-        data = studied(body).page(lambda token: SHOWN[token % len(SHOWN)])
-        page = view_page("heads", "a/long/path/" * 12, data)
+        page = view_page("heads", "a/long/path/" * 12, studied(body).page())
         found[body].write_text(page, encoding="utf-8")
     return found
 
@@ -62,12 +62,12 @@ def test_the_figures_are_the_study_s(browser, pages: dict[str, Path]) -> None:
     found = studied("gpt")
     with opened(browser, pages["gpt"]) as page:
         shown = [float(each.replace("−", "-")) for each in page.get_by_role("gridcell").all_inner_texts()]
-        assert shown == pytest.approx([report.ablation for report in found.heads], abs=5.1e-4)
+        assert shown == pytest.approx([report.ablation_nats for report in found.heads], abs=5.1e-4)
         page.get_by_role("gridcell").nth(5).click()
         report, aside = found.heads[5], page.locator("aside")
         assert aside.locator("code").inner_text() == report.head == "blocks.1.attention.1"
         figures = [float(each.replace("−", "-")) for each in aside.locator("dd").all_inner_texts()]
-        expected = [report.ablation, report.gradient, report.kind.distance, report.symmetry]
+        expected = [report.ablation_nats, report.gradient_nats, report.distance, report.symmetry]
         assert figures == pytest.approx(expected, abs=0.051) and figures[0] == pytest.approx(expected[0], abs=5.1e-5)
         page.keyboard.press("ArrowRight")
         assert aside.locator("code").inner_text() == "blocks.1.attention.2"

@@ -9,9 +9,7 @@ from tests.inside.small_models import TEXT, small
 from tests.inside.test_attention import HOSTILE, input_of
 
 from kotha.inside.flow import flow, flow_view
-from kotha.inside.inputs import name_piece
 from kotha.inside.lens import Lens, lens, lens_view
-from kotha.report.single_file import view_page
 
 pytestmark = pytest.mark.browser
 TEXTS_OUTSIDE = """() => [...document.querySelectorAll("svg text")].filter(each => {
@@ -30,8 +28,8 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     texts = {"lens-gpt": lens_view(small("gpt"), replace(input_of("gpt"), title=TEXT)).html}
     for body in ("seq2seq", "vit"):
         texts[f"flow-{body}"] = flow_view(small(body), replace(input_of(body), title=TEXT)).html
-    data = {**looked("gpt").to_dict(lambda token: HOSTILE), "written_from": None}
-    texts["hostile"] = view_page("lens", HOSTILE, data)
+    hostile = replace(input_of("gpt"), spell=lambda _: HOSTILE, title=HOSTILE)
+    texts["hostile"] = lens_view(small("gpt"), hostile).html
     for name, text in texts.items():
         (folder / f"{name}.html").write_text(text, encoding="utf-8")
     return {name: folder / f"{name}.html" for name in texts}
@@ -55,28 +53,27 @@ def test_a_title_of_one_long_word_fits_a_phone(browser, tmp_path: Path) -> None:
 
 
 def test_the_lens_tells_what_a_layer_considered(browser, pages) -> None:
-    found, tokenizer = looked("gpt"), small("gpt").tokenizer
-    assert tokenizer is not None
+    found = looked("gpt")
     with opened(browser, pages["lens-gpt"]) as page:
         grid = page.get_by_role("grid")
         assert grid.locator("thead th").all_inner_texts() == ["pieces", "E", "0", "1"]
         rows = grid.locator("tbody th .piece").all_inner_texts()
-        assert rows == [piece.text for piece in found.given.lines["tokens"]]
+        assert rows == [piece.text for piece in found.positions]
         cells = grid.locator("tbody tr").nth(2).locator(".text").all_inner_texts()
-        assert cells == [name_piece(tokenizer, row[2].best[0][0]).text for row in found.opinions]
+        assert cells == [layer.positions[2].best[0].text for layer in found.layers]
         grid.get_by_role("gridcell").first.click()
         page.keyboard.press("ArrowDown")
         page.keyboard.press("ArrowRight")
-        opinion = found.opinions[1][1]
+        opinion = found.layers[1].positions[1]
         said = page.locator("aside")
         assert said.locator("h2").inner_text() == f"{rows[1]}, after layer 0"
-        assert said.locator(".ranks li.here").inner_text().split() == ["0", f"{opinion.rank:,}"]
+        assert said.locator(".ranks li.here").inner_text().split() == ["0", f"{opinion.rank_of_answer:,}"]
         assert said.locator("dd").all_inner_texts() == [f"{opinion.entropy_nats:.3f}", f"{opinion.kl_nats:.3f}"]
         shares = said.locator("ol").first.locator(".number").all_inner_texts()
-        assert shares == [f"{100 * share:.1f} %" for _, share in opinion.best]
+        assert shares == [f"{100 * each.probability:.1f} %" for each in opinion.best]
         page.select_option("select", "entropy")
         cells = grid.locator("tbody tr").nth(2).locator(".text").all_inner_texts()
-        assert cells == [f"{row[2].entropy_nats:.2f}" for row in found.opinions]
+        assert cells == [f"{layer.positions[2].entropy_nats:.2f}" for layer in found.layers]
 
 
 def test_hostile_text_is_text(browser, pages) -> None:
@@ -115,4 +112,4 @@ def test_the_figures_of_the_flow_are_the_models(browser, pages) -> None:
             figures = [station.mean, station.std, station.low, station.high, station.norm][: len(shown)]
             assert shown == pytest.approx(figures, rel=6e-3)
         best = page.locator(".answer li .number").first.inner_text()
-        assert float(best.removesuffix(" %")) == pytest.approx(100 * found.answers[0].best[0][1], rel=6e-3)
+        assert float(best.removesuffix(" %")) == pytest.approx(100 * found.answers[0].best[0].probability, rel=6e-3)

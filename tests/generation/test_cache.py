@@ -5,7 +5,7 @@ import torch
 from tests.generation.conftest import LAYOUTS, SIZES, tiny
 from torch import Tensor
 
-from kotha.generation.cache import Filling, RowCache
+from kotha.generation.cache import RowCache
 from kotha.model.config import Seq2SeqConfig
 from kotha.model.gpt import GPT
 from kotha.model.seq2seq import Seq2Seq
@@ -20,11 +20,13 @@ def step(model: GPT, cache: RowCache, tokens: list[int]) -> Tensor:
 
 
 @torch.no_grad()
-def fill(model: GPT, cache: RowCache, rows: list[int], prompts: list[list[int]]) -> None:
+def fill(model: GPT, cache: RowCache, first: int, prompts: list[list[int]]) -> None:
+    """Read prompts into rows from the first on, side by side."""
     longest = max(len(prompt) for prompt in prompts)
-    padded = torch.tensor([prompt + [0] * (longest - len(prompt)) for prompt in prompts])
-    model.hidden(padded, cache=Filling(cache, torch.tensor(rows)))
-    cache.lengths[rows] = torch.tensor([len(prompt) for prompt in prompts])
+    cache.first, cache.n_rows, cache.even = first, len(prompts), 0
+    model.hidden(torch.tensor([prompt + [0] * (longest - len(prompt)) for prompt in prompts]), cache=cache)
+    cache.lengths[first : first + len(prompts)] = torch.tensor([len(prompt) for prompt in prompts])
+    cache.first, cache.n_rows, cache.even = 0, len(cache.lengths), None
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -34,7 +36,7 @@ def test_prompts_of_different_lengths_go_on_as_if_read_anew(layout: str) -> None
     texts = torch.randint(30, (3, 12)).tolist()
     lengths = [2, 7, 5]
     cache = RowCache(model.config, 3)
-    fill(model, cache, [0, 1, 2], [text[:n] for text, n in zip(texts, lengths, strict=True)])
+    fill(model, cache, 0, [text[:n] for text, n in zip(texts, lengths, strict=True)])
     for more in range(5):
         logits = step(model, cache, [text[n + more] for text, n in zip(texts, lengths, strict=True)])
         for row, (text, n) in enumerate(zip(texts, lengths, strict=True)):
@@ -47,8 +49,8 @@ def test_a_row_is_refilled_moved_and_looked_at_in_part() -> None:
     model = tiny("grouped", context_length=12, vocab_size=30)
     first, second, third = torch.randint(30, (3, 9)).tolist()
     cache = RowCache(model.config, 4)
-    fill(model, cache, [0, 1], [first, second])
-    fill(model, cache, [0], [third[:3]])  # shorter than what stood there
+    fill(model, cache, 0, [first, second])
+    fill(model, cache, 0, [third[:3]])  # shorter than what stood there
     cache.move(1, 2)
     cache.move(0, 1)
     cache.move(2, 0)

@@ -11,7 +11,7 @@ from torch import nn
 
 from kotha.generation import native as native_module
 from kotha.generation.answers import Request
-from kotha.generation.cache import Filling, RowCache
+from kotha.generation.cache import RowCache
 from kotha.generation.engine import Engine
 from kotha.generation.native import NativeStep, Own, Pace, matrix, native
 from kotha.generation.settings import SamplingSettings
@@ -71,7 +71,8 @@ def test_prompts_read_in_c_are_prompts_read_by_the_model(layout: str, weights: A
     tokens, positions, seats = zip(*places, strict=True)
     NativeStep(model, here, library).read(model, tokens, positions, seats, here)
     for row, text in zip(rows, texts, strict=True):
-        model.hidden(torch.tensor([text]), cache=Filling(there, torch.tensor([row])))
+        there.first, there.n_rows, there.even = row, 1, 0
+        model.hidden(torch.tensor([text]), cache=there)
     for mine, other in zip(here.keys + here.values, there.keys + there.values, strict=True):
         # A number that lies between two whole ones may be rounded either way.
         assert other.abs().max() > 0.5 and (mine - other).abs().max() <= (1e-4 if weights == "float32" else 0.05)

@@ -18,6 +18,7 @@ from kotha.inside.attention import STEPS, AttentionMaps, attention_maps, attenti
 from kotha.inside.hook_points import choose_layers
 from kotha.inside.inputs import ModelInput, Piece, read, read_image
 from kotha.inside.trace import trace
+from kotha.inside.view import to_json
 from kotha.model.pruning import remove_heads
 from kotha.report.page import as_script
 
@@ -66,7 +67,7 @@ def test_the_page_holds_the_traced_weights(body: str) -> None:
 @pytest.mark.parametrize("body", BODIES)
 def test_only_those_who_may_not_look_ahead_are_called_causal(body: str) -> None:
     maps = maps_of(body).maps
-    causal = {each.name for each in maps if each.is_causal}
+    causal = {each.name for each in maps if each.causal}
     expected = {
         "gpt": {"blocks.0.attention", "blocks.1.attention"},
         "seq2seq": {"decoder.0.attention", "decoder.1.attention"},
@@ -85,7 +86,7 @@ def test_the_other_mask_is_the_same_queries_and_keys(body: str) -> None:
             assert each.other is None
             continue
         scores = seen[f"{each.name}.scores"][0].double().numpy()
-        hidden = np.triu(np.ones(scores.shape[-2:], bool), 1) & (not each.is_causal)
+        hidden = np.triu(np.ones(scores.shape[-2:], bool), 1) & (not each.causal)
         grown = np.where(hidden, 0, np.exp(scores - scores.max(-1, keepdims=True)))
         assert each.other is not None
         np.testing.assert_allclose(each.other, grown / grown.sum(-1, keepdims=True), atol=1e-6)
@@ -122,7 +123,7 @@ def test_each_step_is_the_row_that_it_was_written_from() -> None:
             alone = seen[f"{each.name}.weights"][0, :, -1]
             torch.testing.assert_close(each.weights[:, step.row, : step.row + 1], alone, atol=1e-6, rtol=1e-5)
         chances = seen["logits"][0, -1].softmax(-1)
-        assert step.token == ids[step.row + 1] == step.best[0][0] == int(chances.argmax())
+        assert step.token == ids[step.row + 1] == step.best[0].id == int(chances.argmax())
         assert step.probability == pytest.approx(float(chances.max()), abs=1e-6)
     data = data_in(page_of("gpt", given))
     assert [step["best"][0]["id"] for step in data["steps"]] == ids[first:]
@@ -160,7 +161,7 @@ def test_json_for_a_script_reads_back() -> None:
 
 
 def test_json_has_pieces_and_weights() -> None:
-    found = maps_of("seq2seq").to_dict()
+    found = to_json(maps_of("seq2seq"))
     assert json.loads(json.dumps(found)) == found
     assert [each["name"] for each in found["maps"]][-2:] == ["decoder.1.attention", "decoder.1.cross"]
     cross = np.array(found["maps"][-1]["weights"])

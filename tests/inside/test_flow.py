@@ -75,8 +75,8 @@ def test_the_answer_is_the_models(body: str) -> None:
     (answer,) = flow(model, given).answers
     logits = output[0] if body == "vit" else output.token_logits[0, -2] if body == "bert" else output[0, -1]
     best, ids = logits.softmax(-1).topk(len(answer.best))
-    assert [token for token, _ in answer.best] == ids.tolist()
-    np.testing.assert_allclose([share for _, share in answer.best], best, atol=1e-6)
+    assert [each.id for each in answer.best] == ids.tolist()
+    np.testing.assert_allclose([each.probability for each in answer.best], best, atol=1e-6)
 
 
 def test_a_bert_answers_at_each_mask() -> None:

@@ -1,6 +1,7 @@
 """The lens: each layer's answer, against a few lines of plain torch."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,6 @@ from tests.inside.test_attention import HOSTILE, data_in, input_of
 from kotha.artifacts.model_folder import Bundle
 from kotha.errors import UsageError
 from kotha.inside.lens import lens, lens_view
-from kotha.report.single_file import view_page
 
 SPEAKING = [body for body in BODIES if body != "vit"]
 
@@ -22,12 +22,12 @@ def test_the_last_layer_says_what_the_model_says(body: str) -> None:
     with torch.no_grad():
         output: Any = model(*given.inputs)
     own = (output if isinstance(output, torch.Tensor) else output.token_logits)[0].softmax(-1)
-    last = lens(model, given).opinions[-1]
+    last = lens(model, given).layers[-1].positions
     for place, opinion in enumerate(last):
         best, ids = own[place].topk(5)
-        assert [token for token, _ in opinion.best] == ids.tolist()
-        torch.testing.assert_close(torch.tensor([share for _, share in opinion.best]), best, atol=1e-6, rtol=0)
-        assert opinion.rank == 1 and opinion.kl_nats == pytest.approx(0, abs=1e-6)
+        assert [each.id for each in opinion.best] == ids.tolist()
+        torch.testing.assert_close(torch.tensor([each.probability for each in opinion.best]), best, atol=1e-6, rtol=0)
+        assert opinion.rank_of_answer == 1 and opinion.kl_nats == pytest.approx(0, abs=2e-6)
 
 
 @pytest.mark.parametrize("body", ["gpt", "gpt-grouped", "gpt-post"])
@@ -35,18 +35,19 @@ def test_every_layer_equals_the_model_cut_off_there(body: str) -> None:
     model, given = small(body).model, input_of(body)
     tokens = given.inputs[0]
     found = lens(model, given)
-    assert found.layers == ("embedding", "blocks.0", "blocks.1")
+    assert [each.layer for each in found.layers] == ["embedding", "blocks.0", "blocks.1"]
     with torch.no_grad():
         final = model(tokens)[0].double().softmax(-1)
         places = torch.arange(tokens.shape[1])
         x = model.positions(model.tokens(tokens), places)
         for depth in range(3):
             said = model.head(model.stack.norm(x))[0].double().softmax(-1)
-            for place, opinion in enumerate(found.opinions[depth]):
+            for place, opinion in enumerate(found.layers[depth].positions):
                 row, end = said[place], final[place]
-                assert opinion.best[0] == (int(row.argmax()), pytest.approx(float(row.max()), abs=1e-6))
-                assert opinion.rank == row.argsort(descending=True).tolist().index(int(end.argmax())) + 1
-                assert opinion.answer_probability == pytest.approx(float(row[end.argmax()]), abs=1e-6)
+                best = opinion.best[0]
+                assert (best.id, best.probability) == (int(row.argmax()), pytest.approx(float(row.max()), abs=1e-6))
+                assert opinion.rank_of_answer == row.argsort(descending=True).tolist().index(int(end.argmax())) + 1
+                assert opinion.probability_of_answer == pytest.approx(float(row[end.argmax()]), abs=2e-6)
                 kl = torch.nn.functional.kl_div(row.log(), end, reduction="sum")
                 assert opinion.kl_nats == pytest.approx(float(kl), abs=1e-4)
                 entropy = torch.distributions.Categorical(probs=row).entropy()
@@ -64,7 +65,8 @@ def test_json_and_page_hold_the_same() -> None:
     view = lens_view(small("bert"), input_of("bert"))
     row = json.loads(json.dumps(view.to_dict()))
     assert row["question"] == "which word stands here" and row["layers"] == data_in(view.html)["layers"]
-    assert row["layers"][1]["positions"][0]["best"][0]["id"] == view.found.opinions[1][0].best[0][0]
-    html = view_page("lens", HOSTILE, view.found.to_dict(lambda token: f"{HOSTILE}{token}"))
+    assert row["layers"][1]["positions"][0]["best"][0]["id"] == view.found.layers[1].positions[0].best[0].id
+    hostile = replace(input_of("bert"), spell=lambda token: f"{HOSTILE}{token}", title=HOSTILE)
+    html = lens_view(small("bert"), hostile).html
     assert data_in(html)["layers"][1]["positions"][0]["best"][0]["text"].startswith(HOSTILE)
     assert HOSTILE not in html and html.count("</script>") == 3

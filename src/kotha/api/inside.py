@@ -99,7 +99,7 @@ class LooksInside:
         """
         from kotha.inside.lens import lens_view, refuse_classes
 
-        refuse_classes(self.bundle)
+        refuse_classes(self.bundle.model)
         return lens_view(self.bundle, read_asked(self.bundle, Asked(_as_text(text), **asked)))
 
     @checked()

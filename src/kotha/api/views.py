@@ -14,7 +14,7 @@ from kotha.inside.flow import Flow, preset_flow_view
 from kotha.inside.heads.measuring import TextSource
 from kotha.inside.heads.prune import Pruned as Pruned
 from kotha.inside.heads.prune import Removal, prune
-from kotha.inside.heads.study import evidence_text as evidence_text
+from kotha.inside.heads.study import Study as Study
 from kotha.inside.hook_points import choose_layers
 from kotha.inside.inputs import ModelInput
 from kotha.inside.lens import Lens
@@ -29,7 +29,7 @@ def attention_table(found: AttentionMaps) -> Table:
     header = [Message("head"), Message("strongest looks"), Message("itself"), Message("one before"), Message("first")]
     rows = []
     for each in found.maps:
-        queries, keys = found.line(each.queries), found.line(each.keys)
+        queries, keys = found.lines[each.queries], found.lines[each.keys]
         for head in summarize(each):
             looks = (f"{queries[query].text} → {keys[key].text} {share:.2f}" for query, key, share in head.looks)
             shares = (head.on_itself, head.on_previous, head.on_first)
@@ -41,8 +41,8 @@ def attention_table(found: AttentionMaps) -> Table:
 def flow_tables(view: View[Flow]) -> list[Table]:
     """Shapes and figures at every station, and each answer."""
     found = [view.found.table()]
-    for answer, told in zip(view.found.answers, view.to_dict()["answers"], strict=True):
-        best = [[each["text"], f"{each['probability']:.2%}"] for each in told["best"]]
+    for answer in view.found.answers:
+        best = [[each.text, f"{each.probability:.2%}"] for each in answer.best]
         found.append(Table(answer.question, [Message("answer"), Message("probability")], best))
     return found
 
@@ -57,19 +57,19 @@ def preset_flow(name: str, asked: Asked) -> View[Flow]:
 
 def lens_table(view: View[Lens]) -> Table:
     """What each layer would say at each position, and how far that is from the final answer."""
-    found, told = view.found, view.to_dict()
+    found = view.found
     rows: list[list[str]] = []
     marks: dict[tuple[int, int], str] = {}
-    for number, piece in enumerate(told["positions"]):
-        opinions: list[dict[str, Any]] = [layer["positions"][number] for layer in told["layers"]]
-        marks |= {(number, column): "best" for column, each in enumerate(opinions, 1) if each["rank_of_answer"] == 1}
-        best = [(opinion["best"][0], opinion["rank_of_answer"]) for opinion in opinions]
-        cells = [f"{each['text']} {each['probability']:.0%} (#{rank})" for each, rank in best]
-        rows.append([piece["text"], *cells, f"{opinions[-1]['entropy_nats']:.2f}"])
+    for number, piece in enumerate(found.positions):
+        opinions = [layer.positions[number] for layer in found.layers]
+        marks |= {(number, column): "best" for column, each in enumerate(opinions, 1) if each.rank_of_answer == 1}
+        best = [(opinion.best[0], opinion.rank_of_answer) for opinion in opinions]
+        cells = [f"{each.text} {each.probability:.0%} (#{rank})" for each, rank in best]
+        rows.append([piece.text, *cells, f"{opinions[-1].entropy_nats:.2f}"])
     first = Message("at") if found.family == "bert" else Message("after")
-    header: list[Text] = [first, *found.layers, Message("entropy, nats")]
-    means = [sum(each.kl_nats for each in row) / len(row) for row in found.opinions]
-    away = [f"{name} {mean:.2f}" for name, mean in zip(found.layers, means, strict=True)]
+    header: list[Text] = [first, *(each.layer for each in found.layers), Message("entropy, nats")]
+    means = [sum(each.kl_nats for each in layer.positions) / len(layer.positions) for layer in found.layers]
+    away = [f"{each.layer} {mean:.2f}" for each, mean in zip(found.layers, means, strict=True)]
     title = Message("{question}? (#: the final answer's rank in that layer)", question=found.question)
     return Table(title, header, rows, [Message("nats from the final distribution, mean: {away}", away=away)], marks)
 

@@ -10,7 +10,7 @@ Many sources are searched side by side, a row of the model's batch for each beam
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -21,7 +21,6 @@ from kotha.errors import DataError, KothaError, UsageError
 from kotha.generation.cache import RowCache
 from kotha.generation.plain import NO_NUMBERS
 from kotha.i18n.message import Message, OnProgress, Option
-from kotha.model.config import Seq2SeqConfig
 from kotha.model.evaluating import evaluating
 from kotha.model.seq2seq import Seq2Seq
 from kotha.text.tokenizer.tokenizer import Tokenizer
@@ -69,8 +68,47 @@ def beam_searches(model: Seq2Seq, sources: Sequence[Sequence[int]], settings: Be
     """The best targets for each of several sources that are searched side by side."""
     if not all(sources):
         raise UsageError("the source is empty; there is nothing to translate")
+    if not sources:
+        return []
+    device, beams, context = model.tokens.weight.device, settings.beams, model.config.context_length
+    longest = min(settings.tokens or context, context)
+    searches = running = [_Search(settings, longest) for _ in sources]
+    ids = [torch.tensor(source, device=device) for source in sources]
+    real = pad_sequence([torch.ones_like(each, dtype=torch.bool) for each in ids], batch_first=True)  # (n, S)
     with evaluating(model):
-        return _SideBySide(model, sources, settings).run() if sources else []
+        memories = model.remember(model.encode(pad_sequence(ids, batch_first=True), None if real.all() else real))
+        n_rows = len(sources) * beams
+        cache = RowCache(model.config, n_rows, model.tokens.weight.dtype, device, longest=longest)
+        rows = torch.arange(len(sources), device=device).repeat_interleave(beams)  # beam i is one of search i // beams
+        pending = torch.full((n_rows, 1), settings.start, device=device)
+        while running:
+            if len(rows) != len(real):  # all beams of a source have read the same, so any of them will do
+                memories, real = [(keys[rows], values[rows]) for keys, values in memories], real[rows]
+            used, cache.n_rows = len(running[0].running[0]), len(rows)
+            cache.make_room(used + 1)
+            cache.even = used
+            hidden = model.decode(pending, memories, None if real.all() else real, cache)[:, 0]  # (rows, C)
+            grown = _grow(running, model.head(hidden).float().log_softmax(dim=-1))
+            running = [search for search in running if not search.settled]
+            rows = torch.tensor([row for search in running for row in grown[search]], dtype=torch.long, device=device)
+            pending = torch.tensor([[line[-1]] for search in running for line in search.running], device=device)
+            cache.reorder(rows, used=used + 1)
+    return [search.finished for search in searches]
+
+
+def _grow(running: Sequence["_Search"], chances: Tensor) -> dict["_Search", list[int]]:
+    """Extend every beam of each search by every token, (rows, V), and keep the best; the rows that they grew from."""
+    sums = torch.tensor([search.sums for search in running], device=chances.device)  # (n, beams)
+    beams, vocab_size = sums.shape[1], chances.shape[-1]
+    totals = (chances.unflatten(0, sums.shape) + sums[:, :, None]).flatten(1)
+    best, flat = totals.topk(min(2 * beams, totals.shape[1]))  # so that as many remain when the half of them end
+    if best.isnan().any():
+        raise KothaError(NO_NUMBERS)
+    candidates = zip(best.tolist(), (flat // vocab_size).tolist(), (flat % vocab_size).tolist(), strict=True)
+    return {
+        search: [place * beams + beam for beam in search.choose(zip(*these, strict=True))]
+        for place, (search, these) in enumerate(zip(running, candidates, strict=True))
+    }
 
 
 class _Search:
@@ -88,95 +126,26 @@ class _Search:
         going_on: list[tuple[float, int, int]] = []
         for rank, (total, beam, token) in enumerate(candidates):
             ends = token == self.settings.end
-            if rank < beams and (ends or length == self.longest):
-                self._finish(total, (*self.running[beam], *(() if ends else (token,))), length)
+            if rank < beams and (ends or length == self.longest) and total > -math.inf:
+                ids = (*self.running[beam], *(() if ends else (token,)))
+                self.finished.append(Hypothesis(ids, total / length**self.settings.length_penalty))
             if not ends and len(going_on) < beams:
                 going_on.append((total, beam, token))
+        self.finished = sorted(self.finished, key=lambda each: -each.score)[:beams]
         going_on += [(-math.inf, 0, self.settings.end)] * (beams - len(going_on))  # a tiny vocabulary has no more
         self.running = [(*self.running[beam], token) for _, beam, token in going_on]
         self.sums = [total for total, _, _ in going_on]
         return [beam for _, beam, _ in going_on]
 
-    def _finish(self, total: float, ids: tuple[int, ...], length: int) -> None:
-        if total == -math.inf:
-            return
-        self.finished.append(Hypothesis(ids, total / length**self.settings.length_penalty))
-        self.finished = sorted(self.finished, key=lambda each: -each.score)[: self.settings.beams]
-
+    @property
     def settled(self) -> bool:
         """Whether no running beam can still be better than the worst that is kept."""
-        length = len(self.running[0])
-        if length == self.longest:
-            return True
-        if len(self.finished) < self.settings.beams:
-            return False
+        length, penalty = len(self.running[0]), self.settings.length_penalty
+        if length == self.longest or len(self.finished) < self.settings.beams:
+            return length == self.longest
         # A sum only falls; over the length that flatters it most, it stays below this.
-        n = self.longest if self.settings.length_penalty > 0 else length
-        return bool(max(self.sums) / n**self.settings.length_penalty <= self.finished[-1].score)
-
-
-class _SideBySide:
-    """Searches that share the model's steps; row ``i`` is a beam of search ``i // beams``."""
-
-    def __init__(self, model: Seq2Seq, sources: Sequence[Sequence[int]], settings: BeamSettings) -> None:
-        self.model, self.beams = model, settings.beams
-        weight, config = model.tokens.weight, model.config
-        self.device = weight.device
-        self.longest = min(settings.tokens or config.context_length, config.context_length)
-        self.searches = [_Search(settings, self.longest) for _ in sources]
-        lengths = torch.tensor([len(source) for source in sources])
-        real = (torch.arange(int(lengths.max())) < lengths[:, None]).to(self.device)
-        self.real = None if real.all() else real  # (n, S); what is as long as all others needs no mask
-        source = pad_sequence([torch.tensor(source) for source in sources], batch_first=True).to(self.device)
-        self.memories = model.remember(model.encode(source, self.real))
-        self._take(torch.arange(len(sources), device=self.device).repeat_interleave(self.beams))
-        n_rows = len(sources) * self.beams
-        self.cache = RowCache(config, n_rows, weight.dtype, self.device, longest=self.longest)
-        self.pending = torch.full((n_rows, 1), settings.start, device=self.device)
-
-    def _take(self, rows: Tensor) -> None:
-        """What was read of the sources, for these of its rows."""
-        self.memories = [(keys[rows], values[rows]) for keys, values in self.memories]
-        self.real = None if self.real is None else self.real[rows]
-
-    def run(self) -> list[list[Hypothesis]]:
-        """Step until nothing better can come for any."""
-        running, length = self.searches, 0
-        while running:
-            length += 1
-            running = self._step(running, length)
-        return [search.finished for search in self.searches]
-
-    def _step(self, running: list[_Search], length: int) -> list[_Search]:
-        """Extend every beam by every token, and keep the best of each search; the searches that go on."""
-        self.cache.make_room(length)
-        self.cache.even = length - 1
-        hidden = self.model.decode(self.pending, self.memories, self.real, self.cache)[:, 0]  # (rows, C)
-        self.cache.advance()
-        sums = torch.tensor([search.sums for search in running], device=self.device)  # (n, beams)
-        chances = self.model.head(hidden).float().log_softmax(dim=-1).unflatten(0, sums.shape) + sums[:, :, None]
-        n_best = min(2 * self.beams, chances[0].numel())  # so that as many remain when the half of them end
-        best, flat = chances.flatten(1).topk(n_best)  # (n, n_best)
-        if best.isnan().any():
-            raise KothaError(NO_NUMBERS)
-        vocab_size = chances.shape[-1]
-        candidates = zip(best.tolist(), (flat // vocab_size).tolist(), (flat % vocab_size).tolist(), strict=True)
-        going_on, rows = [], []
-        for place, (search, these) in enumerate(zip(running, candidates, strict=True)):
-            grown_from = search.choose(zip(*these, strict=True))
-            if not search.settled():
-                going_on.append(search)
-                rows += [place * self.beams + beam for beam in grown_from]
-        self._follow(going_on, torch.tensor(rows, dtype=torch.long, device=self.device), length)
-        return going_on
-
-    def _follow(self, going_on: list[_Search], rows: Tensor, length: int) -> None:
-        """The rows of the next step, each with the past that it grew from."""
-        if len(rows) < len(self.pending):
-            self._take(rows)  # all beams of a source have read the same, so any of them will do
-        self.pending = torch.tensor([[ids[-1]] for search in going_on for ids in search.running], device=self.device)
-        self.cache.reorder(rows, used=length)
-        self.cache.n_rows = len(rows)
+        n = self.longest if penalty > 0 else length
+        return bool(max(self.sums) / n**penalty <= self.finished[-1].score)
 
 
 # -- texts -------------------------------------------------------------------------------------------------------------
@@ -192,28 +161,21 @@ def translate(
     """The best translation of each source; of one that is too long the beginning is read, of an empty one nothing."""
     if not {"bos", "eos"} <= tokenizer.special.keys():
         raise DataError("the tokenizer has no mark to start and end a target; use the one the model was trained with")
+    config = model.config
     settings = BeamSettings(start=tokenizer.special["bos"], end=tokenizer.special["eos"], beams=beams)
-    room = model.config.context_length - 1
+    room = config.context_length - 1
     read = [tokenizer.encode(source)[:room] if source.strip() else [] for source in sources]
-    asked = {place: [*ids, settings.end] for place, ids in enumerate(read) if ids}
+    # Those of like length together: what is filled up is read for nothing.
+    asked = sorted((place for place, ids in enumerate(read) if ids), key=lambda place: len(read[place]))
+    one = 2 * 4 * config.n_decoder_layers * config.n_kv_heads * config.d_head * config.context_length * beams
+    at_once = max(1, min(_AT_ONCE, _CACHE_BYTES // one))
     found, done = [""] * len(sources), len(sources) - len(asked)
-    for places in _groups(asked, _side_by_side(model.config, beams)):
-        for place, best in zip(places, beam_searches(model, [asked[each] for each in places], settings), strict=True):
+    for start in range(0, len(asked), at_once):
+        places = asked[start : start + at_once]
+        searched = beam_searches(model, [[*read[place], settings.end] for place in places], settings)
+        for place, best in zip(places, searched, strict=True):
             found[place] = tokenizer.decode(best[0].ids) if best else ""
         done += len(places)
         if on_progress is not None:
             on_progress(Message("translating"), done, len(sources))
     return found
-
-
-def _side_by_side(config: Seq2SeqConfig, beams: int) -> int:
-    """How many sentences are searched at once."""
-    one = 2 * 4 * config.n_decoder_layers * config.n_kv_heads * config.d_head * config.context_length * beams
-    return max(1, min(_AT_ONCE, _CACHE_BYTES // one))
-
-
-def _groups(asked: dict[int, list[int]], size: int) -> Iterator[list[int]]:
-    """The places of sentences, those of like length together: what is filled up is read for nothing."""
-    places = sorted(asked, key=lambda place: len(asked[place]))
-    for start in range(0, len(places), size):
-        yield places[start : start + size]

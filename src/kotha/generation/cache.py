@@ -13,7 +13,6 @@ what is read, doubled when it is full, and never for more than there is memory.
 
 import math
 import re
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -31,7 +30,12 @@ _MEMORY = Path("/proc/meminfo")
 
 
 class RowCache:
-    """A ``model.cache.Cache`` for the first ``n_rows`` rows; ``lengths`` says how much each has read."""
+    """A ``model.cache.Cache`` for ``n_rows`` rows from ``first`` on; ``lengths`` says how much each has read.
+
+    With ``even`` all of them have read as much, and the host knows it: what they look at needs no mask of its own.
+    Prompts are read so; what fills up the shorter ones is never seen: nobody looks ahead, and in later steps the row's
+    length hides it until it is overwritten.
+    """
 
     def __init__(
         self,
@@ -41,16 +45,16 @@ class RowCache:
         device: str | torch.device = "cpu",
         longest: int | None = None,
     ) -> None:
-        self.longest = config.context_length if longest is None else longest
+        self.config, self.longest = config, config.context_length if longest is None else longest
         stack, (n_layers, _) = list(config.stacks().items())[-1]  # the one that writes
         n_heads = [len(config.key_heads_of(f"{stack}.{layer}.attention")) for layer in range(n_layers)]
         self.keys, self.values = (
             [torch.zeros(max_rows, 0, n, config.d_head, dtype=dtype, device=device) for n in n_heads] for _ in range(2)
         )
         self.lengths = torch.zeros(max_rows, dtype=torch.long, device=device)
-        self.n_rows = max_rows
+        self.first, self.n_rows = 0, max_rows
         self.size = self.span = 0
-        self.even: int | None = None  # the length of all rows, where the host knows that it is one: no mask is needed
+        self.even: int | None = None
         self._rows = torch.arange(max_rows, device=device)
         self._now = self.lengths[:, None]  # where the tokens of this pass stand; every layer writes there
         self.make_room(min(self.longest, _FIRST))
@@ -91,32 +95,34 @@ class RowCache:
         return self._now
 
     def mask(self, n_new: int) -> Mask:
-        """Each new token looks at what its row has read and at itself: (B, 1, T, S)."""
-        if self.even is not None and n_new == 1:
-            return None
-        positions = self.positions(n_new)
-        return (self._places[: self.span] <= positions[..., None]).view(-1, 1, n_new, self.span)
+        """Each new token looks at what its row has read and at itself: (B, 1, T, S), or (T, S) for even rows."""
+        if self.even is None:
+            return (self._places[: self.span] <= self.positions(n_new)[..., None]).view(-1, 1, n_new, self.span)
+        if n_new == 1 or not self.even:
+            return "causal" if n_new > 1 else None
+        return self._places[: self.even + n_new] <= self.positions(n_new)[:, None]
 
     def append(self, layer: int, keys: Tensor, values: Tensor) -> KeysValues:
         """Write new keys and values, (B, n_kv_heads, T, D), and give back the rows, (B, n_kv_heads, span, D)."""
-        n, kept = self.n_rows, (self.keys[layer], self.values[layer])
+        rows, kept = slice(self.first, self.first + self.n_rows), (self.keys[layer], self.values[layer])
+        end = self.span if self.even is None else self.even + keys.shape[2]
         for tensor, new in zip(kept, (keys, values), strict=True):
-            if self.even is not None:
-                tensor[:n, self.even : self.even + new.shape[2]] = new.transpose(1, 2)
+            if self.even is None:
+                tensor[self._rows[rows, None], self._now] = new.transpose(1, 2)
             else:
-                tensor[self._rows[:n, None], self._now] = new.transpose(1, 2)
-        span = self.span if self.even is None else self.even + keys.shape[2]
-        return kept[0][:n, :span].transpose(1, 2), kept[1][:n, :span].transpose(1, 2)
+                tensor[rows, self.even : end] = new.transpose(1, 2)
+        if self.even == 0:
+            return keys, values  # only they are looked at
+        return kept[0][rows, :end].transpose(1, 2), kept[1][rows, :end].transpose(1, 2)
 
     def advance(self, count: int = 1) -> None:
         """Count the new tokens as read."""
         self.lengths[: self.n_rows].add_(count)
 
-    def put(self, rows: Tensor, keys: Sequence[Tensor], values: Sequence[Tensor]) -> None:
-        """Let rows begin with these, a layer each: (rows, T, n_kv_heads, D)."""
-        for kept, given in ((self.keys, keys), (self.values, values)):
-            for layer, new in enumerate(given):
-                kept[layer][rows, : new.shape[1]] = new
+    def put(self, row: int, other: "RowCache", count: int) -> None:
+        """Let a row begin with as many tokens of the first row of another cache."""
+        for mine, theirs in zip((*self.keys, *self.values), (*other.keys, *other.values), strict=True):
+            mine[row, :count] = theirs[0, :count]
 
     def move(self, source: int, target: int) -> None:
         """Copy a row over another."""
@@ -127,31 +133,6 @@ class RowCache:
         """Row i becomes what row ``sources[i]`` was, as far as it is used: (B,)."""
         for tensor in (*self.keys, *self.values):
             tensor[: len(sources), :used] = tensor[sources, :used]
-
-
-class Filling:
-    """Reads prompts from their first token into rows of a cache; shorter ones are filled up at their end.
-
-    What stands behind a prompt's end is never seen: nobody looks ahead here, and in later steps the row's length hides
-    it until it is overwritten.
-    """
-
-    def __init__(self, cache: RowCache, rows: Tensor) -> None:
-        self._cache, self._rows = cache, rows
-
-    def positions(self, n_new: int) -> Tensor:
-        """From the first on: (T,)."""
-        return self._cache._places[:n_new]
-
-    def mask(self, n_new: int) -> Mask:
-        """Nobody looks ahead."""
-        return "causal"
-
-    def append(self, layer: int, keys: Tensor, values: Tensor) -> KeysValues:
-        """Keep them in their rows; only they are looked at."""
-        for kept, new in ((self._cache.keys[layer], keys), (self._cache.values[layer], values)):
-            kept[self._rows, : new.shape[2]] = new.transpose(1, 2)
-        return keys, values
 
 
 def _free_memory(device: torch.device) -> float:

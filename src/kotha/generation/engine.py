@@ -19,7 +19,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import torch
-from torch import Tensor
 
 from kotha.errors import UsageError
 from kotha.generation.answers import Answer, Request, Result, Written
@@ -87,7 +86,7 @@ class Engine:
         block, self._lags = _PACE.get(device.type, _PACE["cpu"])
         self._rows = Rows(max_batch, vocab_size, block, device, self._ends)
         self._steps = Steps(self.model, self._cache, self._rows)
-        self.prompts = PromptReader(self._steps.read_on, self._cache, kept_bytes)
+        self.prompts = PromptReader(self._steps, kept_bytes)
         self._max_batch = max_batch
         self._numbers = itertools.count()
         self._waiting: deque[Answer] = deque()
@@ -203,26 +202,20 @@ class Engine:
 
     def _admit(self) -> None:
         """Give free rows to those that wait, and read their prompts; those that are long are begun."""
-        new: list[Answer] = []
+        new: list[tuple[Answer, list[int]]] = []
         while self._waiting and len(self._active) + len(self._reading) + len(new) < self._max_batch:
-            ids = self._before_last(self._waiting[0])
+            # All in sight but the last token, which the first step reads.
+            ids = self._waiting[0].in_sight(self.model.config.context_length)[:-1]
             self._make_room(len(ids) + 1)  # what cannot be held is refused before any of it is read
             answer, prompt = self._waiting.popleft(), self.prompts.begin(ids)
             if prompt is None:
-                new.append(answer)
+                new.append((answer, ids))
             else:
                 self._reading.append((answer, prompt))
         if new:
-            self._read(new)
-
-    def _before_last(self, answer: Answer) -> list[int]:
-        """What a row holds before its first step: all in sight but the last token, which is that step's."""
-        return answer.in_sight(self.model.config.context_length)[:-1]
-
-    def _read(self, answers: Sequence[Answer]) -> None:
-        """Read short prompts into rows."""
-        texts = [self._before_last(answer) for answer in answers]
-        self._steps.fill(self._seat(answers, [len(text) for text in texts]), texts)
+            texts = [ids for _, ids in new]
+            first = self._seat([answer for answer, _ in new], [len(ids) for ids in texts])
+            self._steps.read(self._cache, first, texts)
 
     def _read_on(self) -> None:
         """Read a piece of the long prompt that has waited longest for its next; one that is done gets its row."""
@@ -231,22 +224,21 @@ class Engine:
         answer, prompt = self._reading.popleft()
         if not prompt.done:  # it may have been taken over whole
             self.prompts.go_on(prompt)
-        if not prompt.done:
+        if prompt.done:
+            self._cache.put(self._seat([answer], [prompt.read]), prompt.cache, prompt.read)
+        else:
             self._reading.append((answer, prompt))
-            return
-        self._cache.put(self._seat([answer], [prompt.read]), prompt.keys, prompt.values)
 
-    def _seat(self, answers: Sequence[Answer], lengths: Sequence[int]) -> Tensor:
-        """The rows of new answers, which will hold so many tokens."""
+    def _seat(self, answers: Sequence[Answer], lengths: Sequence[int]) -> int:
+        """The first row of new answers, which will hold so many tokens."""
         self._make_room(max(lengths))
         first = len(self._active)
         self._active += answers
         self._rows.put(first, answers)
-        rows = torch.arange(first, len(self._active), device=self._rows.device)
-        self._cache.lengths[rows] = torch.tensor(lengths, device=self._rows.device)
+        self._cache.lengths[first : len(self._active)] = torch.tensor(lengths, device=self._rows.device)
         for answer, length in zip(answers, lengths, strict=True):
             answer.read = length
-        return rows
+        return first
 
     def _advance(self) -> None:
         """Send the next steps off, then read what the last ones drew: a GPU works while the host reads."""

@@ -20,7 +20,6 @@ import torch
 from torch import Tensor, nn
 
 from kotha.generation.cache import RowCache
-from kotha.generation.prompts import Prompt
 from kotha.model.gpt import GPT
 from kotha.model.norm import RMSNorm
 from kotha.storage.atomic import scratch_folder
@@ -158,7 +157,7 @@ class NativeStep:
         return logits
 
     def read(
-        self, model: GPT, tokens: Sequence[int], positions: Sequence[int], seats: Sequence[int], into: RowCache | Prompt
+        self, model: GPT, tokens: Sequence[int], positions: Sequence[int], seats: Sequence[int], into: RowCache
     ) -> None:
         """Read tokens of prompts into a cache, where each says; those of one text in their order."""
         for start in range(0, len(tokens), self._most):
@@ -169,7 +168,7 @@ class NativeStep:
     def _run(
         self,
         model: GPT,
-        held: RowCache | Prompt,
+        held: RowCache,
         tokens: Tensor,
         lengths: Tensor,
         seats: Tensor | None,
@@ -180,7 +179,7 @@ class NativeStep:
         turns = [None, None] if rotation is None else [part.flatten(0, 2).contiguous() for part in rotation]
         rows = _Rows(_at(seats), _at(lengths), *map(_at, turns), len(tokens))
         places = [(_POINTER * len(kept))(*map(_at, kept)) for kept in (held.keys, held.values)]
-        cache = _Cache(*places, held.keys[0].shape[1])
+        cache = _Cache(*places, held.size)
         pace = self._paces.setdefault((len(tokens) - 1).bit_length(), Pace(self._threads))
         threads = pace.threads()
         given = (ctypes.byref(self._model), ctypes.byref(cache), ctypes.byref(rows), _at(x))

@@ -7,27 +7,24 @@ whole pieces, bit for bit what it would have computed itself.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
-
-import torch
-from torch import Tensor
+from collections.abc import Sequence
+from itertools import takewhile
 
 from kotha.generation.cache import RowCache
-from kotha.model.attention import KeysValues
-from kotha.model.masks import Mask
+from kotha.generation.steps import Steps
 
 # Tokens that are read at once: so many that products are worth their while, so few that nobody notices.
 _PIECE = {"cuda": 512, "cpu": 64}
 
 
 class Prompt:
-    """A ``model.cache.Cache`` for one prompt, laid out in its whole length."""
+    """A prompt and its own keys and values, laid out in its whole length."""
 
-    def __init__(self, ids: Sequence[int], cache: RowCache) -> None:
-        self.ids, self.read = list(ids), 0
-        self.keys, self.values = (
-            [kept.new_empty(1, len(ids), *kept.shape[2:]) for kept in tensors] for tensors in (cache.keys, cache.values)
-        )
+    def __init__(self, ids: Sequence[int], like: RowCache) -> None:
+        kept = like.keys[0]
+        self.ids, self.cache = list(ids), RowCache(like.config, 1, kept.dtype, kept.device, longest=len(ids))
+        self.cache.make_room(len(ids))
+        self.read = 0
 
     @property
     def done(self) -> bool:
@@ -37,39 +34,15 @@ class Prompt:
     @property
     def n_bytes(self) -> int:
         """What its keys and values take."""
-        return sum(tensor.nbytes for tensor in (*self.keys, *self.values))
-
-    def positions(self, n_new: int) -> Tensor:
-        """Behind what was read: (T,)."""
-        return torch.arange(self.read, self.read + n_new, device=self.keys[0].device)
-
-    def mask(self, n_new: int) -> Mask:
-        """Each new token looks at what was read, and at itself."""
-        if not self.read:
-            return "causal"
-        return torch.arange(self.read + n_new, device=self.keys[0].device) <= self.positions(n_new)[:, None]
-
-    def append(self, layer: int, keys: Tensor, values: Tensor) -> KeysValues:
-        """Keep them behind what was read; all of it is looked at."""
-        end = self.read + keys.shape[2]
-        kept = self.keys[layer], self.values[layer]
-        for tensor, new in zip(kept, (keys, values), strict=True):
-            tensor[:, self.read : end] = new.transpose(1, 2)
-        return kept[0][:, :end].transpose(1, 2), kept[1][:, :end].transpose(1, 2)
-
-    def take_over(self, other: "Prompt", count: int) -> None:
-        """Begin with what another has read."""
-        for mine, theirs in zip((*self.keys, *self.values), (*other.keys, *other.values), strict=True):
-            mine[:, :count] = theirs[:, :count]
-        self.read = count
+        return sum(tensor.nbytes for tensor in (*self.cache.keys, *self.cache.values))
 
 
 class PromptReader:
     """Reads prompts for an engine, and keeps the last ones as far as they fit into so many bytes."""
 
-    def __init__(self, read_on: Callable[[Prompt, Sequence[int]], None], cache: RowCache, kept_bytes: int) -> None:
-        self._read_on, self._cache, self._kept_bytes = read_on, cache, kept_bytes
-        self.piece = _PIECE.get(cache.lengths.device.type, _PIECE["cpu"])
+    def __init__(self, steps: Steps, kept_bytes: int) -> None:
+        self._steps, self._kept_bytes = steps, kept_bytes
+        self.piece = _PIECE.get(steps.rows.device.type, _PIECE["cpu"])
         self._kept: OrderedDict[tuple[int, ...], Prompt] = OrderedDict()
         self.tokens_read, self.tokens_reused = 0, 0
 
@@ -77,10 +50,11 @@ class PromptReader:
         """A prompt to be read here; None for a short one, which can be read beside others."""
         if len(ids) <= self.piece:
             return None
-        prompt = Prompt(ids, self._cache)
+        prompt = Prompt(ids, self._steps.cache)
         common, known = max(((self._common(ids, each), each) for each in self._kept), default=(0, ()))
         if common:
-            prompt.take_over(self._kept[known], common)
+            prompt.cache.put(0, self._kept[known].cache, common)
+            prompt.read = common
             self._kept.move_to_end(known)
             self.tokens_reused += common
         return prompt
@@ -88,25 +62,16 @@ class PromptReader:
     def go_on(self, prompt: Prompt) -> None:
         """Read its next piece."""
         some = prompt.ids[prompt.read : prompt.read + self.piece]
-        self._read_on(prompt, some)
+        self._steps.read(prompt.cache, 0, [some], prompt.read)
         prompt.read += len(some)
         self.tokens_read += len(some)
-        if prompt.done:
-            self._keep(prompt)
+        if prompt.done and prompt.n_bytes <= self._kept_bytes:
+            self._kept[tuple(prompt.ids)] = prompt
+            self._kept.move_to_end(tuple(prompt.ids))
+            while sum(each.n_bytes for each in self._kept.values()) > self._kept_bytes:
+                self._kept.popitem(last=False)
 
     def _common(self, ids: Sequence[int], other: Sequence[int]) -> int:
         """How many tokens two prompts begin with alike, in whole pieces."""
-        count = 0
-        for start in range(0, min(len(ids), len(other)) - self.piece + 1, self.piece):
-            if tuple(ids[start : start + self.piece]) != tuple(other[start : start + self.piece]):
-                break
-            count = start + self.piece
-        return count
-
-    def _keep(self, prompt: Prompt) -> None:
-        if prompt.n_bytes > self._kept_bytes:
-            return
-        self._kept[tuple(prompt.ids)] = prompt
-        self._kept.move_to_end(tuple(prompt.ids))
-        while sum(each.n_bytes for each in self._kept.values()) > self._kept_bytes:
-            self._kept.popitem(last=False)
+        alike = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(ids, other, strict=False))))
+        return alike // self.piece * self.piece

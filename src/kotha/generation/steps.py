@@ -13,10 +13,10 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
-from kotha.generation.cache import Filling, RowCache
+from kotha.generation.cache import RowCache
 from kotha.generation.native import NativeStep, native
-from kotha.generation.prompts import Prompt
 from kotha.generation.rows import Plan, Rows
 from kotha.generation.weights import JoinedAttention
 from kotha.model.evaluating import evaluating
@@ -65,30 +65,20 @@ class Steps:
         library = native() if on_cpu else None
         self._native = None if library is None else NativeStep(self.model, cache, library)
 
-    def fill(self, rows: Tensor, texts: Sequence[Sequence[int]]) -> None:
-        """Read short prompts into rows, side by side."""
-        longest = max(map(len, texts))
-        if not longest:
+    def read(self, cache: RowCache, first: int, texts: Sequence[Sequence[int]], start: int = 0) -> None:
+        """Read texts into rows of a cache from the first on, side by side, behind ``start`` tokens that they hold."""
+        if not any(texts):
             return
-        if self._native is None:
-            padded = torch.tensor([[*text, *[0] * (longest - len(text))] for text in texts], device=self.rows.device)
-            self.model.hidden(padded, cache=Filling(self.cache, rows))
+        if self._native is not None:
+            places = [
+                (token, place, row) for row, text in enumerate(texts, first) for place, token in enumerate(text, start)
+            ]
+            self._native.read(self.model, *zip(*places, strict=True), into=cache)
             return
-        places = [
-            (token, place, row)
-            for row, text in zip(rows.tolist(), texts, strict=True)
-            for place, token in enumerate(text)
-        ]
-        tokens, positions, seats = zip(*places, strict=True)
-        self._native.read(self.model, tokens, positions, seats, self.cache)
-
-    def read_on(self, prompt: Prompt, ids: Sequence[int]) -> None:
-        """Read the next piece of a long prompt into its own keys and values."""
-        if self._native is None:
-            self.model.hidden(torch.tensor([ids], device=self.rows.device), cache=prompt)
-        else:
-            places = range(prompt.read, prompt.read + len(ids))
-            self._native.read(self.model, ids, places, [0] * len(ids), prompt)
+        cache.first, cache.n_rows, cache.even = first, len(texts), start
+        padded = pad_sequence([torch.tensor(text, dtype=torch.long) for text in texts], batch_first=True)
+        self.model.hidden(padded.to(self.rows.device), cache=cache)
+        cache.first = 0
 
     def run(self, plan: Plan, count: int) -> None:
         """Do some steps; what was drawn is in ``rows.drawn``."""

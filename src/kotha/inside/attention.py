@@ -17,7 +17,7 @@ looks, and a hint of why: not a proof.
 import base64
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -27,9 +27,9 @@ from kotha.artifacts.model_folder import Bundle
 from kotha.errors import UsageError
 from kotha.i18n.message import Option, Plural
 from kotha.inside.hook_points import attentions
-from kotha.inside.inputs import ModelInput, Piece, Write, name_piece, read
+from kotha.inside.inputs import Likely, ModelInput, Piece, Write, read
 from kotha.inside.trace import Trace, trace
-from kotha.inside.view import View, view_of
+from kotha.inside.view import View, to_json, view_of
 from kotha.model.attention import Attention
 from kotha.model.family import Model
 from kotha.model.gpt import GPT
@@ -52,14 +52,9 @@ class AttentionMap:
     queries: str  # the line of pieces that look
     keys: str  # the line of pieces that are looked at
     heads: tuple[int, ...]  # the heads' names; where some were pruned, the others keep theirs
-    is_causal: bool
+    causal: bool
     weights: Tensor  # (H, T, S); each row sums to one
-    other: Tensor | None  # the same heads under the other mask, (H, T, S); a look at another text has none
-
-    def to_dict(self, **weights: Any) -> dict[str, Any]:
-        """Ready for JSON, with the weights as given."""
-        named = {name: getattr(self, name) for name in ("name", "queries", "keys")}
-        return {**named, "heads": list(self.heads), "causal": self.is_causal, **weights}
+    other: Tensor | None = field(repr=False)  # the same heads under the other mask; a look at another text has none
 
 
 @dataclass(frozen=True)
@@ -69,7 +64,7 @@ class WrittenToken:
     row: int  # the position that it was written from
     token: int
     probability: float
-    best: tuple[tuple[int, float], ...]  # what else could have been written: (id, probability), likeliest first
+    best: tuple[Likely, ...]  # what else could have been written, likeliest first
 
 
 @dataclass(frozen=True)
@@ -77,24 +72,11 @@ class AttentionMaps:
     """Every map of one pass."""
 
     family: str
-    given: ModelInput
+    lines: dict[str, tuple[Piece, ...]]
+    written_from: int | None
     maps: tuple[AttentionMap, ...]
-    steps: tuple[WrittenToken, ...] = ()
-
-    def line(self, name: str) -> tuple[Piece, ...]:
-        """The pieces of a line."""
-        return self.given.lines[name]
-
-    def to_dict(self) -> dict[str, Any]:
-        """All of it, ready for JSON; weights to six places."""
-        best = [[{"id": token, "probability": share} for token, share in step.best] for step in self.steps]
-        return {
-            "family": self.family,
-            "lines": self.given.lines_to_dict(),
-            "written_from": self.given.written_from,
-            "maps": [each.to_dict(weights=_rounded(each.weights)) for each in self.maps],
-            "steps": [{**vars(step), "best": each} for step, each in zip(self.steps, best, strict=True)],
-        }
+    steps: tuple[WrittenToken, ...]
+    given: ModelInput = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -119,14 +101,13 @@ def attention_maps(model: Model, given: ModelInput, chosen: Iterable[str] | None
     places += ["logits"] if given.written_from is not None else []
     with trace(model, layers=wanted, places=places) as seen:
         given.pass_through(model)
-    causal = isinstance(model, GPT)
-    maps = [
-        _map(given, name, attention, name.endswith(".attention") and (causal or name.startswith("decoder")), seen)
-        for name, attention in attentions(model).items()
-        if f"{name}.weights" in seen
-    ]
+    maps = []
+    for name, attention in attentions(model).items():
+        if f"{name}.weights" in seen:
+            causal = name.endswith(".attention") and (isinstance(model, GPT) or name.startswith("decoder"))
+            maps.append(_map(given, name, attention, causal, seen))
     steps = () if given.written_from is None else _steps(given, given.written_from, seen["logits"][0])
-    return AttentionMaps(model.config.family, given, tuple(maps), steps)
+    return AttentionMaps(model.config.family, given.lines, given.written_from, tuple(maps), steps, given)
 
 
 def summarize(each: AttentionMap) -> list[HeadSummary]:
@@ -136,11 +117,11 @@ def summarize(each: AttentionMap) -> list[HeadSummary]:
     for head, weights in zip(each.heads, each.weights, strict=True):  # (T, S)
         n_queries, n_keys = weights.shape
         chosen = weights.clone()
-        if each.is_causal and n_queries > 1:
+        if each.causal and n_queries > 1:
             chosen[0] = 0  # the first position has nobody to choose from; what is 0 is no look
         best, places = chosen.flatten().topk(min(_LOOKS, chosen.numel()))
         ranked = zip(places.tolist(), best.tolist(), strict=True)
-        looks = tuple((place // n_keys, place % n_keys, share) for place, share in ranked if share > 0)
+        looks = tuple((*divmod(place, n_keys), share) for place, share in ranked if share > 0)
         on_itself = float(weights.diagonal().mean()) if alike else None
         on_previous = float(weights.diagonal(-1).mean()) if alike and n_queries > 1 else None
         on_first = float(weights[1 if alike and n_queries > 1 else 0 :, 0].mean())
@@ -155,14 +136,14 @@ def entropy_bits(weights: Tensor) -> Tensor:
     return bits
 
 
-def _map(given: ModelInput, name: str, attention: Attention, is_causal: bool, seen: Trace) -> AttentionMap:
+def _map(given: ModelInput, name: str, attention: Attention, causal: bool, seen: Trace) -> AttentionMap:
     queries, keys = given.lines_of(name)
     q, k, weights = (seen[f"{name}.{place}"] for place in ("queries", "keys", "weights"))
     other = None
     if queries == keys and given.grid is None:
         with torch.no_grad():
-            other = attention.weigh(q, k, None if is_causal else "causal")[0].float().cpu()
-    return AttentionMap(name, queries, keys, attention.heads, is_causal, weights[0].float().cpu(), other)
+            other = attention.weigh(q, k, None if causal else "causal")[0].float().cpu()
+    return AttentionMap(name, queries, keys, attention.heads, causal, weights[0].float().cpu(), other)
 
 
 def _steps(given: ModelInput, first: int, logits: Tensor) -> tuple[WrittenToken, ...]:
@@ -171,9 +152,8 @@ def _steps(given: ModelInput, first: int, logits: Tensor) -> tuple[WrittenToken,
     steps = []
     for row, piece in enumerate(given.last_line[first:], first - 1):
         assert piece.id is not None, "what was written has an id"
-        best, ids = chances[row].topk(min(_ALTERNATIVES, chances.shape[-1]))
-        ranked = tuple(zip(ids.tolist(), best.tolist(), strict=True))
-        steps.append(WrittenToken(row, piece.id, float(chances[row, piece.id]), ranked))
+        best = given.likeliest(chances[row], _ALTERNATIVES)
+        steps.append(WrittenToken(row, piece.id, float(chances[row, piece.id]), best))
     return tuple(steps)
 
 
@@ -192,34 +172,23 @@ def _refuse_large(model: Model, given: ModelInput, wanted: list[str] | None) -> 
         )
 
 
-def _rounded(weights: Tensor) -> list[Any]:
-    found: list[Any] = weights.double().mul(1e6).round().div(1e6).tolist()
-    return found
-
-
 # -- the page ---------------------------------------------------------------------------------------------------------
 
 
 def attention_view(bundle: Bundle, given: ModelInput, chosen: Iterable[str] | None = None) -> View[AttentionMaps]:
     """Who looks at whom over a text or an image; ``chosen`` are layers such as ``blocks.0``, all if left out."""
-    maps = attention_maps(bundle.model, given, chosen)
+    found = attention_maps(bundle.model, given, chosen)
 
     def page() -> dict[str, Any]:
         packed = [
-            each.to_dict(shape=list(each.weights.shape), weights=_packed(each.weights), other=_packed(each.other))
-            for each in maps.maps
+            {**vars(each), "shape": each.weights.shape, "weights": _packed(each.weights), "other": _packed(each.other)}
+            for each in found.maps
         ]
-        steps = [{**vars(step), "best": [_named(bundle, *each) for each in step.best]} for step in maps.steps]
         image = None if given.grid is None else _image(given.inputs[0][0])
-        told = AttentionMaps(maps.family, given, ()).to_dict()
-        return {**told, "grid": given.grid, "one": STEPS, "maps": packed, "steps": steps, "image": image}
+        told: dict[str, Any] = to_json(replace(found, maps=()))
+        return {**told, "grid": given.grid, "one": STEPS, "maps": packed, "image": image}
 
-    return view_of("attention", given.title, maps, maps.to_dict, page, given.remarks)
-
-
-def _named(bundle: Bundle, token: int, share: float) -> dict[str, Any]:
-    piece = Piece(str(token), token) if bundle.tokenizer is None else name_piece(bundle.tokenizer, token)
-    return {**vars(piece), "probability": round(share, 6)}
+    return view_of("attention", given.title, found, page, given.remarks)
 
 
 def _packed(weights: Tensor | None) -> str | None:
@@ -248,26 +217,12 @@ def _base64(array: Any) -> str:
 class Alignment:
     """What was written, what was read, and how strongly each looked at each."""
 
-    source: tuple[Piece, ...]
-    written: tuple[Piece, ...]
+    source: tuple[str, ...]
+    written: tuple[str, ...]
     weights: Tensor  # (written, source); each row sums to one
+    strongest: tuple[int, ...]  # for each piece that was written, the place in the source that it looked at most
     layer: int
-
-    @property
-    def strongest(self) -> list[int]:
-        """For each piece that was written, the place in the source that it looked at most."""
-        places: list[int] = self.weights.argmax(dim=-1).tolist()
-        return places
-
-    def to_dict(self) -> dict[str, Any]:
-        """All of it, ready for JSON."""
-        return {
-            "source": [piece.text for piece in self.source],
-            "written": [piece.text for piece in self.written],
-            "weights": _rounded(self.weights),
-            "strongest": self.strongest,
-            "layer": self.layer,
-        }
+    pieces: dict[str, tuple[Piece, ...]] = field(repr=False)  # source and written, as a page shows them
 
 
 def alignment_view(
@@ -290,11 +245,13 @@ def alignment_view(
     given = read(model, bundle.tokenizer, text, target=target, write=write if target is None else None)
     maps = attention_maps(model, given, [f"decoder.{chosen}"])
     (cross,) = (each for each in maps.maps if each.name.endswith(".cross"))
-    written = maps.line("target")[1:]  # a row looks as it writes what comes after it; the last one writes the end
-    found = Alignment(maps.line("source"), written, cross.weights.mean(dim=0)[: len(written)], chosen)
+    # A row looks as it writes what comes after it; the last one writes the end.
+    pieces = {"source": given.lines["source"], "written": given.lines["target"][1:]}
+    weights = cross.weights.mean(dim=0)[: len(pieces["written"])]
+    texts = (tuple(piece.text for piece in line) for line in pieces.values())
+    found = Alignment(*texts, weights, tuple(weights.argmax(dim=-1).tolist()), chosen, pieces)
 
     def page() -> dict[str, Any]:
-        pieces = {name: [vars(piece) for piece in getattr(found, name)] for name in ("source", "written")}
-        return {**found.to_dict(), **pieces}
+        return to_json(found) | to_json(pieces)
 
-    return view_of("alignment", text, found, found.to_dict, page, given.remarks, made_by="kotha translate")
+    return view_of("alignment", text, found, page, given.remarks, made_by="kotha translate")

@@ -9,7 +9,6 @@ both languages (``report/studio/words/flow.json``).
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +19,9 @@ from kotha.artifacts.model_folder import Bundle
 from kotha.i18n.message import Message, Text
 from kotha.inside.attention import entropy_bits
 from kotha.inside.hook_points import PARTS, layers, stacks
-from kotha.inside.inputs import ModelInput, Spell, headline, likely, read_image, read_without_tokenizer, speller
+from kotha.inside.inputs import Likely, ModelInput, Piece, headline, read_image, read_without_tokenizer
 from kotha.inside.trace import Trace, trace
-from kotha.inside.view import View, view_of
+from kotha.inside.view import View, to_json, view_of
 from kotha.model.bert import BERT
 from kotha.model.block import Block
 from kotha.model.config import TextConfig, ViTConfig
@@ -51,15 +50,11 @@ class Station:
     low: float
     high: float
     norms: tuple[float, ...]  # how long the vector of each position is
+    norm: float  # their mean
     entropies: dict[int, float] = field(default_factory=dict)
     """Of an attention: how widely each head looks, in bits, mean over the positions."""
     inside: str = ""  # shapes that come and go inside the part
     layer: str | None = None  # blocks.0; the start and the end have none
-
-    @property
-    def norm(self) -> float:
-        """The mean length of a vector."""
-        return sum(self.norms) / len(self.norms)
 
 
 @dataclass(frozen=True)
@@ -67,11 +62,7 @@ class FinalAnswer:
     """What the model says in the end, at one place."""
 
     question: Message
-    best: tuple[tuple[int, float], ...]  # (id, probability), likeliest first; of a ViT the id is a class
-
-    def to_dict(self, spell: Spell) -> dict[str, Any]:
-        """Ready for JSON; ``spell`` turns an id into text."""
-        return {"question": str(self.question), "best": likely(self.best, spell)}
+    best: tuple[Likely, ...]  # likeliest first; of a ViT classes
 
 
 @dataclass(frozen=True)
@@ -79,18 +70,9 @@ class Flow:
     """A whole pass."""
 
     family: str
-    given: ModelInput
+    lines: dict[str, tuple[Piece, ...]]
     stations: tuple[Station, ...]
     answers: tuple[FinalAnswer, ...]
-
-    def to_dict(self, spell: Spell) -> dict[str, Any]:
-        """All of it, ready for JSON; ``spell`` turns an id into text."""
-        return {
-            "family": self.family,
-            "lines": self.given.lines_to_dict(),
-            "stations": [{**vars(station), "norm": station.norm} for station in self.stations],
-            "answers": [answer.to_dict(spell) for answer in self.answers],
-        }
 
     def table(self) -> Table:
         """A row of figures for each station, to read."""
@@ -120,7 +102,7 @@ def flow(model: Model, given: ModelInput) -> Flow:
             place = "norm" if stack == "blocks" else f"{stack}.norm"
             stations.append(_measure(place, "last norm", "norm", seen[place]))
     stations += _end(model, seen)
-    return Flow(model.config.family, given, tuple(stations), final_answers(model, given, output))
+    return Flow(model.config.family, given.lines, tuple(stations), final_answers(model, given, output))
 
 
 def _start(model: Model, seen: Trace, stack: str, order: int) -> Iterator[Station]:
@@ -168,7 +150,8 @@ def _part(seen: Trace, place: str, part: str, block: Block) -> Station:
     queries, keys, weights = (seen[f"{place}.{name}"][0] for name in ("queries", "keys", "weights"))
     bits = entropy_bits(weights.double()).mean(-1).tolist()
     shapes = f"Q {_by(queries.shape)}, K and V {_by(keys.shape)}, weights {_by(weights.shape)}"
-    return _measure(place, label, "part", values, dict(zip(getattr(block, part).heads, bits, strict=True)), shapes)
+    heads = dict(zip(getattr(block, part).heads, bits, strict=True))
+    return _measure(place, label, "part", values, inside=shapes, entropies=heads)
 
 
 def _end(model: Model, seen: Trace) -> Iterator[Station]:
@@ -184,31 +167,28 @@ def _end(model: Model, seen: Trace) -> Iterator[Station]:
 def final_answers(model: Model, given: ModelInput, output: Any) -> tuple[FinalAnswer, ...]:
     """What a model says in the end, from what it gave out: of a BERT at each gap, of others at the last place."""
     if isinstance(model, ViT):
-        return (_answer(Message("what the image shows"), output[0]),)
-    if not isinstance(model, BERT):
-        return (_answer(Message("what comes next"), output[0, -1]),)
-    (line,) = given.lines.values()
-    asked = "which word stands at position {place}, {text}"
-    places = given.masked or (max(0, len(line) - 2),)  # the last word, before the mark that ends the text
+        asked = {Message("what the image shows"): output[0]}
+    elif isinstance(model, BERT):
+        line = given.last_line
+        which = "which word stands at position {place}, {text}"
+        places = given.masked or (max(0, len(line) - 2),)  # the last word, before the mark that ends the text
+        asked = {
+            Message(which, place=place + 1, text=line[place].text): output.token_logits[0, place] for place in places
+        }
+    else:
+        asked = {Message("what comes next"): output[0, -1]}
     return tuple(
-        _answer(Message(asked, place=place + 1, text=line[place].text), output.token_logits[0, place])
-        for place in places
+        FinalAnswer(question, given.likeliest(logits.float().softmax(dim=-1), _BEST))
+        for question, logits in asked.items()
     )
 
 
-def _answer(question: Message, logits: Tensor) -> FinalAnswer:
-    best, ids = logits.float().softmax(dim=-1).topk(min(_BEST, len(logits)))
-    return FinalAnswer(question, tuple(zip(ids.tolist(), best.tolist(), strict=True)))
-
-
-def _measure(
-    place: str, label: str, kind: str, values: Tensor, entropies: dict[int, float] | None = None, inside: str = ""
-) -> Station:
+def _measure(place: str, label: str, kind: str, values: Tensor, **more: Any) -> Station:
     """Shape and figures of what passes: (1, T, C) -> Station."""
     each = values[0].double()  # (T, C)
     figures = (float(each.mean()), float(each.std(correction=0)), float(each.min()), float(each.max()))
-    norms = tuple(each.norm(dim=-1).tolist())
-    return Station(place, label, kind, tuple(each.shape), *figures, norms, entropies or {}, inside)
+    norms = each.norm(dim=-1).tolist()
+    return Station(place, label, kind, tuple(each.shape), *figures, tuple(norms), sum(norms) / len(norms), **more)
 
 
 def _by(shape: Iterable[int]) -> str:
@@ -221,12 +201,8 @@ def _by(shape: Iterable[int]) -> str:
 def flow_view(bundle: Bundle, given: ModelInput) -> View[Flow]:
     """A text or an image through a model."""
     found = flow(bundle.model, given)
-    told = partial(found.to_dict, speller(bundle.tokenizer))
-    return view_of(
-        *("flow", given.title, found, told),
-        lambda: {**told(), "grid": given.grid, "masked": list(given.masked)},
-        given.remarks,
-    )
+    beside = {"grid": given.grid, "masked": given.masked}
+    return view_of("flow", given.title, found, lambda: to_json(found) | beside, given.remarks)
 
 
 def preset_flow_view(name: str, text: str | None = None, image: str | Path | None = None) -> View[Flow]:

@@ -10,7 +10,7 @@ the ids so far to those that the model adds.
 
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +51,15 @@ class Piece:
 
 
 @dataclass(frozen=True)
+class Likely:
+    """A token, or of a ViT a class, and how likely it is."""
+
+    id: int
+    text: str
+    probability: float
+
+
+@dataclass(frozen=True)
 class ModelInput:
     """What a model is given, and how each of its positions reads."""
 
@@ -61,15 +70,18 @@ class ModelInput:
     masked: tuple[int, ...] = ()  # positions whose word is hidden from a BERT
     grid: tuple[int, int] | None = None  # rows and columns of an image's patches
     title: Text = ""  # what a page about it is called
+    spell: Spell = str  # how an id of the model's answer reads
 
     @property
     def last_line(self) -> tuple[Piece, ...]:
         """The pieces that a model foretells: of a Seq2Seq the target's."""
         return list(self.lines.values())[-1]
 
-    def lines_to_dict(self) -> dict[str, Any]:
-        """The lines, ready for JSON."""
-        return {name: [vars(piece) for piece in line] for name, line in self.lines.items()}
+    def likeliest(self, probabilities: Tensor, count: int) -> tuple[Likely, ...]:
+        """The best answers at one place: (V,) -> best first."""
+        best, ids = probabilities.topk(min(count, len(probabilities)))
+        pairs = zip(ids.tolist(), best.tolist(), strict=True)
+        return tuple(Likely(token, self.spell(token), share) for token, share in pairs)
 
     def pass_through(self, model: Model) -> Any:
         """What the model answers; nothing learns from it."""
@@ -113,13 +125,16 @@ def read(
                 family=family,
                 own=model.config.family,
             )
+    length = model.config.context_length
     if isinstance(model, GPT):
-        return _read_gpt(model, tokenizer, text, write)
-    if isinstance(model, Seq2Seq):
-        return _read_pair(model, tokenizer, text, target, write)
-    if write is not None:
+        found = _read_gpt(length, tokenizer, text, write)
+    elif isinstance(model, Seq2Seq):
+        found = _read_pair(length, tokenizer, text, target, write)
+    elif write is not None:
         raise UsageError("a BERT fills in words and writes none; leave generate out, or write [MASK] into the text")
-    return _read_bert(model.config.context_length, tokenizer, text, second)
+    else:
+        found = _read_bert(length, tokenizer, text, second)
+    return replace(found, spell=speller(tokenizer))
 
 
 def read_image(model: Model, image: Image) -> ModelInput:
@@ -133,7 +148,8 @@ def read_image(model: Model, image: Image) -> ModelInput:
     pixels = torch.as_tensor(image)[None]
     rows, columns = model.patches.grid(pixels)
     patches = [Piece(f"{row + 1},{column + 1}") for row in range(rows) for column in range(columns)]
-    return ModelInput((pixels,), {"patches": (Piece("class"), *patches)}, grid=(rows, columns))
+    spell = model.config.class_names.__getitem__
+    return ModelInput((pixels,), {"patches": (Piece("class"), *patches)}, grid=(rows, columns), spell=spell)
 
 
 def read_without_tokenizer(model: Model, text: str) -> ModelInput:
@@ -182,16 +198,11 @@ def headline(text: str) -> Text:
     return "".join(aksharas(text.strip())[: _LONGEST_TITLE // 2]) + _CUT if whole_words == _CUT.strip() else whole_words
 
 
-def likely(best: Iterable[tuple[int, float]], spell: Spell) -> list[dict[str, Any]]:
-    """Ids with their probabilities, ready for JSON."""
-    return [{"id": token, "text": spell(token), "probability": share} for token, share in best]
-
-
 # -- one reader for each body -----------------------------------------------------------------------------------------
 
 
-def _read_gpt(model: GPT, tokenizer: Tokenizer, text: str, write: Write | None) -> ModelInput:
-    most, remarks = model.config.context_length, _nothing(text)
+def _read_gpt(most: int, tokenizer: Tokenizer, text: str, write: Write | None) -> ModelInput:
+    remarks = _nothing(text)
     read, whole = encode_prompt(tokenizer, text, most)
     ids = read or [special(tokenizer, "eos")]
     n_tokens = Message("{n:,}" if whole else "more than {n:,}", n=len(ids))
@@ -212,18 +223,18 @@ def _read_gpt(model: GPT, tokenizer: Tokenizer, text: str, write: Write | None) 
     return _given(lines, remarks, written_from=None if write is None else len(ids))
 
 
-def _read_bert(context_length: int, tokenizer: Tokenizer, text: str, second: str | None) -> ModelInput:
+def _read_bert(most: int, tokenizer: Tokenizer, text: str, second: str | None) -> ModelInput:
     cls, sep = (special(tokenizer, role) for role in ("cls", "sep"))
     first = [cls, *_with_masks(tokenizer, text), sep]
     other = [] if second is None else [*_with_masks(tokenizer, second), sep]
-    _refuse_long(Message("the text"), len(first) + len(other), context_length)
+    _refuse_long(Message("the text"), len(first) + len(other), most)
     pieces = name_pieces(tokenizer, first + other)
     segments = torch.tensor([[0] * len(first) + [1] * len(other)])
     masked = tuple(place for place, piece in enumerate(pieces) if piece.id == tokenizer.special.get("mask"))
     return _given({"tokens": pieces}, _nothing(text), segments, masked=masked)
 
 
-def _read_pair(model: Seq2Seq, tokenizer: Tokenizer, text: str, target: str | None, write: Write | None) -> ModelInput:
+def _read_pair(most: int, tokenizer: Tokenizer, text: str, target: str | None, write: Write | None) -> ModelInput:
     if not text:
         raise UsageError("the text is empty; there is nothing to translate")
     if target is not None and write is not None:
@@ -232,9 +243,9 @@ def _read_pair(model: Seq2Seq, tokenizer: Tokenizer, text: str, target: str | No
         raise UsageError("a Seq2Seq also needs a target")
     start, end = (special(tokenizer, role) for role in ("bos", "eos"))
     source = [*tokenizer.encode(text), end]
-    _refuse_long(Message("the text"), len(source), model.config.context_length)
+    _refuse_long(Message("the text"), len(source), most)
     written = [start, *(write(source) if write is not None else tokenizer.encode(target or ""))]
-    _refuse_long(Message("the target"), len(written), model.config.context_length)
+    _refuse_long(Message("the target"), len(written), most)
     lines = {"source": name_pieces(tokenizer, source), "target": name_pieces(tokenizer, written)}
     return _given(lines, written_from=None if write is None else 1)
 
@@ -260,13 +271,13 @@ def _with_masks(tokenizer: Tokenizer, text: str) -> list[int]:
     return [token for part in parts for token in (mask, *tokenizer.encode(part))][1:]
 
 
-def _refuse_long(what: Message, n_tokens: int, context_length: int) -> None:
-    if n_tokens > context_length:
+def _refuse_long(what: Message, n_tokens: int, most: int) -> None:
+    if n_tokens > most:
         raise UsageError(
             "{what} has {n:,} tokens with its marks, more than the context of {most:,}; shorten it",
             what=what,
             n=n_tokens,
-            most=context_length,
+            most=most,
         )
 
 

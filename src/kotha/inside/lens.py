@@ -9,8 +9,7 @@ write. A ViT gives classes and is refused. On the page, positions go down and la
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -20,9 +19,9 @@ from kotha.artifacts.model_folder import Bundle
 from kotha.errors import UsageError
 from kotha.i18n.message import Message
 from kotha.inside.hook_points import stacks
-from kotha.inside.inputs import ModelInput, Spell, likely, speller
+from kotha.inside.inputs import Likely, ModelInput, Piece
 from kotha.inside.trace import trace
-from kotha.inside.view import View, view_of
+from kotha.inside.view import View, to_json, view_of
 from kotha.model.bert import BERT
 from kotha.model.family import Model
 from kotha.model.vit import ViT
@@ -32,106 +31,83 @@ _BEST = 5
 
 @dataclass(frozen=True)
 class Opinion:
-    """What one layer would say at one position."""
+    """What one layer would say at one position; figures to six places."""
 
-    best: tuple[tuple[int, float], ...]  # the likeliest tokens and their probabilities, best first
-    rank: int  # where the model's final answer stands in this layer's order; 1 is first
-    answer_probability: float  # what this layer gives the final answer
+    best: tuple[Likely, ...]  # the likeliest tokens, best first
+    rank_of_answer: int  # where the model's final answer stands in this layer's order; 1 is first
+    probability_of_answer: float  # what this layer gives the final answer
     kl_nats: float  # how far the final distribution is from this one: KL(final || layer)
     entropy_nats: float
-    surprise_nats: float | None = None  # at the token that stands next, where one does and the model foretells it
+    surprise_nats: float | None = field(repr=False)  # at the token that stands next, where the model foretells one
 
-    def to_dict(self, spell: Spell) -> dict[str, Any]:
-        """Ready for JSON; figures to six places."""
-        return {
-            "best": likely(((token, round(share, 6)) for token, share in self.best), spell),
-            "rank_of_answer": self.rank,
-            "probability_of_answer": round(self.answer_probability, 6),
-            "kl_nats": round(self.kl_nats, 6),
-            "entropy_nats": round(self.entropy_nats, 6),
-        }
+
+@dataclass(frozen=True)
+class LensLayer:
+    """A layer's opinion at every position; the first one is the embedding."""
+
+    layer: str
+    positions: tuple[Opinion, ...]
 
 
 @dataclass(frozen=True)
 class Lens:
-    """Every layer's opinion at every position."""
+    """Every layer's opinion at every position of the line that speaks."""
 
     family: str
-    given: ModelInput
-    line: str  # the line whose positions speak
-    layers: tuple[str, ...]  # embedding, then the layers by name
-    opinions: tuple[tuple[Opinion, ...], ...]  # by layer, then by position
-
-    @property
-    def question(self) -> Message:
-        """What is answered at each position."""
-        return Message("which word stands here") if self.family == "bert" else Message("what comes next")
-
-    def to_dict(self, spell: Spell) -> dict[str, Any]:
-        """All of it, ready for JSON; ``spell`` turns an id into text."""
-        return {
-            "family": self.family,
-            "question": str(self.question),
-            "positions": [vars(piece) for piece in self.given.lines[self.line]],
-            "layers": [
-                {"layer": name, "positions": [opinion.to_dict(spell) for opinion in row]}
-                for name, row in zip(self.layers, self.opinions, strict=True)
-            ],
-        }
+    question: Message
+    positions: tuple[Piece, ...]
+    layers: tuple[LensLayer, ...]
 
 
 @torch.no_grad()
 def lens(model: Model, given: ModelInput) -> Lens:
     """What each layer would say at each position of an input."""
-    assert not isinstance(model, ViT), "refused by whoever has the input"
+    refuse_classes(model)
     name, stack = list(stacks(model).items())[-1]
-    depth = len(stack.blocks)
-    places = [f"{name}.0.residual_in", *(f"{name}.{layer}.residual_out" for layer in range(depth))]
-    with trace(model, places=[*places, "logits"]) as seen:
+    places = {"embedding": f"{name}.0.residual_in"}
+    places |= {f"{name}.{layer}": f"{name}.{layer}.residual_out" for layer in range(len(stack.blocks))}
+    with trace(model, places=[*places.values(), "logits"]) as seen:
         given.pass_through(model)
     final = seen["logits"][0].float().log_softmax(dim=-1)  # (T, V)
     following = [] if isinstance(model, BERT) else [piece.id or 0 for piece in given.last_line[1:]]
-    rows = []
-    for place in places:
+    layers = []
+    body: Any = model
+    for layer, place in places.items():
         hidden = stack.norm(seen[place])
-        logits: Tensor = model.head(model.guess(hidden) if isinstance(model, BERT) else hidden)
-        rows.append(_opinions(logits[0].float().log_softmax(dim=-1), final, following))
-    layers = ("embedding", *(f"{name}.{layer}" for layer in range(depth)))
-    return Lens(model.config.family, given, list(given.lines)[-1], layers, tuple(rows))
+        logits: Tensor = body.head(body.guess(hidden) if isinstance(model, BERT) else hidden)
+        said = logits[0].float().log_softmax(dim=-1)
+        layers.append(LensLayer(layer, _opinions(given, said, final, following)))
+    question = Message("which word stands here") if isinstance(model, BERT) else Message("what comes next")
+    return Lens(model.config.family, question, given.last_line, tuple(layers))
 
 
-def _opinions(said: Tensor, final: Tensor, following: Sequence[int]) -> tuple[Opinion, ...]:
+def _opinions(given: ModelInput, said: Tensor, final: Tensor, following: Sequence[int]) -> tuple[Opinion, ...]:
     """One opinion for each row: (T, V), (T, V) -> T; ``following`` are the tokens that stand next, the last aside."""
-    answers = final.argmax(dim=-1)
-    given = said.gather(-1, answers[:, None])  # (T, 1)
-    ranks = 1 + (said > given).sum(dim=-1)
-    best, ids = said.exp().topk(min(_BEST, said.shape[-1]), dim=-1)
+    answered = said.gather(-1, final.argmax(dim=-1, keepdim=True))  # (T, 1)
     kl = (final.exp() * (final - said)).sum(dim=-1).clamp(min=0)
     entropy = -(said.exp() * said).sum(dim=-1)
+    figures = zip(*(each.tolist() for each in (answered[:, 0].exp(), kl, entropy)), strict=True)
+    ranks = (1 + (said > answered).sum(dim=-1)).tolist()
     return tuple(
         Opinion(
-            tuple(zip(ids[place].tolist(), best[place].tolist(), strict=True)),
-            int(ranks[place]),
-            float(given[place].exp()),
-            float(kl[place]),
-            float(entropy[place]),
-            -float(said[place, following[place]]) if place < len(following) else None,
+            given.likeliest(said[place].exp(), _BEST),
+            rank,
+            *(round(each, 6) for each in row),
+            surprise_nats=-float(said[place, following[place]]) if place < len(following) else None,
         )
-        for place in range(len(said))
+        for place, (rank, row) in enumerate(zip(ranks, figures, strict=True))
     )
 
 
-def refuse_classes(bundle: Bundle) -> None:
+def refuse_classes(model: Model) -> None:
     """Refuse a model that gives no words, before it reads."""
-    if isinstance(bundle.model, ViT):
+    if isinstance(model, ViT):
         raise UsageError("the lens reads words, and a ViT has classes; look at its attention instead")
 
 
 def lens_view(bundle: Bundle, given: ModelInput) -> View[Lens]:
     """What each layer would say at each position of a text, as if the model ended there."""
-    refuse_classes(bundle)
-    found, spell = lens(bundle.model, given), speller(bundle.tokenizer)
-    told = partial(found.to_dict, spell)
+    found = lens(bundle.model, given)
     return view_of(
-        "lens", given.title, found, told, lambda: {**told(), "written_from": given.written_from}, given.remarks
+        *("lens", given.title, found), lambda: {**to_json(found), "written_from": given.written_from}, given.remarks
     )

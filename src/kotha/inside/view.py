@@ -7,14 +7,16 @@ drawn by the studio's components (``report/single_file.py``).
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, fields, is_dataclass
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from torch import Tensor
+
 from kotha.arguments import checked
 from kotha.errors import UsageError
-from kotha.i18n.message import Text
+from kotha.i18n.message import Message, Text
 from kotha.report.page import framed
 from kotha.report.single_file import view_page
 from kotha.storage.atomic import write_page
@@ -60,15 +62,28 @@ class View(Generic[Found]):
         return framed(self.html, str(self.title))
 
 
+def to_json(value: Any) -> Any:
+    """A result ready for JSON: a dataclass by its fields, but those that its repr leaves out; tensors to six places."""
+    if isinstance(value, dict):
+        return {name: to_json(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [to_json(each) for each in value]
+    if isinstance(value, Tensor):
+        return value.double().mul(1e6).round().div(1e6).tolist()
+    if is_dataclass(value):
+        return {each.name: to_json(getattr(value, each.name)) for each in fields(value) if each.repr}
+    return str(value) if isinstance(value, Message | Path) else value
+
+
 def view_of(
     kind: str,
     title: Text,
     found: Found,
-    told: Callable[[], Data],
     page: Callable[[], Data],
     remarks: tuple[Text, ...] = (),
     made_by: str = "",
 ) -> View[Found]:
-    """A view whose ``page`` is the data of the component ``kind`` of ``web/src/pages/views``; ``told`` is its JSON."""
+    """A view whose ``page`` is the data of the component ``kind`` of ``web/src/pages/views``."""
     command = made_by or f"kotha inside {kind}"
-    return View(title, found, lambda: view_page(kind, title, page(), remarks, made_by=command), told, remarks)
+    make_page = partial(view_page, kind, title, made_by=command)
+    return View(title, found, lambda: make_page(page(), remarks), lambda: to_json(found), remarks)

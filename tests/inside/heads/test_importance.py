@@ -194,7 +194,7 @@ def test_silent_heads_say_what_removed_heads_say() -> None:
     nats = cross_entropy(logits[:-1], ids[1:], reduction="none")
     torch.testing.assert_close(torch.tensor(without.nats), nats, atol=1e-4, rtol=1e-4)
     best = logits[-1].softmax(-1).topk(10)
-    assert [token for token, _ in without.answers[0].best] == best.indices.tolist()
+    assert [each.id for each in without.answers[0].best] == best.indices.tolist()
     assert without.loss_nats == pytest.approx(float(nats.mean()), abs=1e-4)
     assert whole.nats != without.nats and whole.written is None
 

@@ -9,7 +9,7 @@ import torch
 from tests.inside.conftest import with_inputs
 
 from kotha.inside.heads.kinds import Passage, look
-from kotha.inside.heads.overlap import HeadWeights, Resemblance, head_weights, nearest_heads, shared_rank, symmetry
+from kotha.inside.heads.overlap import HeadWeights, Resemblance, head_weights, shared_rank
 from kotha.model.attention import Attention
 from kotha.model.config import BlockConfig
 from kotha.model.pruning import remove_heads
@@ -47,7 +47,7 @@ def test_the_angles_are_those_of_the_whole_products(n_kv_heads: int) -> None:
         assert found.ov == pytest.approx(by_hand(ov[a], ov[b]), abs=1e-6)
         assert found.qk_chance == found.ov_chance == 4 / 16
         symmetric = np.linalg.norm((qk[a] + qk[a].T) / 2) ** 2 / np.linalg.norm(qk[a]) ** 2
-        assert symmetry(attention, a) == pytest.approx(symmetric, abs=1e-6)
+        assert HeadWeights(attention).symmetries[a] == pytest.approx(symmetric, abs=1e-6)
 
 
 def test_the_same_head_twice_and_heads_apart() -> None:
@@ -63,7 +63,7 @@ def test_the_same_head_twice_and_heads_apart() -> None:
     same, apart = HeadWeights(attention).overlap(0, 1), HeadWeights(attention).overlap(2, 3)
     assert (same.qk, same.ov) == pytest.approx((1, 1))
     assert (apart.qk, apart.ov) == pytest.approx((0, 0), abs=1e-9)
-    assert symmetry(attention, 2) == pytest.approx(1), "queries and keys alike: A looks at B as B at A"
+    assert HeadWeights(attention).symmetries[2] == pytest.approx(1), "queries and keys alike: A looks at B as B at A"
 
 
 def test_heads_of_one_key_head_notice_the_same() -> None:
@@ -77,7 +77,7 @@ def test_random_heads_overlap_as_chance_says() -> None:
     assert np.mean([each.qk for each in found]) == pytest.approx(0.25, abs=0.03)
     assert np.mean([each.ov for each in found]) == pytest.approx(0.25, abs=0.03)
     # A random matrix meets its own transpose on the diagonal alone: one part in C.
-    symmetric = np.mean([symmetry(fresh(seed=seed), 2) for seed in range(60)])
+    symmetric = np.mean([HeadWeights(fresh(seed=seed)).symmetries[2] for seed in range(60)])
     assert symmetric == pytest.approx(0.5 * (1 + 1 / 16), abs=0.015)
 
 
@@ -86,7 +86,7 @@ def test_a_dead_head_overlaps_with_nothing() -> None:
     with torch.no_grad():
         attention.key.weight[:4] = 0
     assert HeadWeights(attention).overlap(0, 1).qk == 0
-    assert symmetry(attention, 0) == 0.5
+    assert HeadWeights(attention).symmetries[0] == 0.5
 
 
 def test_heads_that_share_directions_need_fewer() -> None:
@@ -125,11 +125,11 @@ def test_the_nearest_head_is_named_by_its_first_number() -> None:
     seen = Resemblance()
     seen.read(look(pruned, Passage(inputs[0][0])))
     first, second = head_weights(pruned).items()
-    names = nearest_heads(seen, *first)
+    names = first[1].nearest(first[0], seen.of(first[0]))
     assert list(names) == ["blocks.0.attention.0", "blocks.0.attention.2", "blocks.0.attention.3"]
     assert all(like.head in names and like.head != head for head, like in names.items())
     attention, places = first[1].attention, {head: place for place, head in enumerate(names)}
     for head, like in names.items():
         by_itself = HeadWeights(attention).overlap(places[head], places[like.head])
         assert astuple(like.overlap) == pytest.approx(astuple(by_itself))
-    assert nearest_heads(seen, *second) == {}, "a head alone resembles none"
+    assert second[1].nearest(second[0], seen.of(second[0])) == {}, "a head alone resembles none"

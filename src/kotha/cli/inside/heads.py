@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 from kotha.cli.flags import InLanguage, Json, RunName, flag
 from kotha.cli.inside.opening import Html, OfHeads, hand_over
 from kotha.cli.naming import model_and_file
-from kotha.cli.spoken import said
 from kotha.cli.terminal import Table, print_parts, progress, show
 from kotha.i18n.message import Message, Plural, Text
 
 if TYPE_CHECKING:
-    from kotha.api.views import Pruned
+    from kotha.api.views import Pruned, Study
 
 
 def heads(
@@ -30,35 +29,35 @@ def heads(
     turned up. A kind is named when the head's weight is halfway from chance to always.
     """
     import kotha
-    from kotha.api.views import evidence_text
 
     folder, file = model_and_file(run, path)
     with progress() as advance:
         view = kotha.load(folder, "cpu").heads(path=file, on_progress=advance, **vars(source))
     if not as_json:
-        print_parts(_table(view.to_dict(), [evidence_text(each.kind) for each in view.found.heads]))
+        print_parts(_table(view.found))
     hand_over(view, html, as_json, Message("a map of all heads"))
 
 
-def _table(told: dict[str, Any], evidence: list[Message]) -> Table:
+def _table(found: "Study") -> Table:
     about = Message(
         "{heads} on {tokens} of {text}; loss {loss:.4f} nats",
-        heads=Plural("{n} head", "{n:,} heads", n=len(told["heads"])),
-        tokens=Plural("{n} token", "{n:,} tokens", n=told["tokens"]),
-        text=told["text"],
-        loss=told["loss_nats"],
+        heads=Plural("{n} head", "{n:,} heads", n=len(found.heads)),
+        tokens=Plural("{n} token", "{n:,} tokens", n=found.tokens),
+        text=found.text,
+        loss=found.loss_nats,
     )
     header = [Message("head"), Message("kind"), Message("evidence"), Message("ablation"), Message("gradient")]
     header.append(Message("most similar"))
     rows: list[list[Text]] = []
-    for report, found in zip(told["heads"], evidence, strict=True):
-        shown = said(found) + (f": {report['example']}" if report["example"] else "")
-        similar, like = "-", report["most_similar"]
+    for each in found.heads:
+        similar, like, shown = "-", each.most_similar, each.evidence
+        if each.example:  # always one of the text's own, also where the share is that of random tokens
+            shown = Message("{evidence}; in the text: {case}", evidence=shown, case=each.example)
         if like is not None:
-            name, overlap = like["head"].rpartition(".")[2], like["overlap"]
-            similar = f"{name}: {like['alike']:.2f}, QK {overlap['qk']:.2f}, OV {overlap['ov']:.2f}"
-        worth = [f"{report['ablation_nats']:+.4f}", f"{report['gradient_nats']:.4f}"]
-        rows.append([report["head"], report["kind"], shown, *worth, similar])
+            name = like.head.rpartition(".")[2]
+            similar = f"{name}: {like.alike:.2f}, QK {like.overlap.qk:.2f}, OV {like.overlap.ov:.2f}"
+        worth = [f"{each.ablation_nats:+.4f}", f"{each.gradient_nats:.4f}"]
+        rows.append([each.head, each.kind, shown, *worth, similar])
     legend = Message(
         "ablation: nats that the loss rises by without the head; gradient: its slope as the head is turned up; most "
         "similar: how alike two heads look (1: the same places), and the overlap of what they notice (QK), write (OV)"

@@ -78,7 +78,7 @@ def lens(
     from kotha.api.views import lens_table
 
     view = kotha.load(run, "cpu").lens(**vars(reading), generate=generate)
-    layers, positions = len(view.found.layers), len(view.found.opinions[0])
+    layers, positions = len(view.found.layers), len(view.found.positions)
     about = Message(
         "{layers}, {positions}",
         layers=Plural("{n} layer", "{n:,} layers", n=layers),
@@ -100,6 +100,7 @@ def trace(
 ) -> None:
     """Record one pass at every named place: shapes and figures, or the numbers themselves."""
     from kotha.api.views import record_pass, write_arrays
+    from kotha.inside.view import to_json
 
     if npz is not None and npz.suffix != ".npz":
         raise UsageError("--npz {npz} would not be found as what it is; name it {name}.npz", npz=npz, name=npz.name)
@@ -111,7 +112,7 @@ def trace(
         tell(Message("{n_found} arrays in {npz}", n_found=len(found), npz=npz))
     seen = [each.to_dict() for each in found]
     if as_json:
-        print_json({"lines": given.lines_to_dict(), "places": seen})
+        print_json({"lines": to_json(given.lines), "places": seen})
     elif npz is None:
         names = ["mean", "std", "min", "max"]
         header = [Message("place"), Message("shape"), Message("mean"), Message("std"), Message("min"), Message("max")]

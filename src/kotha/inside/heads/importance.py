@@ -25,10 +25,12 @@ on, and what it is surprised by.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
 
 from kotha.errors import UsageError, nearest
 from kotha.i18n.message import Message, OnProgress
@@ -42,8 +44,7 @@ from kotha.model.seq2seq import Seq2Seq
 
 # What an attention's heads are multiplied by, from its name and its heads' outputs (B, H, T, D).
 Gate = Callable[[str, Tensor], Tensor]
-Batch = TypeVar("Batch")
-Loss = Callable[[Any, Batch], Tensor]
+Loss = Callable[[Any, Any], Tensor]  # of a model and a batch
 
 
 def every_head(model: nn.Module) -> list[str]:
@@ -88,19 +89,17 @@ def silence(model: nn.Module, heads: Iterable[str]) -> Iterator[None]:
 def gated(model: nn.Module, names: Iterable[str], gate: Gate) -> Iterator[None]:
     """Inside the ``with``, the heads of some attentions are multiplied by what ``gate`` gives."""
 
-    def hook(name: str) -> Callable[..., Tensor]:
-        def turn(_module: nn.Module, _inputs: Any, outputs: Tensor) -> Tensor:
-            return outputs * gate(name, outputs)
-
-        return turn
+    def hook(name: str, _module: nn.Module, _inputs: Any, outputs: Tensor) -> Tensor:
+        return outputs * gate(name, outputs)
 
     with ExitStack() as hooks:
         for name in names:
-            hooks.enter_context(attentions(model)[name].head_outputs.register_forward_hook(hook(name)))
+            outputs = attentions(model)[name].head_outputs
+            hooks.enter_context(outputs.register_forward_hook(partial(hook, name)))
         yield
 
 
-def mean_loss(model: nn.Module, batches: Sequence[Batch], loss: Loss[Batch]) -> float:
+def mean_loss(model: nn.Module, batches: Sequence[Any], loss: Loss) -> float:
     """The loss of a model that is not learning, in nats; every example counts as much."""
     if not batches:
         raise UsageError("there is nothing to measure on; give a text")
@@ -110,15 +109,10 @@ def mean_loss(model: nn.Module, batches: Sequence[Batch], loss: Loss[Batch]) -> 
 
 
 def by_ablation(
-    model: nn.Module,
-    batches: Sequence[Batch],
-    loss: Loss[Batch],
-    on_progress: OnProgress | None = None,
-    whole: float | None = None,
+    model: nn.Module, batches: Sequence[Any], loss: Loss, on_progress: OnProgress | None = None
 ) -> dict[str, float]:
-    """What the loss rises by, in nats, when each head alone is silent; ``whole`` is the loss, where it is known."""
-    heads, found = every_head(model), {}
-    whole = mean_loss(model, batches, loss) if whole is None else whole
+    """What the loss rises by, in nats, when each head alone is silent."""
+    heads, found, whole = every_head(model), {}, mean_loss(model, batches, loss)
     for done, head in enumerate(heads):
         with silence(model, [head]):
             found[head] = mean_loss(model, batches, loss) - whole
@@ -127,34 +121,25 @@ def by_ablation(
     return found
 
 
-def by_gradient(model: nn.Module, batches: Sequence[Batch], loss: Loss[Batch]) -> dict[str, float]:
-    """How steeply the loss falls with each head, in nats."""
+def by_gradient(model: nn.Module, batches: Sequence[Any], loss: Loss) -> dict[str, float]:
+    """How steeply the loss falls with each head, in nats: by a gate on each row's heads, (B, H, 1, 1)."""
     if not batches:
         raise UsageError("there is nothing to measure on; give a text")
-    sums = {name: torch.zeros(len(attention.heads)) for name, attention in attentions(model).items()}
-    n_examples = 0
-    for batch in batches:
-        n_here, found = _slopes(model, batch, loss)
-        n_examples += n_here
-        for name, slopes in found.items():
-            # Of a mean, a row's own slope is as many times larger as there are rows, and the rows count as one.
-            sums[name] += slopes.abs().sum(dim=0).cpu()
-    return dict(zip(every_head(model), (torch.cat(list(sums.values())) / n_examples).tolist(), strict=True))
-
-
-def _slopes(model: nn.Module, batch: Batch, loss: Loss[Batch]) -> tuple[int, dict[str, Tensor]]:
-    """How many examples a batch is, and the derivative of their losses by a gate on each row's heads: (B, H) each."""
     gates: dict[str, Tensor] = {}
 
     def gate(name: str, outputs: Tensor) -> Tensor:
         gates[name] = torch.ones_like(outputs[:, :, :1, :1], requires_grad=True)
         return gates[name]
 
+    total, n_examples = torch.zeros(len(every_head(model))), 0
     with evaluating(model), gated(model, attentions(model), gate), torch.enable_grad():
-        losses = loss(model, batch)
-        slopes = torch.autograd.grad(losses.sum(), list(gates.values()))
-    by_name = {name: slope.detach()[:, :, 0, 0].float() for name, slope in zip(gates, slopes, strict=True)}
-    return losses.numel(), by_name
+        for batch in batches:
+            losses = loss(model, batch)
+            slopes = torch.autograd.grad(losses.sum(), [gates[name] for name in attentions(model)])
+            # Of a mean, a row's own slope is as many times larger as there are rows, and the rows count as one.
+            total += torch.cat([slope.float().abs().sum(dim=(0, 2, 3)).cpu() for slope in slopes])
+            n_examples += losses.numel()
+    return dict(zip(every_head(model), (total / n_examples).tolist(), strict=True))
 
 
 def least_important(importance: dict[str, float], count: int) -> list[str]:
@@ -183,12 +168,8 @@ class Spoken:
 
     answers: tuple[FinalAnswer, ...]
     nats: tuple[float, ...]  # how surprised it is by each token after the first; of who foretells no tokens, none
+    loss_nats: float | None  # its surprise on average
     written: str | None  # how it goes on, where that was asked for
-
-    @property
-    def loss_nats(self) -> float | None:
-        """Its surprise on average."""
-        return sum(self.nats) / len(self.nats) if self.nats else None
 
 
 def without_heads(
@@ -199,7 +180,8 @@ def without_heads(
     def speak() -> Spoken:
         output = given.pass_through(model)
         nats = _nats(given, output[0]) if isinstance(model, GPT | Seq2Seq) else ()
-        return Spoken(final_answers(model, given, output), nats, None if go_on is None else go_on())
+        loss = sum(nats) / len(nats) if nats else None
+        return Spoken(final_answers(model, given, output), nats, loss, None if go_on is None else go_on())
 
     with silence(model, heads):  # refuses those that are not there
         without = speak()
@@ -209,5 +191,4 @@ def without_heads(
 def _nats(given: ModelInput, logits: Tensor) -> tuple[float, ...]:
     """The surprise at each token of the line that is foretold, but the first: (T, V) -> T - 1."""
     ids = torch.tensor([piece.id for piece in given.last_line], device=logits.device)
-    said = logits[:-1].float().log_softmax(dim=-1).gather(-1, ids[1:, None])  # (T - 1, 1)
-    return tuple((-said[:, 0]).tolist())
+    return tuple(cross_entropy(logits[:-1].float(), ids[1:], reduction="none").tolist())

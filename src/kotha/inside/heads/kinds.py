@@ -31,9 +31,10 @@ Voita et al. 2019 (https://arxiv.org/abs/1905.09418) name positional, syntactic 
 parser, which nobody has for every language, so it is not judged here.
 """
 
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import accumulate
 from typing import Any
 
 import torch
@@ -53,7 +54,6 @@ LEANING = 0.25
 FEWEST_CHOICES = 4  # a token that can look at three places says little
 _FEWEST_TOKENS = 16  # fewer say nothing
 _FARTHEST = 16  # places away, for a positional head
-ON_REPEATS = ("induction", "duplicate-token")
 
 
 @dataclass(frozen=True)
@@ -90,8 +90,9 @@ class Sight:
         """How far each place is ahead: (T, S); -1 is the token before."""
         return torch.arange(len(self.asked))[None] - torch.arange(len(self.asking))[:, None]
 
-
-Pattern = Callable[[Sight], Tensor]
+    def at(self, places: Tensor) -> Tensor:
+        """The same places from every token: (S,) -> (T, S)."""
+        return places.expand(len(self.asking), -1)
 
 
 @torch.no_grad()
@@ -111,7 +112,7 @@ def look(model: nn.Module, passage: Passage) -> list[Sight]:
     return found
 
 
-def probes(vocabulary: Sequence[int], context_length: int, translates: bool = False, seed: int = 0) -> list[Passage]:
+def probes(vocabulary: Sequence[int], context_length: int, translates: bool = False) -> list[Passage]:
     """Random tokens that come twice, at another distance in each passage.
 
     >>> [len(set(each.tokens.tolist())) * 2 == len(each.tokens) for each in probes(range(100), 32)][:2]
@@ -124,7 +125,7 @@ def probes(vocabulary: Sequence[int], context_length: int, translates: bool = Fa
             n=context_length,
             fewest=FEWEST_PROBED,
         )
-    chance, known = torch.Generator().manual_seed(seed), torch.tensor(vocabulary)
+    chance, known = torch.Generator().manual_seed(0), torch.tensor(vocabulary)
     found = []
     # A few different lengths, the longer ones rather: they show more.
     for length in range(max(_SHORTEST, longest - 2 * _PROBES + 2), longest + 1, 2):
@@ -144,16 +145,36 @@ def rarest(counts: Sequence[int], share: float = 0.1, besides: Collection[int] =
     [2, 3, 4]
     """
     met = sorted((count, token) for token, count in enumerate(counts) if count and token not in besides)
-    room, limit = share * sum(count for count, _ in met), 0
-    for count, _ in met:
-        limit = count
-        room -= count
-        if room <= 0:
-            break
+    reached = accumulate(count for count, _ in met)
+    room = share * sum(count for count, _ in met)
+    limit = next((count for (count, _), total in zip(met, reached, strict=True) if total >= room), 0)
     return {token for count, token in met if count <= limit}
 
 
-# -- evidence -------------------------------------------------------------------------------------------------------
+# -- where a head of each kind looks ----------------------------------------------------------------------------------
+
+Pattern = Callable[[Sight], Tensor]  # True where such a head would look: (T, S)
+
+
+def _duplicates(sight: Sight) -> Tensor:
+    return (sight.asking[:, None] == sight.asked) & (sight.offsets != 0)
+
+
+def _after_duplicates(sight: Sight) -> Tensor:
+    return torch.nn.functional.pad(_duplicates(sight)[:, :-1], (1, 0))
+
+
+ON_REPEATS: dict[str, Pattern] = {"induction": _after_duplicates, "duplicate-token": _duplicates}
+
+
+def _kind_at(offset: int, crosses: bool) -> tuple[str, int | None]:
+    """Which kind a head is that looks so many places away."""
+    if not crosses and offset in (-1, 0):
+        return "previous-token" if offset else "current-token", None
+    return "positional", offset
+
+
+# -- evidence ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -210,22 +231,25 @@ class _Tally:
     """The share of each token that is looked at, where one alone does not make the kind."""
     cases: dict[int, ClearestCase] = field(default_factory=dict)
 
-    def add(self, sight: Sight, pattern: Tensor, apart: bool) -> None:
-        """Take a passage in; ``pattern`` (T, S) is True where such a head would look, ``apart``: token by token."""
+    def add(self, sight: Sight, kind: str, pattern: Tensor, on_probe: bool) -> None:
+        """Take a passage in. Repeats are counted on probes, and cited from the text, as all else is."""
         target = pattern & sight.allowed
         n_allowed, n_target = sight.n_allowed, target.sum(dim=-1)  # each (T,)
         counted = (n_allowed >= FEWEST_CHOICES) & (n_target > 0) & (n_target < n_allowed)
         if not counted.any():
             return
         on_target = sight.weights * (target & counted[:, None])  # (H, T, S)
-        self.share += on_target.sum(dim=(1, 2))
-        self.chance += float((n_target / n_allowed)[counted].sum())
-        self.tokens += int(counted.sum())
-        for place in target[counted].any(dim=0).nonzero().flatten().tolist() if apart else ():
-            token, more = int(sight.asked[place]), on_target[:, :, place].sum(dim=-1)
-            self.by_token[token] = self.by_token.get(token, 0) + more
-        best, flat = on_target.flatten(1).max(dim=-1)
-        for head, (weight, place) in enumerate(zip(best.tolist(), flat.tolist(), strict=True)):
+        if on_probe == (kind in ON_REPEATS):
+            self.share += on_target.sum(dim=(1, 2))
+            self.chance += float((n_target / n_allowed)[counted].sum())
+            self.tokens += int(counted.sum())
+        if kind == "rare-word":
+            for place in target[counted].any(dim=0).nonzero().flatten().tolist():
+                token, more = int(sight.asked[place]), on_target[:, :, place].sum(dim=-1)
+                self.by_token[token] = self.by_token.get(token, 0) + more
+        if on_probe:
+            return
+        for head, (weight, place) in enumerate(zip(*map(Tensor.tolist, on_target.flatten(1).max(dim=-1)), strict=True)):
             if head not in self.cases or weight > self.cases[head].weight:
                 here, there = divmod(place, len(sight.asked))
                 self.cases[head] = ClearestCase(int(sight.asking[here]), int(sight.asked[there]), there - here, weight)
@@ -237,32 +261,7 @@ class _Tally:
         share, chance = float(self.share[head]) / self.tokens, self.chance / self.tokens
         favourite = max((float(each[head]) for each in self.by_token.values()), default=0.0) / self.tokens
         score = min(1.0, max(0.0, (share - favourite - chance) / (1 - chance)))
-        return Evidence(kind, score, share, chance, self.cases[head], offset)
-
-
-_Tallies = dict[tuple[str, str, int | None], _Tally]  # by attention, kind and places away
-
-
-# -- patterns -------------------------------------------------------------------------------------------------------
-
-
-def _among(tokens: Collection[int]) -> Pattern:
-    wanted = torch.tensor(sorted(tokens))
-    return lambda sight: torch.isin(sight.asked, wanted).expand(len(sight.asking), -1)
-
-
-def _duplicates(sight: Sight) -> Tensor:
-    return (sight.asking[:, None] == sight.asked) & (sight.offsets != 0)
-
-
-def _after_duplicates(sight: Sight) -> Tensor:
-    return torch.cat((torch.zeros(len(sight.asking), 1, dtype=torch.bool), _duplicates(sight)[:, :-1]), dim=1)
-
-
-_REPEATS: dict[str, Pattern] = dict(zip(ON_REPEATS, (_after_duplicates, _duplicates), strict=True))
-
-
-# -- judging --------------------------------------------------------------------------------------------------------
+        return Evidence(kind, score, share, chance, self.cases.get(head), offset)
 
 
 class Witness:
@@ -270,43 +269,39 @@ class Witness:
 
     def __init__(self, model: nn.Module, rare: Collection[int] = (), punctuation: Collection[int] = ()) -> None:
         self._model = model
-        self._patterns: dict[str, Pattern] = {
-            "first-token": lambda sight: (torch.arange(len(sight.asked)) == 0).expand(len(sight.asking), -1)
-        }
-        for kind, tokens in (("rare-word", rare), ("punctuation", punctuation)):
-            if tokens:
-                self._patterns[kind] = _among(tokens)
-        self._tallies: _Tallies = {}
-        self._repeats_in_text: _Tallies = {}
+        self._among = {"rare-word": torch.tensor(sorted(rare)), "punctuation": torch.tensor(sorted(punctuation))}
+        self._tallies: dict[tuple[str, str, int | None], _Tally] = {}  # by attention, kind and places away
         self._evenness: dict[str, Tensor] = {}  # by attention (H, 3): entropy and distance, summed over tokens; these
 
     def read(self, sights: Iterable[Sight]) -> None:
         """Take in what a passage of the text showed."""
         for sight in sights:
-            for kind, pattern in self._patterns.items():
-                _add(self._tallies, sight, kind, pattern(sight))
-            for away in range(-_FARTHEST, _FARTHEST + 1):
-                kind, offset = _named(away, sight.crosses)
-                _add(self._tallies, sight, kind, sight.offsets == away, offset)
-            self._add_repeats(self._repeats_in_text, sight)
-            self._add_evenness(sight)
+            self._add(sight, self._patterns(sight), on_probe=False)
+            counted = sight.n_allowed >= FEWEST_CHOICES  # (T,)
+            entropy = torch.special.entr(sight.weights).sum(dim=-1) / sight.n_allowed.clamp(min=2).log()  # (H, T)
+            distance = (sight.weights * sight.offsets.abs()).sum(dim=-1)  # (H, T)
+            sums = [each[:, counted].sum(dim=-1) for each in (entropy, distance, torch.ones_like(entropy))]
+            self._evenness[sight.attention] = self._evenness.get(sight.attention, 0) + torch.stack(sums, dim=-1)
 
     def probe(self, passages: Iterable[Passage]) -> None:
         """Look at tokens that repeat."""
         for passage in passages:
             for sight in look(self._model, passage):
-                self._add_repeats(self._tallies, sight)
+                self._add(sight, (), on_probe=True)
 
-    def _add_repeats(self, tallies: _Tallies, sight: Sight) -> None:
-        for kind, pattern in _REPEATS.items() if not sight.crosses else ():
-            _add(tallies, sight, kind, pattern(sight))
+    def _patterns(self, sight: Sight) -> Iterator[tuple[str, int | None, Tensor]]:
+        """Each kind that a text shows, how many places away, and where such a head would look."""
+        yield "first-token", None, sight.at(torch.arange(len(sight.asked)) == 0)
+        for kind, tokens in self._among.items():
+            yield kind, None, sight.at(torch.isin(sight.asked, tokens))
+        for offset in range(-_FARTHEST, _FARTHEST + 1):
+            yield *_kind_at(offset, sight.crosses), sight.offsets == offset
 
-    def _add_evenness(self, sight: Sight) -> None:
-        counted = sight.n_allowed >= FEWEST_CHOICES  # (T,)
-        entropy = torch.special.entr(sight.weights).sum(dim=-1) / sight.n_allowed.clamp(min=2).log()  # (H, T)
-        distance = (sight.weights * sight.offsets.abs()).sum(dim=-1)  # (H, T)
-        sums = [each[:, counted].sum(dim=-1) for each in (entropy, distance, torch.ones_like(entropy))]
-        self._evenness[sight.attention] = self._evenness.get(sight.attention, 0) + torch.stack(sums, dim=-1)
+    def _add(self, sight: Sight, patterns: Iterable[tuple[str, int | None, Tensor]], on_probe: bool) -> None:
+        repeats = [(kind, None, pattern(sight)) for kind, pattern in ON_REPEATS.items() if not sight.crosses]
+        for kind, offset, pattern in (*patterns, *repeats):
+            tally = self._tallies.setdefault((sight.attention, kind, offset), _Tally())
+            tally.add(sight, kind, pattern, on_probe)
 
     def verdicts(self) -> list[HeadKind]:
         """What each head does, first to last."""
@@ -326,24 +321,9 @@ class Witness:
         scores: dict[str, Evidence] = {}
         for (attention, kind, offset), tally in self._tallies.items():
             evidence = tally.evidence(kind, place, offset) if attention == name else None
-            if evidence is not None and kind in ON_REPEATS:  # a probe's random tokens are no words of the text
-                in_text = self._repeats_in_text.get((name, kind, None))
-                evidence = replace(evidence, case=None if in_text is None else in_text.cases.get(place))
             if evidence is not None and (kind not in scores or evidence.score > scores[kind].score):
                 scores[kind] = evidence
         return scores
-
-
-def _add(tallies: _Tallies, sight: Sight, kind: str, pattern: Tensor, offset: int | None = None) -> None:
-    tally = tallies.setdefault((sight.attention, kind, offset), _Tally())
-    tally.add(sight, pattern, apart=kind == "rare-word")
-
-
-def _named(offset: int, crosses: bool) -> tuple[str, int | None]:
-    """Which kind a head is that looks so many places away."""
-    if not crosses and offset in (-1, 0):
-        return "previous-token" if offset else "current-token", None
-    return "positional", offset
 
 
 def _verdict(scores: dict[str, Evidence]) -> tuple[str, Evidence | None]:

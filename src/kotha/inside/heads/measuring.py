@@ -7,7 +7,7 @@ that a batch holds several; a BERT's and a Seq2Seq's are batches of their own.
 """
 
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -31,7 +31,7 @@ from kotha.storage import bundled
 from kotha.storage.status import is_a_name
 from kotha.text.akshara import aksharas
 from kotha.text.corpus.documents import read_records
-from kotha.text.held_out import HeldOut, Line, from_texts, read_held_out
+from kotha.text.held_out import Line, from_texts, read_held_out
 from kotha.text.tokenizer.prompt import start_of_document
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
@@ -73,6 +73,13 @@ class GuessedBatch(NamedTuple):
     inputs: tuple[Tensor, ...]
     targets: Tensor  # (B, T)
 
+    def passages(self) -> Iterator[Passage]:
+        """Each row as a passage to look at; a BERT's hidden words are there again."""
+        hidden = (self.targets == IGNORED).any()
+        tokens = torch.where(self.targets == IGNORED, self.inputs[-1], self.targets) if hidden else self.inputs[-1]
+        for row, line in enumerate(tokens.cpu()):
+            yield Passage(line, self.inputs[0][row].cpu() if len(self.inputs) > 1 else None)
+
 
 def batch_loss(model: Any, batch: GuessedBatch) -> Tensor:
     """The mean loss of each example, in nats: (B,).
@@ -92,14 +99,19 @@ class Examined:
     bundle: Bundle
     tokenizer: Tokenizer
     text: Text  # where the text comes from
-    counts: list[int]  # how often each token occurs in all of it, also in what is not measured on
-    passages: list[Passage]
+    counts: Sequence[int]  # how often each token occurs in all of it, also in what is not measured on
     batches: list[GuessedBatch]
 
     @property
     def context_length(self) -> int:
         """Of the model, which reads text."""
-        return _context_length(self.bundle)
+        assert isinstance(self.bundle.config, TextConfig), "what reads no text was refused"
+        return self.bundle.config.context_length
+
+    @cached_property
+    def passages(self) -> list[Passage]:
+        """What heads look at."""
+        return [passage for batch in self.batches for passage in batch.passages()]
 
     @cached_property
     def loss_nats(self) -> float:
@@ -107,9 +119,9 @@ class Examined:
         return mean_loss(self.bundle.model, self.batches, batch_loss)
 
     @property
-    def rare(self) -> list[int]:
+    def rare(self) -> set[int]:
         """The rarest tokens of the whole text."""
-        return sorted(rarest(self.counts, besides=self.tokenizer.special.values()))
+        return rarest(self.counts, besides=self.tokenizer.special.values())
 
     @property
     def punctuation(self) -> list[int]:
@@ -125,27 +137,33 @@ class Examined:
 
 
 def gather(bundle: Bundle, source: TextSource) -> Examined:
-    """Passages and batches of a text, for a model that reads text."""
-    family, tokenizer = bundle.config.family, bundle.tokenizer
-    if tokenizer is None:
+    """Batches of a text, for a model that reads text."""
+    family, tokenizer, config = bundle.config.family, bundle.tokenizer, bundle.config
+    if tokenizer is None or not isinstance(config, TextConfig):
         raise UsageError("a {family} model reads no text, and heads are measured on text", family=family)
-    if family == "seq2seq":
-        return _pairs(bundle, tokenizer, source)
-    if source.pair is not None:
+    if family != "seq2seq" and source.pair is not None:
         raise UsageError(
             "{pair} is for a model that translates, and this one is a {family}", pair=Option("pair"), family=family
         )
-    name, whole = _read(source, family, tokenizer)
-    line = whole[: source.tokens]
-    if len(line) < _FEWEST:
-        raise UsageError(
-            "{name} has {n} tokens; {fewest} are the least that shows something",
-            name=name,
-            n=len(line),
-            fewest=_FEWEST,
-        )
-    made = _masked(bundle, tokenizer, line) if family == "bert" else _next_tokens(bundle, line)
-    return Examined(bundle, tokenizer, name, np.bincount(whole).tolist(), *made)
+    name: Text
+    if family == "seq2seq":
+        name, batches = source.path or "", list(_pairs(config.context_length, tokenizer, source))
+        counts = torch.cat([batch.inputs[0][0] for batch in batches]).bincount()
+    else:
+        name, whole = _read(source, family, tokenizer)
+        line, counts = torch.from_numpy(whole[: source.tokens]), torch.from_numpy(whole).bincount()
+        if len(line) < _FEWEST:
+            raise UsageError(
+                "{name} has {n} tokens; {fewest} are the least that shows something",
+                name=name,
+                n=len(line),
+                fewest=_FEWEST,
+            )
+        length = min(config.context_length, _LONGEST)
+        batches = list((_masked if family == "bert" else _next_tokens)(length, tokenizer, line))
+    device = next(bundle.model.parameters()).device
+    there = [GuessedBatch(tuple(each.to(device) for each in some.inputs), some.targets.to(device)) for some in batches]
+    return Examined(bundle, tokenizer, name, counts.tolist(), there)
 
 
 def _read(source: TextSource, family: str, tokenizer: Tokenizer) -> tuple[Text, Line]:
@@ -155,82 +173,59 @@ def _read(source: TextSource, family: str, tokenizer: Tokenizer) -> tuple[Text, 
         start = None if family == "bert" else start_of_document(tokenizer)
         line = from_texts([source.text], tokenizer, "the text").line[:-1]
         return Message("the text"), line if start is None else np.concatenate([[start], line])
-    found = _documents(source, tokenizer)
-    return str(found.name), found.line
-
-
-def _documents(source: TextSource, tokenizer: Tokenizer) -> HeldOut:
-    if source.path is not None:
-        most = _BYTES_PER_TOKEN * source.tokens
-        return read_held_out(source.path, tokenizer, field=source.field, most_bytes=most)
-    data = None if source.run is None else find_data(run_config(source.run), source.run)
+    data: str | Path | None = source.path
+    more: dict[str, Any] = {"field": source.field, "most_bytes": _BYTES_PER_TOKEN * source.tokens}
+    if data is None and source.run is not None:
+        data, more = find_data(run_config(source.run), source.run), {}
     if data is None:
         name: Text = Message("the model") if source.run is None else bundled.title(source.run)
         given = Option("text", ...)
         raise UsageError(
             "{name} knows no data that is still there; give {text}, or the path of one", name=name, text=given
         )
-    return read_held_out(data, tokenizer)
+    found = read_held_out(data, tokenizer, **more)
+    return str(found.name), found.line
 
 
-def _context_length(bundle: Bundle) -> int:
-    assert isinstance(bundle.config, TextConfig), "what reads no text was refused"
-    return bundle.config.context_length
+def _windows(line: Tensor, length: int) -> Tensor:
+    """A line in stretches: (N,) -> (n, length); what is left over is not read, unless it is all."""
+    length = min(length, len(line))
+    return line[: len(line) // length * length].view(-1, length)
 
 
-def _windows(line: Line, bundle: Bundle, more: int) -> Iterator[Tensor]:
-    """A line in stretches as long as the context, and a little; what is left over is not read, unless it is all."""
-    length = min(min(_context_length(bundle), _LONGEST) + more, len(line))
-    return (torch.from_numpy(line[start : start + length]) for start in range(0, len(line) - length + 1, length))
+def _next_tokens(length: int, _: Tokenizer, line: Tensor) -> Iterator[GuessedBatch]:
+    windows = _windows(line, length + 1)
+    for some in windows.split(max(1, _TOGETHER // windows.shape[1])):
+        yield GuessedBatch((some[:, :-1],), some[:, 1:])
 
 
-def _batch(bundle: Bundle, *inputs: Tensor, targets: Tensor) -> GuessedBatch:
-    device = next(bundle.model.parameters()).device
-    return GuessedBatch(tuple(each.to(device) for each in inputs), targets.to(device))
-
-
-def _next_tokens(bundle: Bundle, line: Line) -> tuple[list[Passage], list[GuessedBatch]]:
-    windows = list(_windows(line, bundle, 1))
-    together = torch.split(torch.stack(windows), max(1, _TOGETHER // len(windows[0])))
-    batches = [_batch(bundle, each[:, :-1], targets=each[:, 1:]) for each in together]
-    return [Passage(window[:-1]) for window in windows], batches
-
-
-def _masked(bundle: Bundle, tokenizer: Tokenizer, line: Line) -> tuple[list[Passage], list[GuessedBatch]]:
+def _masked(length: int, tokenizer: Tokenizer, line: Tensor) -> Iterator[GuessedBatch]:
     cls, sep, mask = (special(tokenizer, role) for role in ("cls", "sep", "mask"))
     marks = torch.tensor(sorted(tokenizer.special.values()))
-    passages, batches, chance = [], [], torch.Generator().manual_seed(0)
-    for window in _windows(line, bundle, -2):
+    chance = torch.Generator().manual_seed(0)
+    for window in _windows(line, length - 2):
         tokens = torch.cat((torch.tensor([cls]), window, torch.tensor([sep])))
         words = (~torch.isin(tokens, marks)).nonzero().flatten()
-        if not len(words):
-            continue
-        hidden = words[torch.randperm(len(words), generator=chance)[: max(1, round(_HIDDEN * len(words)))]]
-        shown, targets = tokens.clone(), torch.full_like(tokens, IGNORED)
-        shown[hidden], targets[hidden] = mask, tokens[hidden]
-        passages.append(Passage(tokens))
-        batches.append(_batch(bundle, shown[None], targets=targets[None]))
-    return passages, batches
+        if len(words):
+            hidden = words[torch.randperm(len(words), generator=chance)[: max(1, round(_HIDDEN * len(words)))]]
+            shown, targets = tokens.clone(), torch.full_like(tokens, IGNORED)
+            shown[hidden], targets[hidden] = mask, tokens[hidden]
+            yield GuessedBatch((shown[None],), targets[None])
 
 
-def _pairs(bundle: Bundle, tokenizer: Tokenizer, source: TextSource) -> Examined:
+def _pairs(length: int, tokenizer: Tokenizer, source: TextSource) -> Iterator[GuessedBatch]:
     if source.path is None or source.pair is None:
         raise UsageError("a model that translates is measured on pairs; give a path, and the fields as pair")
     start, end = (special(tokenizer, role) for role in ("bos", "eos"))
-    context_length, most = _context_length(bundle), source.tokens
-    passages: list[Passage] = []
-    batches: list[GuessedBatch] = []
+    most = source.tokens
     for _, ((source_text, target_text), _) in read_records([source.path], source.pair):
-        asked = torch.tensor([*tokenizer.encode(source_text), end])
-        target = torch.tensor([start, *tokenizer.encode(target_text), end])
-        if not source_text.strip() or not target_text.strip() or max(len(asked), len(target) - 1) > context_length:
+        asked = torch.tensor([[*tokenizer.encode(source_text), end]])
+        target = torch.tensor([[start, *tokenizer.encode(target_text), end]])
+        if not source_text.strip() or not target_text.strip() or max(asked.numel(), target.numel() - 1) > length:
             continue
         if most < 0:
-            break
-        most -= len(asked) + len(target)
-        passages.append(Passage(target[:-1], asked))
-        batches.append(_batch(bundle, *passages[-1].inputs, targets=target[None, 1:]))
-    if not batches:
-        raise UsageError("{path} has no pair that fits the model's context of {n}", path=source.path, n=context_length)
-    counts = torch.cat([batch.inputs[0][0] for batch in batches]).bincount().tolist()
-    return Examined(bundle, tokenizer, source.path, counts, passages, batches)
+            return
+        most -= asked.numel() + target.numel()
+        yield GuessedBatch((asked, target[:, :-1]), target[:, 1:])
+    if most == source.tokens:
+        raise UsageError("{path} has no pair that fits the model's context of {n}", path=source.path, n=length)

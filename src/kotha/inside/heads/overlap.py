@@ -8,7 +8,7 @@ the other and 0 where they are orthogonal; two random ones of r out of C dimensi
 
 The course's insight 2 says that heads share: their matrices, side by side, have fewer directions than it seems
 (Cordonnier et al. 2020, https://arxiv.org/abs/2006.16362). ``shared_rank`` counts them. Insight 0 says that attention
-is not symmetric: ``symmetry`` measures it. Norms of queries and keys and rotary places come after these matrices and
+is not symmetric: ``symmetries`` measures it. Norms of queries and keys and rotary places come after these matrices and
 are left out.
 """
 
@@ -59,6 +59,16 @@ class Likeness:
     overlap: Overlap
 
 
+@dataclass(frozen=True)
+class Sharing:
+    """How many directions the heads of an attention need together."""
+
+    attention: str
+    queries: SharedRank
+    keys: SharedRank
+    values: SharedRank
+
+
 class HeadWeights:
     """What the weights of an attention show, whatever it reads: worked out when first asked for, kept for the next."""
 
@@ -66,27 +76,51 @@ class HeadWeights:
         self.attention = attention
 
     @cached_property
-    def spaces(self) -> list[tuple[Array, Array]]:
+    def _heads(self) -> list[tuple[Array, Array, Array, Array]]:
+        """Each head's W_Q, W_K, W_V (C, D) and W_O (D, C), by rows of x: q = x W_Q."""
+        attention, width = self.attention, self.attention.d_head
+        shared = [place for place, n_heads in enumerate(attention.shares) for _ in range(n_heads)]
+        weights = [getattr(attention, name).weight for name in ("query", "key", "value", "output")]
+        q, k, v = (_array(each).reshape(-1, width, each.shape[1]).transpose(0, 2, 1) for each in weights[:3])
+        o = _array(weights[3]).T.reshape(-1, width, len(weights[3]))  # (H, D, C)
+        return [(q[place], k[keys], v[keys], o[place]) for place, keys in enumerate(shared)]
+
+    @cached_property
+    def _spaces(self) -> list[tuple[Array, Array]]:
         """What each head notices, and where it writes: orthonormal bases, each (C, rank)."""
-        heads = (_matrices(self.attention, place) for place in range(len(self.attention.heads)))
-        return [(_row_space(q, k.T), _row_space(v, o)) for q, k, v, o in heads]
+        return [(_row_space(q, k.T), _row_space(v, o)) for q, k, v, o in self._heads]
 
     def overlap(self, one: int, other: int) -> Overlap:
         """Two heads compared, by their places."""
-        pairs = list(zip(self.spaces[one], self.spaces[other], strict=True))
+        pairs = list(zip(self._spaces[one], self._spaces[other], strict=True))
         chances = (float(max(a.shape[1], b.shape[1]) / len(a)) for a, b in pairs)
         return Overlap(*(subspace_overlap(a, b) for a, b in pairs), *chances)
 
     @cached_property
     def symmetries(self) -> list[float]:
-        """Of each head, how much of it is the same in both directions."""
-        return [symmetry(self.attention, place) for place in range(len(self.attention.heads))]
+        """How much of each head's W_Q W_K^T is the same in both directions: 1 all, a half by chance, 0 the opposite."""
+        found = []
+        for q, k, _, _ in self._heads:
+            # The sums over the C x C product, from products of D x D: |A|^2 and <A, A^T>.
+            square, crossed = float(np.sum((q.T @ q) * (k.T @ k))), float(np.sum((k.T @ q) * (k.T @ q).T))
+            found.append(0.5 * (1 + crossed / square) if square else 0.5)
+        return found
 
     @cached_property
     def shared_ranks(self) -> tuple[SharedRank, SharedRank, SharedRank]:
         """How many directions all heads need together: of queries, keys and values."""
         query, key, value = self.attention.query, self.attention.key, self.attention.value
         return shared_rank(query.weight), shared_rank(key.weight), shared_rank(value.weight)
+
+    def nearest(self, name: str, alike: Tensor) -> dict[str, Likeness]:
+        """For each head of the attention ``name`` the one that looks most alike, by (H, H); none for a head alone."""
+        if len(alike) < 2:
+            return {}
+        names, found = [f"{name}.{number}" for number in self.attention.heads], {}
+        best = alike.clone().fill_diagonal_(-1.0).max(dim=-1)
+        for here, (share, there) in enumerate(zip(*map(Tensor.tolist, best), strict=True)):
+            found[names[here]] = Likeness(names[there], share, self.overlap(here, there))
+        return found
 
 
 def head_weights(model: nn.Module) -> dict[str, HeadWeights]:
@@ -105,15 +139,6 @@ def subspace_overlap(a: Array, b: Array) -> float:
     return float(np.square(a.T @ b).sum() / smaller) if smaller else 0.0
 
 
-def _matrices(attention: Attention, place: int) -> tuple[Array, Array, Array, Array]:
-    """A head's W_Q, W_K, W_V (C, D) and W_O (D, C), by rows of x: q = x W_Q."""
-    width = attention.d_head
-    shared = int(np.searchsorted(np.cumsum(attention.shares), place, side="right"))
-    ours, keys = slice(place * width, (place + 1) * width), slice(shared * width, (shared + 1) * width)
-    q, k, v = attention.query.weight[ours], attention.key.weight[keys], attention.value.weight[keys]
-    return _array(q).T, _array(k).T, _array(v).T, _array(attention.output.weight[:, ours]).T
-
-
 def _array(weight: Tensor) -> Array:
     return weight.detach().cpu().double().numpy()
 
@@ -124,14 +149,6 @@ def _row_space(left: Array, right: Array) -> Array:
     _, sizes, rows = np.linalg.svd(narrow @ right, full_matrices=False)
     rank = int((sizes > sizes.max(initial=0.0) * max(right.shape) * np.finfo(np.float32).eps).sum())
     return rows[:rank].T
-
-
-def symmetry(attention: Attention, place: int) -> float:
-    """How much of a head's W_Q W_K^T is the same in both directions: 1 all, a half by chance, 0 the very opposite."""
-    q, k, _, _ = _matrices(attention, place)
-    # The sums over the C x C product, from products of D x D: |A|^2 and <A, A^T>.
-    square, crossed = float(np.sum((q.T @ q) * (k.T @ k))), float(np.sum((k.T @ q) * (k.T @ q).T))
-    return 0.5 * (1 + crossed / square) if square else 0.5
 
 
 def shared_rank(matrix: Tensor | Array, seed: int = 0) -> SharedRank:
@@ -159,32 +176,16 @@ class Resemblance:
     def read(self, sights: Sequence[Sight]) -> None:
         """Take in what a passage showed."""
         for sight in sights:
-            alike = _alike(sight.weights[:, sight.n_allowed >= FEWEST_CHOICES]).double()
+            weights = sight.weights[:, sight.n_allowed >= FEWEST_CHOICES]  # (H, T, S)
+            alike = torch.full((len(weights), len(weights)), float(weights.shape[1])).double()  # each is like itself
+            alone = torch.special.entr(weights).sum(dim=-1)  # (H, T)
+            for one, other in combinations(range(len(weights)), 2):
+                both = torch.special.entr((weights[one] + weights[other]) / 2).sum(dim=-1)  # (T,)
+                divergence = (both - (alone[one] + alone[other]) / 2) / math.log(2)
+                alike[one, other] = alike[other, one] = (1 - divergence).clamp(0, 1).sum()
             self._sums[sight.attention] = self._sums.get(sight.attention, 0) + alike
 
     def of(self, attention: str) -> Tensor:
         """Every head beside every other: (H, H), 1 where they look alike."""
         sums = self._sums[attention]
         return sums / sums[0, 0].clamp(min=1)  # each is like itself at every token
-
-
-def _alike(weights: Tensor) -> Tensor:
-    """The likeness of every head to every other, summed over tokens: (H, T, S) -> (H, H)."""
-    found = torch.full((len(weights), len(weights)), float(weights.shape[1]))  # each is like itself
-    alone = torch.special.entr(weights).sum(dim=-1)  # (H, T)
-    for one, other in combinations(range(len(weights)), 2):
-        both = torch.special.entr((weights[one] + weights[other]) / 2).sum(dim=-1)  # (T,)
-        divergence = (both - (alone[one] + alone[other]) / 2) / math.log(2)
-        found[one, other] = found[other, one] = (1 - divergence).clamp(0, 1).sum()
-    return found
-
-
-def nearest_heads(resemblance: Resemblance, name: str, weights: HeadWeights) -> dict[str, Likeness]:
-    """For each head the one of its attention that looks most alike; none for a head alone."""
-    alike = resemblance.of(name).clone().fill_diagonal_(-1.0)
-    if len(alike) < 2:
-        return {}
-    names, found = [f"{name}.{number}" for number in weights.attention.heads], {}
-    for here, (share, there) in enumerate(zip(*(each.tolist() for each in alike.max(dim=-1)), strict=True)):
-        found[names[here]] = Likeness(names[there], share, weights.overlap(here, there))
-    return found

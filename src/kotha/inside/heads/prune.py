@@ -7,8 +7,8 @@ models take turns in each, so that a machine with other work slows both.
 
 import statistics
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from kotha.i18n.message import OnProgress, Option, Text
 from kotha.inside.heads.importance import by_ablation, every_head, least_important, mean_loss, places_of
 from kotha.inside.heads.kinds import Passage
 from kotha.inside.heads.measuring import Examined, TextSource, batch_loss, gather
+from kotha.inside.view import to_json
 from kotha.model.pruning import remove_heads
 from kotha.storage.status import exists
 
@@ -69,9 +70,9 @@ class Pruned:
     before: Figures
     after: Figures
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Any:
         """Ready for JSON."""
-        return {**asdict(self), "out": str(self.out), "text": str(self.text)}
+        return to_json(self)
 
 
 def prune(
@@ -100,7 +101,18 @@ def prune(
     stored = stored_type(run)
     save(out, smaller, examined.tokenizer, overwrite=overwrite, stored=stored, chat=examined.bundle.chat)
     models = [examined.bundle.model, load(out).widened().model]
-    return Pruned(out, examined.text, removed, *_side_by_side(models, [run, out], examined, writing, rounds))
+    speeds = _speeds(models, examined, writing, rounds)
+    figures = [
+        Figures(
+            len(every_head(model)),
+            mean_loss(model, examined.batches, batch_loss),
+            sum(parameter.numel() for parameter in model.parameters()),
+            (find_model(folder) / WEIGHTS_FILE).stat().st_size / 1e6,
+            *speed,
+        )
+        for model, folder, speed in zip(models, (run, out), speeds, strict=True)
+    ]
+    return Pruned(out, examined.text, removed, *figures)
 
 
 def _chosen(examined: Examined, removal: Removal, on_progress: OnProgress | None) -> list[str]:
@@ -113,40 +125,25 @@ def _chosen(examined: Examined, removal: Removal, on_progress: OnProgress | None
     n_removed = n_heads - round(removal.keep * n_heads) if removal.keep is not None else removal.count
     assert n_removed is not None, "one of the three is there"
     least_important(dict.fromkeys(every_head(model), 0.0), n_removed)  # refused before the long wait
-    worth = by_ablation(model, examined.batches, batch_loss, on_progress, examined.loss_nats)
-    return least_important(worth, n_removed)
+    return least_important(by_ablation(model, examined.batches, batch_loss, on_progress), n_removed)
 
 
-def _side_by_side(
-    models: Sequence[Any],
-    folders: Sequence[Path],
-    examined: Examined,
-    writing: Callable[[Any, Sequence[int], int], Task],
-    rounds: int,
-) -> list[Figures]:
-    """Measure models, each with the folder that it is stored in."""
-    readers = _in_turns([partial(_read, model, examined.passages[:_PASSAGES]) for model in models], rounds)
-    writers: Sequence[float | None] = [None] * len(models)
+def _speeds(
+    models: Sequence[Any], examined: Examined, writing: Callable[[Any, Sequence[int], int], Task], rounds: int
+) -> Iterator[tuple[float, float | None]]:
+    """Tokens per second of each model, reading and, of a GPT, writing."""
+    passages = examined.passages[:_PASSAGES]
+    reading = _in_turns([partial(_read, model, passages) for model in models], rounds)
+    wrote: Sequence[float | None] = [None] * len(models)
     if examined.bundle.config.family == "gpt":
-        start = examined.passages[0].tokens[:4].tolist()
+        start = passages[0].tokens[:4].tolist()
         n_tokens = min(_WRITTEN, examined.context_length - len(start))
-        writers = _in_turns([writing(model, start, n_tokens) for model in models], rounds)
-    whole = examined.bundle.model
-    return [
-        Figures(
-            len(every_head(model)),
-            examined.loss_nats if model is whole else mean_loss(model, examined.batches, batch_loss),
-            sum(parameter.numel() for parameter in model.parameters()),
-            (find_model(folder) / WEIGHTS_FILE).stat().st_size / 1e6,
-            read,
-            wrote,
-        )
-        for model, folder, read, wrote in zip(models, folders, readers, writers, strict=True)
-    ]
+        wrote = _in_turns([writing(model, start, n_tokens) for model in models], rounds)
+    return zip(reading, wrote, strict=True)
 
 
 def _in_turns(tasks: Sequence[Task], rounds: int) -> list[float]:
-    """Tokens a second of each task, the median of rounds; a first one warms up and does not count."""
+    """Tokens per second of each task, the median of rounds; a first one warms up and does not count."""
     speeds: list[list[float]] = [[] for _ in tasks]
     for turn in range(rounds + 1):
         for task, found in zip(tasks, speeds, strict=True):

@@ -4,7 +4,7 @@ Passages show where heads look; batches and a loss show what they are worth (``m
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from kotha.artifacts.model_folder import Bundle
@@ -23,10 +23,10 @@ from kotha.inside.heads.kinds import (
     probes,
 )
 from kotha.inside.heads.measuring import Examined, TextSource, batch_loss, gather
-from kotha.inside.heads.overlap import HeadWeights, Likeness, Resemblance, SharedRank, head_weights, nearest_heads
+from kotha.inside.heads.overlap import HeadWeights, Likeness, Resemblance, Sharing, head_weights
 from kotha.inside.hook_points import attentions
 from kotha.inside.inputs import Spell, speller
-from kotha.inside.view import View, view_of
+from kotha.inside.view import View, to_json, view_of
 
 # Where a head of each kind looks; those on repeats are measured on random tokens that come twice.
 KINDS = {
@@ -46,39 +46,18 @@ class HeadReport:
     """All that is known of one head."""
 
     head: str
-    kind: HeadKind
-    ablation: float  # what the loss rises by without it, in nats
-    gradient: float  # how steeply the loss falls with it, in nats
+    kind: str
+    score: float | None
+    threshold: float | None  # the score from which the kind is named
+    evidence: Message
+    example: str  # the clearest case, of the text's own
+    scores: dict[str, float]
+    distance: float  # how far it looks, in tokens, on average
+    ablation_nats: float  # what the loss rises by without it
+    gradient_nats: float  # how steeply the loss falls with it
     symmetry: float  # of W_Q W_K^T: 1 symmetric, one half by chance
-    likeness: Likeness | None
-
-    def to_dict(self, spell: Spell) -> dict[str, Any]:
-        """Ready for JSON; ``spell`` turns an id into text."""
-        evidence = self.kind.evidence
-        return {
-            "head": self.head,
-            "kind": self.kind.kind,
-            "score": None if evidence is None else evidence.score,
-            "threshold": None if evidence is None else evidence.threshold,
-            "evidence": str(evidence_text(self.kind)),
-            "example": case_text(evidence, spell),
-            "scores": {each.name: round(each.score, 4) for each in self.kind.scores.values()},
-            "distance": self.kind.distance,
-            "ablation_nats": self.ablation,
-            "gradient_nats": self.gradient,
-            "symmetry": self.symmetry,
-            "most_similar": None if self.likeness is None else asdict(self.likeness),
-        }
-
-
-@dataclass(frozen=True)
-class Sharing:
-    """How many directions the heads of an attention need together."""
-
-    attention: str
-    queries: SharedRank
-    keys: SharedRank
-    values: SharedRank
+    most_similar: Likeness | None
+    found: dict[str, Any] | None = field(repr=False)  # the evidence in figures, which the page puts into words itself
 
 
 @dataclass(frozen=True)
@@ -86,28 +65,25 @@ class Study:
     """What was found, and on how much."""
 
     text: Text
-    heads: list[HeadReport]
-    sharing: list[Sharing]
     loss_nats: float
     passages: int
     tokens: int
+    heads: list[HeadReport]
+    sharing: list[Sharing]
 
-    def to_dict(self, spell: Spell) -> dict[str, Any]:
-        """Ready for JSON; ``spell`` turns an id into text."""
-        figures = {"loss_nats": self.loss_nats, "passages": self.passages, "tokens": self.tokens}
-        heads, sharing = [each.to_dict(spell) for each in self.heads], [asdict(each) for each in self.sharing]
-        return {"text": str(self.text), **figures, "heads": heads, "sharing": sharing}
-
-    def page(self, spell: Spell) -> dict[str, Any]:
-        """The same with the evidence in figures, which the page puts into words itself."""
-        told = self.to_dict(spell) | {"text": self.text if isinstance(self.text, str) else None}
+    def page(self) -> dict[str, Any]:
+        """The same with the evidence in figures."""
+        told = to_json(self) | {"text": self.text if isinstance(self.text, str) else None}
         for head, report in zip(told["heads"], self.heads, strict=True):
-            head["found"] = _figures(report.kind)
+            head["found"] = report.found
         return {**told, "threshold": THRESHOLD, "broad_threshold": BROAD_THRESHOLD}
 
 
 def study(
-    examined: Examined, weights: Mapping[str, HeadWeights] | None = None, on_progress: OnProgress | None = None
+    examined: Examined,
+    weights: Mapping[str, HeadWeights] | None = None,
+    on_progress: OnProgress | None = None,
+    spell: Spell | None = None,
 ) -> Study:
     """Look at every head of a model on passages of a text, and measure what it is worth.
 
@@ -115,7 +91,7 @@ def study(
     """
     model, passages, length = examined.bundle.model, examined.passages, examined.context_length
     report: OnProgress = on_progress or (lambda *_: None)
-    weights = weights or head_weights(model)
+    weights, spell = weights or head_weights(model), spell or speller(examined.tokenizer)
     witness, resemblance = Witness(model, examined.rare, examined.punctuation), Resemblance()
     for done, passage in enumerate(passages):
         sights = look(model, passage)
@@ -124,20 +100,36 @@ def study(
         report(Message("looking"), done + 1, len(passages))
     if length >= FEWEST_PROBED:  # there is room for random tokens that come twice
         witness.probe(probes(examined.ordinary, length, examined.bundle.config.family == "seq2seq"))
-    ablation = by_ablation(model, examined.batches, batch_loss, on_progress, examined.loss_nats)
+    ablation = by_ablation(model, examined.batches, batch_loss, on_progress)
     gradient = by_gradient(model, examined.batches, batch_loss)
-    kinds = {each.head: each for each in witness.verdicts()}
-    reports, sharing = [], []
-    for done, (name, attention) in enumerate(attentions(model).items()):
+    likenesses: dict[str, Likeness] = {}
+    symmetries: list[float] = []
+    for done, name in enumerate(attentions(model)):
         report(Message("comparing"), done, len(weights))
-        likenesses = nearest_heads(resemblance, name, weights[name])
-        for place, number in enumerate(attention.heads):
-            head = f"{name}.{number}"
-            figures = (ablation[head], gradient[head], weights[name].symmetries[place])
-            reports.append(HeadReport(head, kinds[head], *figures, likenesses.get(head)))
-        sharing.append(Sharing(name, *weights[name].shared_ranks))
+        likenesses |= weights[name].nearest(name, resemblance.of(name))
+        symmetries += weights[name].symmetries
+    reports = []
+    for kind, symmetry in zip(witness.verdicts(), symmetries, strict=True):
+        best = kind.evidence
+        reports.append(
+            HeadReport(
+                kind.head,
+                kind.kind,
+                *((None, None) if best is None else (best.score, best.threshold)),
+                evidence_text(kind),
+                case_text(best, spell),
+                {each.name: round(each.score, 4) for each in kind.scores.values()},
+                kind.distance,
+                ablation[kind.head],
+                gradient[kind.head],
+                symmetry,
+                likenesses.get(kind.head),
+                None if best is None else _figures(kind.kind, best),
+            )
+        )
     n_tokens = sum(len(passage.tokens) for passage in passages)
-    return Study(examined.text, reports, sharing, examined.loss_nats, len(passages), n_tokens)
+    sharing = [Sharing(name, *weights[name].shared_ranks) for name in attentions(model)]
+    return Study(examined.text, examined.loss_nats, len(passages), n_tokens, reports, sharing)
 
 
 def heads_view(
@@ -150,9 +142,8 @@ def heads_view(
 ) -> View[Study]:
     """What each head does on a text, what it is worth, and which one it resembles; ``name`` is the model's."""
     examined = gather(bundle, TextSource(text=source) if isinstance(source, str) else source)
-    found, spell = study(examined, weights, on_progress), speller(examined.tokenizer)
-    title = Message("The model") if name is None else name
-    return view_of("heads", title, found, lambda: found.to_dict(spell), lambda: found.page(spell))
+    found = study(examined, weights, on_progress)
+    return view_of("heads", Message("The model") if name is None else name, found, found.page)
 
 
 def evidence_text(kind: HeadKind) -> Message:
@@ -179,11 +170,8 @@ def case_text(found: Evidence | None, spell: Spell) -> str:
     return f"{spell(case.asking)} → {spell(case.asked)} ({case.distance:+d}, {case.weight:.2f})"
 
 
-def _figures(kind: HeadKind) -> dict[str, Any] | None:
-    """The evidence that `evidence_text` says in words."""
-    found = kind.evidence
-    if found is None:
-        return None
-    leans = kind.kind == "unclear" and found.score >= LEANING
+def _figures(kind: str, found: Evidence) -> dict[str, Any]:
+    """The evidence that ``evidence_text`` says in words."""
     figures = {name: getattr(found, name) for name in ("kind", "share", "chance", "offset")}
+    leans = kind == "unclear" and found.score >= LEANING
     return {**figures, "leans": leans, "on_repeats": found.kind in ON_REPEATS}

@@ -1,7 +1,7 @@
 """What made one number: the arithmetic of a cell, as lines that can be checked with a pencil.
 
 An operation has a name, the sites that it reads, and its lines of arithmetic for one cell, in double precision from
-the numbers that the model really had. They take their numbers from ``Operands``, which notes what was read: a cell's
+the numbers that the model really had. They take their numbers through ``Cell``, which notes what was read: its
 sources. A cell that takes several steps (a norm, a turn by its place, a softmax) has a line for each. Whatever the
 model computed in one fused kernel must come out the same, up to rounding; tests hold every cell of every family to it.
 
@@ -12,9 +12,12 @@ single cells of a whole model and compute nothing that was not there.
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec
 
 from torch import Tensor
 
+Options = ParamSpec("Options")
 _GELU_SLOPE, _GELU_BEND = math.sqrt(2 / math.pi), 0.044715
 BENDS: dict[str, Callable[[float], float]] = {
     "relu": lambda x: max(x, 0.0),
@@ -83,36 +86,37 @@ class Entry:
 Entries = Mapping[str, Entry]
 
 
-class Operands:
-    """The matrices that a cell of one head is made from; what is read of them is noted."""
+class Cell:
+    """A cell that is made from others, of one head, row and column; what is read for it is noted."""
 
-    def __init__(self, entries: Entries, head: int | None) -> None:
-        self.entries, self.head = entries, head
+    def __init__(self, entries: Entries, head: int | None, row: int, column: int) -> None:
+        self.entries, self.head, self.at = entries, head, (row, column)
         self.sources: list[CellSource] = []
 
-    def _matrix(self, site: str, row: int | None, column: int | None, head: int | None = None) -> Tensor:
+    def read(self, site: str, row: int | None, column: int | None, head: int | None = None) -> Any:
+        """The numbers of a row or of a column, or one number."""
         if head is None and self.entries[site].heads:
             head = self.head
         self.sources.append(CellSource(site, row, column, head))
-        return self.entries[site].matrix(head)
+        where = tuple(slice(None) if each is None else each for each in (row, column))
+        return self.entries[site].matrix(head)[where].double().tolist()
 
-    def row(self, site: str, row: int) -> list[float]:
-        """The numbers of a row."""
-        values: list[float] = self._matrix(site, row, None)[row].double().tolist()
+    def row(self, site: str, row: int | None = None) -> list[float]:
+        """The numbers of this row of a matrix, or of another."""
+        values: list[float] = self.read(site, self.at[0] if row is None else row, None)
         return values
 
-    def column(self, site: str, column: int) -> list[float]:
-        """The numbers of a column."""
-        values: list[float] = self._matrix(site, None, column)[:, column].double().tolist()
+    def column(self, site: str) -> list[float]:
+        """The numbers of this column of a matrix."""
+        values: list[float] = self.read(site, None, self.at[1])
         return values
 
-    def cell(self, site: str, row: int, column: int, head: int | None = None) -> float:
-        """One number."""
-        return float(self._matrix(site, row, column, head)[row, column])
+    def same(self, *sites: str, row: int | None = None) -> list[tuple[float]]:
+        """The same cell of other matrices, or that of another row; each a term by itself."""
+        return [(self.read(site, self.at[0] if row is None else row, self.at[1]),) for site in sites]
 
 
-# The lines of arithmetic that make the cell of a row and a column.
-Lines = Callable[[Operands, int, int], Iterator[CellLine]]
+Lines = Iterator[CellLine]
 
 
 @dataclass(frozen=True)
@@ -121,13 +125,25 @@ class CellOperation:
 
     name: str
     operands: tuple[str, ...]  # the sites that it reads
-    lines: Lines
+    lines: Callable[[Cell], Lines]
 
     def recipe(self, entries: Entries, head: int | None, row: int, column: int) -> Recipe:
         """What made the cell of a head, a row and a column."""
-        operands = Operands(entries, head)
-        lines = tuple(self.lines(operands, row, column))
-        return Recipe(tuple(operands.sources), lines)
+        cell = Cell(entries, head, row, column)
+        lines = tuple(self.lines(cell))
+        return Recipe(tuple(cell.sources), lines)
+
+
+def operation(name: str) -> Callable[[Callable[Concatenate[Cell, Options], Lines]], Callable[Options, CellOperation]]:
+    """Make lines of arithmetic an operation: called with the sites that it reads, and options by name."""
+
+    def decorate(lines: Callable[Concatenate[Cell, Options], Lines]) -> Callable[Options, CellOperation]:
+        def make(*sites: Options.args, **options: Options.kwargs) -> CellOperation:
+            return CellOperation(name, tuple(map(str, sites)), lambda cell: lines(cell, *sites, **options))
+
+        return wraps(lines)(make)
+
+    return decorate
 
 
 def summed(gives: str, terms: Sequence[tuple[float, ...]]) -> CellLine:
@@ -144,144 +160,117 @@ def divided(gives: str, number: float, by: float) -> CellLine:
     return CellLine(gives, "over", ((number, by),), number / by)
 
 
-def row_times_column(left: str, right: str, bias: str | None = None) -> CellOperation:
+@operation("product")
+def row_times_column(cell: Cell, left: str, right: str, *bias: str) -> Lines:
     """A row of one matrix times a column of another, and a bias where there is one."""
-
-    def lines(of: Operands, row: int, column: int) -> Iterator[CellLine]:
-        terms: list[tuple[float, ...]] = [*zip(of.row(left, row), of.column(right, column), strict=True)]
-        if bias is not None:
-            terms.append((of.cell(bias, 0, column),))
-        yield summed("product", terms)
-
-    return CellOperation("product", (left, right, *([] if bias is None else [bias])), lines)
+    yield summed("product", [*zip(cell.row(left), cell.column(right), strict=True), *cell.same(*bias, row=0)])
 
 
-def row_times_row(left: str, right: str) -> CellOperation:
+@operation("score")
+def row_times_row(cell: Cell, left: str, right: str) -> Lines:
     """A query times a key, over the root of their width."""
-
-    def lines(of: Operands, row: int, column: int) -> Iterator[CellLine]:
-        product = summed("product", list(zip(of.row(left, row), of.row(right, column), strict=True)))
-        yield product
-        yield divided("score", product.value, math.sqrt(len(product.terms)))
-
-    return CellOperation("score", (left, right), lines)
+    product = summed("product", list(zip(cell.row(left), cell.row(right, cell.at[1]), strict=True)))
+    yield product
+    yield divided("score", product.value, math.sqrt(len(product.terms)))
 
 
-def mixed_by_weights(weights: str, values: str, silent: tuple[int, ...] = ()) -> CellOperation:
+@operation("mix")
+def mixed_by_weights(cell: Cell, weights: str, values: str, *, silent: Sequence[int]) -> Lines:
     """Values, each times the weight of its position; of a silent head nothing is left."""
-
-    def lines(of: Operands, row: int, column: int) -> Iterator[CellLine]:
-        mixed = summed("mixed", list(zip(of.row(weights, row), of.column(values, column), strict=True)))
-        yield mixed
-        if of.head in silent:
-            yield summed("silenced", [(mixed.value, 0.0)])
-
-    return CellOperation("mix", (weights, values), lines)
+    mixed = summed("mixed", list(zip(cell.row(weights), cell.column(values), strict=True)))
+    yield mixed
+    if cell.head in silent:
+        yield summed("silenced", [(mixed.value, 0.0)])
 
 
-def sum_of_cells(operands: tuple[str, ...], factors: tuple[float, ...] = ()) -> CellOperation:
-    """The same cell of several matrices, added; each may be multiplied first."""
-
-    def lines(of: Operands, row: int, column: int) -> Iterator[CellLine]:
-        pairs = zip(operands, factors or (1.0,) * len(operands), strict=True)
-        cells = ((of.cell(site, row, column), factor) for site, factor in pairs)
-        yield summed("sum", [(cell,) if factor == 1 else (cell, factor) for cell, factor in cells])
-
-    return CellOperation("sum", operands, lines)
+@operation("sum")
+def sum_of_cells(cell: Cell, *sites: str, factor: float = 1.0) -> Lines:
+    """The same cell of several matrices, added; the first may be multiplied before."""
+    first, *others = cell.same(*sites)
+    yield summed("sum", [first if factor == 1 else (*first, factor), *others])
 
 
-def copied(operands: tuple[str, ...], find: Callable[[int, int], CellSource], name: str = "copy") -> CellOperation:
-    """A number that stands elsewhere too; ``find`` says in which matrix, head, row and column."""
-
-    def lines(of: Operands, row: int, column: int) -> Iterator[CellLine]:
-        source = find(row, column)
-        assert source.row is not None and source.column is not None, "a cell is copied from a cell"
-        yield summed("copy", [(of.cell(source.site, source.row, source.column, source.head),)])
-
-    return CellOperation(name, operands, lines)
-
-
-def same(site: str) -> CellOperation:
+@operation("copy")
+def same(cell: Cell, site: str) -> Lines:
     """The same cell of another matrix."""
-    return copied((site,), lambda row, column: CellSource(site, row, column))
+    yield summed("copy", cell.same(site))
 
 
-def looked_up(table: str, ids: Sequence[int]) -> CellOperation:
+@operation("copy")
+def behind(cell: Cell, first: str, others: str) -> Lines:
+    """One row, and the rows of another matrix behind it."""
+    row = cell.at[0]
+    yield summed("copy", cell.same(others, row=row - 1) if row else cell.same(first))
+
+
+@operation("lookup")
+def looked_up(cell: Cell, table: str, *, ids: Sequence[int]) -> Lines:
     """The row of a table that an id names."""
-    return copied((table,), lambda row, column: CellSource(table, ids[row], column), "lookup")
+    yield summed("copy", cell.same(table, row=ids[cell.at[0]]))
 
 
-def normed(site: str, gain: str, bias: str | None, eps: float) -> CellOperation:
+@operation("join")
+def joined(cell: Cell, site: str, *, heads: Sequence[int], width: int) -> Lines:
+    """The matrices of all heads, side by side."""
+    row, (head, column) = cell.at[0], divmod(cell.at[1], width)
+    yield summed("copy", [(cell.read(site, row, column, heads[head]),)])
+
+
+@operation("norm")
+def normed(cell: Cell, site: str, gain: str, *bias: str, eps: float) -> Lines:
     """A row brought to one size (RMSNorm), or also to a mean of zero (LayerNorm); then a gain, and a bias."""
-
-    def lines(of: Operands, row: int, column: int) -> Iterator[CellLine]:
-        numbers = of.row(site, row)
-        if bias is not None:
-            mean = math.fsum(numbers) / len(numbers)
-            yield CellLine("mean", "mean", tuple((each,) for each in numbers), mean)
-            number, numbers = numbers[column], [each - mean for each in numbers]
-            yield CellLine("centred", "sum", ((number,), (-mean,)), numbers[column])
-        spread = math.sqrt(math.fsum(each * each for each in numbers) / len(numbers) + eps)
-        yield CellLine("spread", "root", tuple((each, each) for each in numbers), spread, eps)
-        unit = divided("unit", numbers[column], spread)
-        yield unit
-        terms: list[tuple[float, ...]] = [(unit.value, of.cell(gain, 0, column))]
-        yield summed("normed", terms if bias is None else [*terms, (of.cell(bias, 0, column),)])
-
-    return CellOperation("norm", (site, gain, *([] if bias is None else [bias])), lines)
+    numbers, column = cell.row(site), cell.at[1]
+    if bias:
+        mean = math.fsum(numbers) / len(numbers)
+        yield CellLine("mean", "mean", tuple((each,) for each in numbers), mean)
+        number, numbers = numbers[column], [each - mean for each in numbers]
+        yield CellLine("centred", "sum", ((number,), (-mean,)), numbers[column])
+    spread = math.sqrt(math.fsum(each * each for each in numbers) / len(numbers) + eps)
+    yield CellLine("spread", "root", tuple((each, each) for each in numbers), spread, eps)
+    unit = divided("unit", numbers[column], spread)
+    yield unit
+    (gained,) = cell.same(gain, row=0)
+    yield summed("normed", [(unit.value, *gained), *cell.same(*bias, row=0)])
 
 
-def rotated(site: str, cosines: str, sines: str) -> CellOperation:
+@operation("turn")
+def rotated(cell: Cell, site: str, cosines: str, sines: str) -> Lines:
     """Rotary positions: a number and its partner, turned by the angle of the place; first halves lose, second gain."""
-
-    def lines(of: Operands, row: int, column: int) -> Iterator[CellLine]:
-        half = of.entries[cosines].shape[1]
-        partner, pair, sign = (column + half, column, -1.0) if column < half else (column - half, column - half, 1.0)
-        number, other = (of.cell(site, row, each) for each in (column, partner))
-        cos, sin = (of.cell(each, row, pair) for each in (cosines, sines))
-        yield summed("turned", [(number, cos), (other, sign * sin)])
-
-    return CellOperation("turn", (site, cosines, sines), lines)
+    (row, column), half = cell.at, cell.entries[cosines].shape[1]
+    partner, sign = (column + half, -1.0) if column < half else (column - half, 1.0)
+    number, other = (cell.read(site, row, each) for each in (column, partner))
+    cos, sin = (cell.read(each, row, column % half) for each in (cosines, sines))
+    yield summed("turned", [(number, cos), (other, sign * sin)])
 
 
-def masked_score(scores: str, hidden: Callable[[int, int], bool]) -> CellOperation:
-    """A score, or −∞ where nobody may look."""
-
-    def lines(of: Operands, row: int, column: int) -> Iterator[CellLine]:
-        score = of.cell(scores, row, column)
-        yield CellLine("masked", "hidden", (), -math.inf) if hidden(row, column) else summed("masked", [(score,)])
-
-    return CellOperation("mask", (scores,), lines)
+@operation("mask")
+def masked_score(cell: Cell, scores: str, *, hidden: Tensor) -> Lines:
+    """A score, or −∞ where nobody may look; ``hidden`` is (T, S)."""
+    score = cell.same(scores)
+    yield CellLine("masked", "hidden", (), -math.inf) if hidden[cell.at] else summed("masked", score)
 
 
-def softmaxed(site: str) -> CellOperation:
+@operation("softmax")
+def softmaxed(cell: Cell, site: str) -> Lines:
     """e to each number of a row, as a share of their sum; the largest is taken off first, to keep e^ in bounds."""
-
-    def lines(of: Operands, row: int, column: int) -> Iterator[CellLine]:
-        numbers = of.row(site, row)
-        if numbers[column] == -math.inf:
-            yield CellLine("share", "hidden", (), 0.0)
-            return
-        seen = [each for each in numbers if each != -math.inf]
-        most = max(seen)
-        total = math.fsum(math.exp(each - most) for each in seen)
-        power = math.exp(numbers[column] - most)
-        yield CellLine("largest", "largest", tuple((each,) for each in seen), most)
-        yield CellLine("total", "powers", tuple((each, most) for each in seen), total)
-        yield CellLine("power", "powers", ((numbers[column], most),), power)
-        yield divided("share", power, total)
-
-    return CellOperation("softmax", (site,), lines)
+    numbers = cell.row(site)
+    number = numbers[cell.at[1]]
+    if number == -math.inf:
+        yield CellLine("share", "hidden", (), 0.0)
+        return
+    seen = [each for each in numbers if each != -math.inf]
+    most = max(seen)
+    total, power = math.fsum(math.exp(each - most) for each in seen), math.exp(number - most)
+    yield CellLine("largest", "largest", tuple((each,) for each in seen), most)
+    yield CellLine("total", "powers", tuple((each, most) for each in seen), total)
+    yield CellLine("power", "powers", ((number, most),), power)
+    yield divided("share", power, total)
 
 
-def activated(site: str, bend: str, times: str | None = None) -> CellOperation:
+@operation("activation")
+def activated(cell: Cell, site: str, *times: str, bend: str) -> Lines:
     """A number through an activation function; multiplied by another where a gate has one (SwiGLU)."""
-
-    def lines(of: Operands, row: int, column: int) -> Iterator[CellLine]:
-        number = of.cell(site, row, column)
-        bent = BENDS[bend](number)
-        yield CellLine("bent", bend, ((number,),), bent)
-        if times is not None:
-            yield summed("gated", [(bent, of.cell(times, row, column))])
-
-    return CellOperation("activation", (site, *([] if times is None else [times])), lines)
+    (number,) = cell.same(site)
+    bent = BENDS[bend](*number)
+    yield CellLine("bent", bend, (number,), bent)
+    yield from (summed("gated", [(bent, *other)]) for other in cell.same(*times))

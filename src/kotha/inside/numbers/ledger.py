@@ -13,8 +13,9 @@ layer moved it, and, for bodies that give words, what it would say if the model 
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 import torch
@@ -25,7 +26,7 @@ from kotha.inside.hook_points import PARTS, Site, layers, stacks
 from kotha.inside.inputs import ModelInput
 from kotha.inside.lens import Opinion, lens
 from kotha.inside.numbers import arithmetic as by
-from kotha.inside.numbers.arithmetic import CellOperation, CellSource, Entry
+from kotha.inside.numbers.arithmetic import CellOperation, Entry
 from kotha.inside.trace import trace
 from kotha.model.attention import Attention
 from kotha.model.bert import BERT
@@ -76,12 +77,12 @@ class Ledger:
     ) -> None:
         self.model, self.given, self.output = model, given, output
         self.entries: dict[str, Entry] = {}
+        self._body: Any = model
         self._seen, self._silent = seen, places_of(model, silenced)
-        self._device = next(model.parameters()).device
         memory: str | None = None
         for order, (name, stack) in enumerate(stacks(model).items()):
             line = list(given.lines)[order]
-            stream = self._embed(line, order)
+            stream = self._embed_image(line) if isinstance(model, ViT) else self._embed(line, order)
             for layer, block in layers(model).items():
                 if layer.startswith(f"{name}."):
                     entering = f"{layer}.residual_in"
@@ -99,8 +100,8 @@ class Ledger:
 
     def uses(self, site: str) -> list[str]:
         """What is made of a matrix, in the order of the arithmetic."""
-        made = (each for each in self.entries.values() if each.operation is not None)
-        return [each.site for each in made if each.operation and site in each.operation.operands]
+        made = self.entries.values()
+        return [each.site for each in made if each.operation is not None and site in each.operation.operands]
 
     @property
     def n_bytes(self) -> int:
@@ -120,136 +121,123 @@ class Ledger:
         columns: str = NUMBERS,
         **heads: Any,
     ) -> str:
-        """Enter a matrix: what was seen at its site, or other values."""
-        values = self._at(site) if values is None else values
-        self.entries[site] = Entry(site, values.detach().cpu(), rows, columns, operation, **heads)
+        """Enter a matrix, if it is not there: what was seen at its site, or other values."""
+        if site not in self.entries:
+            values = self._at(site) if values is None else values
+            self.entries[site] = Entry(site, values.detach().cpu(), rows, columns, operation, **heads)
         return site
 
-    def _given(self, site: str, values: Tensor, rows: str = NUMBERS, **heads: Any) -> str:
-        return site if site in self.entries else self._put(site, rows, None, values, **heads)
+    def _weights(
+        self, name: str, module: Any, view: Callable[[Tensor], Tensor] = lambda values: values, **heads: Any
+    ) -> list[str]:
+        """A module's matrix as it is multiplied, (in, out), or a norm's gain, (1, out); and its bias, (1, out)."""
+        weight = module.merged() if isinstance(module, LowRankLinear) else module.weight
+        found = {"weight": weight.mT if weight.ndim == 2 else weight[None]}
+        if getattr(module, "bias", None) is not None:
+            found["bias"] = module.bias[None]
+        return [self._put(f"{name}.{part}", NUMBERS, None, view(each), **heads) for part, each in found.items()]
 
-    def _product(self, site: str, rows: str, left: str, module: nn.Linear, name: str = "", **more: Any) -> str:
-        """A product with a matrix as it is multiplied, (in, out), and its bias, (1, out)."""
-        name = name or site
-        weight = self._given(f"{name}.weight", _merged(module).mT)
-        bias = None if module.bias is None else self._given(f"{name}.bias", module.bias[None])
-        return self._put(site, rows, by.row_times_column(left, weight, bias), **more)
+    def _product(self, site: str, rows: str, left: str, module: nn.Module, name: str = "", **more: Any) -> str:
+        return self._put(site, rows, by.row_times_column(left, *self._weights(name or site, module)), **more)
 
     def _norm(self, site: str, stream: str, module: nn.Module, rows: str, name: str = "") -> str:
-        operation: CellOperation = by.same(stream)
         if isinstance(module, RMSNorm | nn.LayerNorm):
-            gain = self._given(f"{name or site}.weight", module.weight[None])
-            bias = None
-            if isinstance(module, nn.LayerNorm):
-                bias = self._given(f"{name or site}.bias", module.bias[None])
-            operation = by.normed(stream, gain, bias, module.eps)
-        return self._put(site, rows, operation)
+            return self._put(site, rows, by.normed(stream, *self._weights(name or site, module), eps=module.eps))
+        return self._put(site, rows, by.same(stream))
 
     # -- from pieces to vectors -----------------------------------------------------------------------------------
 
     def _embed(self, line: str, order: int) -> str:
-        if isinstance(self.model, ViT):
-            return self._embed_image(self.model, line)
         assert not hasattr(self.model, "body"), "a classifier is refused by whoever has the input"
-        model: Any = self.model
-        ending = "" if len(self.given.lines) == 1 else f".{line}"
+        model, ending = self._body, self._ending(line)
         ids = [int(piece.id or 0) for piece in self.given.lines[line]]
-        table = self._given("tokens.weight", model.tokens.weight, WORDS)
-        parts = [self._put(f"tokens{ending}", line, by.looked_up(table, ids), self._at("tokens", order))]
-        factor = math.sqrt(model.config.d_model) if isinstance(model, Seq2Seq) else 1.0
+        table = self._put("tokens.weight", WORDS, values=model.tokens.weight)
+        parts = [self._put(f"tokens{ending}", line, by.looked_up(table, ids=ids), self._at("tokens", order))]
         if isinstance(model, BERT):
-            which = self.given.inputs[1][0].tolist()
-            sentences = self._given("segments.weight", model.segments.weight, TABLE)
-            parts.append(self._put("segments", line, by.looked_up(sentences, which)))
-        places = self._places(model.positions, len(ids), line, f"places{ending}")
-        if places is None and len(parts) == 1 and factor == 1:
+            sentences = self._put("segments.weight", TABLE, values=model.segments.weight)
+            parts.append(self._put("segments", line, by.looked_up(sentences, ids=self.given.inputs[1][0].tolist())))
+        parts += self._places(model.positions, len(ids), line, f"places{ending}")
+        factor = math.sqrt(model.config.d_model) if isinstance(model, Seq2Seq) else 1.0
+        if len(parts) == 1 and factor == 1:
             return parts[0]
-        parts += [] if places is None else [places]
-        added = by.sum_of_cells(tuple(parts), (factor, *[1.0] * (len(parts) - 1)))
+        added = by.sum_of_cells(*parts, factor=factor)
         return self._put(f"positions{ending}", line, added, self._at("positions", order))
 
-    def _places(self, positions: NoPositions, count: int, line: str, site: str) -> str | None:
+    def _ending(self, line: str) -> str:
+        """What tells a site of this line from the same one of another."""
+        return "" if len(self.given.lines) == 1 else f".{line}"
+
+    def _range(self, count: int) -> Tensor:
+        return torch.arange(count, device=next(self.model.parameters()).device)
+
+    def _places(self, positions: NoPositions, count: int, line: str, site: str) -> list[str]:
         """What each place adds, where places are added."""
         if isinstance(positions, LearnedPositions):
-            table = self._given("places.weight", positions.table.weight, TABLE)
-            return self._put(site, line, by.looked_up(table, range(count)), positions.table.weight[:count])
-        nothing = torch.zeros(1, count, self.model.config.d_model, device=self._device)
-        waves = positions(nothing, torch.arange(count, device=self._device))[0]
-        return self._put(site, line, values=waves) if bool(waves.any()) else None
+            learned = positions.table.weight
+            table = self._put("places.weight", TABLE, values=learned)
+            return [self._put(site, line, by.looked_up(table, ids=range(count)), learned[:count])]
+        places = self._range(count)
+        waves = positions(torch.zeros(1, count, self.model.config.d_model, device=places.device), places)[0]
+        return [self._put(site, line, values=waves)] if bool(waves.any()) else []
 
-    def _embed_image(self, model: ViT, line: str) -> str:
+    def _embed_image(self, line: str) -> str:
+        model = self._body
         pixels = self._put("pixels", "squares", columns="pixels")
-        self._product("patches", "squares", pixels, model.patches.projection, "patches.projection")
-        first = self._given("class_token", model.class_token[None])
-        whole = torch.cat((model.class_token[None].cpu(), self._at("patches").cpu()))
-
-        def find(row: int, column: int) -> CellSource:
-            return CellSource(first, 0, column) if row == 0 else CellSource("patches", row - 1, column)
-
-        self._put("sequence", line, by.copied((first, "patches"), find), whole)
-        self._put("positions", line, values=model.positions(*model.patches.grid(self.given.inputs[0])))
-        added = by.sum_of_cells(("sequence", "positions"))
-        return self._put("embedded", line, added, self._at("blocks.0.residual_in"))
+        patches = self._product("patches", "squares", pixels, model.patches.projection, "patches.projection")
+        first = self._put("class_token", NUMBERS, values=model.class_token[None])
+        whole = torch.cat((self[first].values, self[patches].values))
+        sequence = self._put("sequence", line, by.behind(first, patches), whole)
+        places = self._put("positions", line, values=model.positions(*model.patches.grid(self.given.inputs[0])))
+        return self._put("embedded", line, by.sum_of_cells(sequence, places), self._at("blocks.0.residual_in"))
 
     # -- a layer --------------------------------------------------------------------------------------------------
 
     def _layer(self, name: str, block: Block, line: str, memory: str | None) -> str:
         stream, parts = f"{name}.residual_in", [part for part in PARTS if getattr(block, part) is not None]
-        sums = {"attention": f"{name}.residual_mid", "cross": f"{name}.residual_cross"}
-        for at, part in enumerate(parts):
-            site, norm = f"{name}.{part}", getattr(block, f"{part}_norm")
-            if block.norm_order == "pre":
-                added = self._part(site, block, self._norm(f"{site}_norm", stream, norm, line), line, memory)
-                following = f"{name}.{parts[at + 1]}_norm.input" if part != "feedforward" else f"{name}.residual_out"
-                total, values = sums.get(part, f"{name}.residual_out"), self._at(following)
-                stream = self._put(total, line, by.sum_of_cells((stream, added)), values)
+        ends = f"{name}.residual_out"
+        sums = {"attention": f"{name}.residual_mid", "cross": f"{name}.residual_cross", "feedforward": ends}
+        for part, following in zip(parts, [f"{name}.{part}_norm.input" for part in parts[1:]] + [ends], strict=True):
+            site, norm, first = f"{name}.{part}", getattr(block, f"{part}_norm"), block.norm_order == "pre"
+            x = self._norm(f"{site}_norm", stream, norm, line) if first else stream
+            if part == "feedforward":
+                added = self._feedforward(site, block, x, line)
             else:
-                added = self._part(site, block, stream, line, memory)
-                before = self._at(f"{site}_norm.input")
-                total = self._put(f"{site}_sum", line, by.sum_of_cells((stream, added)), before)
-                stream = self._norm(f"{site}_norm", total, norm, line)
-        return stream if block.norm_order == "pre" else self._put(f"{name}.residual_out", line, by.same(stream))
-
-    def _part(self, site: str, block: Block, x: str, line: str, memory: str | None) -> str:
-        if site.endswith("feedforward"):
-            return self._feedforward(site, block, x, line)
-        attention = block.cross if site.endswith("cross") else block.attention
-        assert attention is not None, "the layer has it"
-        return self._attention(site, attention, x, memory if site.endswith("cross") and memory is not None else x)
+                added = self._attention(site, getattr(block, part), x, memory if part == "cross" and memory else x)
+            total, values = (sums[part], following) if first else (f"{site}_sum", f"{site}_norm.input")
+            stream = self._put(total, line, by.sum_of_cells(stream, added), self._at(values))
+            if not first:
+                stream = self._norm(f"{site}_norm", stream, norm, line)
+        return self._put(ends, line, by.same(stream))  # where norms come first, it is there
 
     def _feedforward(self, site: str, block: Block, x: str, line: str) -> str:
         part = block.feedforward
-        up = self._product(f"{site}.up", line, x, part.up)
+        bent, bend = [self._product(f"{site}.up", line, x, part.up)], self.model.config.activation
         if isinstance(part, SwiGLU):
-            bent = by.activated(self._product(f"{site}.gate", line, x, part.gate), "silu", up)
-        else:
-            bent = by.activated(up, self.model.config.activation)
-        return self._product(site, line, self._put(f"{site}.inner", line, bent), part.down, f"{site}.down")
+            bent, bend = [self._product(f"{site}.gate", line, x, part.gate), *bent], "silu"
+        inner = self._put(f"{site}.inner", line, by.activated(*bent, bend=bend))
+        return self._product(site, line, inner, part.down, f"{site}.down")
 
     def _attention(self, site: str, attention: Attention, x: str, memory: str) -> str:
         queries, keys = self.given.lines_of(site)
-        heads, width = attention.heads, attention.d_head
-        shared = [place for place, n_heads in enumerate(attention.shares) for _ in range(n_heads)]
+        heads = attention.heads
+        shared = (place for place, n_heads in enumerate(attention.shares) for _ in range(n_heads))
         own: dict[str, Any] = {"heads": heads, "places": tuple(range(len(heads)))}
         lent: dict[str, Any] = {"heads": heads, "places": tuple(shared)}
-        rotation = None if site.endswith("cross") else self._rotation(queries)
-        q = self._projected(site, attention, "query", x, queries, own, rotation)
-        k = self._projected(site, attention, "key", memory, keys, lent, rotation)
-        v = self._projected(site, attention, "value", memory, keys, lent)
+        turn = () if site.endswith("cross") else self._rotation(queries)
+        q = self._projected(site, attention, "query", x, queries, own, turn)
+        k = self._projected(site, attention, "key", memory, keys, lent, turn)
+        v = self._projected(site, attention, "value", memory, keys, lent, ())
         scores = self._put(f"{site}.scores", queries, by.row_times_row(q, k), columns=keys, **own)
         hidden = self._at(f"{site}.masked_scores")[0].isneginf().cpu()  # from every head alike
         if bool(hidden.any()):
-            hiding = by.masked_score(scores, lambda row, column: bool(hidden[row, column]))
+            hiding = by.masked_score(scores, hidden=hidden)
             scores = self._put(f"{site}.masked_scores", queries, hiding, columns=keys, **own)
         weights = self._put(f"{site}.weights", queries, by.softmaxed(scores), columns=keys, **own)
-        silent = tuple(heads[place] for place in self._silent.get(site, ()))
-        mixed = self._put(f"{site}.head_outputs", queries, by.mixed_by_weights(weights, v, silent), **own)  # (H, T, D)
-
-        def find(row: int, column: int) -> CellSource:
-            return CellSource(mixed, row, column % width, heads[column // width])
-
-        side_by_side = self._at(mixed).transpose(0, 1).flatten(1)
-        joined = self._put(f"{site}.joined", queries, by.copied((mixed,), find, "join"), side_by_side)
+        silent = [heads[place] for place in self._silent.get(site, ())]
+        mixed = self._put(f"{site}.head_outputs", queries, by.mixed_by_weights(weights, v, silent=silent), **own)
+        side_by_side = self._at(mixed).transpose(0, 1).flatten(1)  # (H, T, D) -> (T, H D)
+        joining = by.joined(mixed, heads=heads, width=attention.d_head)
+        joined = self._put(f"{site}.joined", queries, joining, side_by_side)
         return self._product(site, queries, joined, attention.output, f"{site}.output")
 
     def _projected(
@@ -260,61 +248,53 @@ class Ledger:
         x: str,
         line: str,
         heads: dict[str, Any],
-        rotation: tuple[str, str] | None = None,
+        turn: tuple[str, ...],
     ) -> str:
         """From vectors to queries, keys or values: product, norm, turn, as far as the model has them."""
-        module: nn.Linear = getattr(attention, step)
-        norm, ends = getattr(attention, f"{step}_norm", None), f"{site}.{_ENDS[step]}"
+        name, ends = f"{site}.{step}", f"{site}.{_ENDS[step]}"
+        norm = getattr(attention, f"{step}_norm", None)
 
         def split(values: Tensor) -> Tensor:
             return values.reshape(values.shape[0], -1, attention.d_head).transpose(0, 1)  # (C, n D) -> (n, C, D)
 
-        by_head = self._given(f"{site}.{step}.weight", split(_merged(module).mT), **heads)
-        bias = None
-        if module.bias is not None:
-            bias = self._given(f"{site}.{step}.bias", split(module.bias[None]), **heads)
-        name = f"{site}.{step}"
-        is_last = rotation is None and not isinstance(norm, RMSNorm)
-        product, values = by.row_times_column(x, by_head, bias), split(self._at(name))
-        before = self._put(ends if is_last else name, line, product, values, **heads)
+        product = by.row_times_column(x, *self._weights(name, getattr(attention, step), split, **heads))
+        normed = f"{name}_norm"
+        stages = [name, *([normed] if isinstance(norm, RMSNorm) else []), *([ends] if turn else [])]
+        stages[-1] = ends  # whatever comes last
+        self._put(stages[0], line, product, split(self._at(name)), **heads)
         if isinstance(norm, RMSNorm):
-            gain = self._given(f"{name}_norm.weight", norm.weight[None])
-            operation, values = by.normed(before, gain, None, norm.eps), self._at(f"{name}_norm")  # already (n, T, D)
-            before = self._put(ends if rotation is None else f"{name}_norm", line, operation, values, **heads)
-        return before if rotation is None else self._put(ends, line, by.rotated(before, *rotation), **heads)
+            operation = by.normed(name, *self._weights(normed, norm), eps=norm.eps)
+            self._put(stages[1], line, operation, self._at(normed), **heads)
+        if turn:
+            self._put(ends, line, by.rotated(stages[-2], *turn), **heads)
+        return ends
 
-    def _rotation(self, line: str) -> tuple[str, str] | None:
+    def _rotation(self, line: str) -> tuple[str, ...]:
         """Cosine and sine of the angles that places turn by, where they do."""
         positions: Any = getattr(self.model, "positions", None)
-        if not isinstance(positions, NoPositions):
-            return None
-        turn = positions.rotation(torch.arange(len(self.given.lines[line]), device=self._device))
+        turn = None
+        if isinstance(positions, NoPositions):
+            turn = positions.rotation(self._range(len(self.given.lines[line])))
         if turn is None:
-            return None
-        ending = "" if len(self.given.lines) == 1 else f".{line}"
-        return self._given(f"cosines{ending}", turn.cos, line), self._given(f"sines{ending}", turn.sin, line)
+            return ()
+        parts = {"cosines": turn.cos, "sines": turn.sin}
+        return tuple(self._put(name + self._ending(line), line, values=part) for name, part in parts.items())
 
     # -- the answer -----------------------------------------------------------------------------------------------
 
     def _answer(self, stream: str, line: str) -> None:
-        model: Any = self.model
-        columns, logits = WORDS, self._seen["logits"][-1]
+        model, columns, logits = self._body, WORDS, self._seen["logits"][-1]
         if isinstance(model, ViT):
             columns, line = CLASSES, "answer"
-            stream = self._put("summary", line, by.same(stream), self.entries[stream].values[:1])
+            stream = self._put("summary", line, by.same(stream), self[stream].values[:1])
         else:
             logits = logits[0]
         if isinstance(model, BERT):
             self._product("transform", line, stream, model.transform)
-            bent = self._put("transform_bent", line, by.activated("transform", "gelu"))
+            bent = self._put("transform_bent", line, by.activated("transform", bend="gelu"))
             stream = self._norm("transform_norm", bent, model.transform_norm, line)
         self._product("logits", line, stream, model.head, "head", values=logits, columns=columns)
-        chances = logits.float().softmax(dim=-1)
-        self._put("probabilities", line, by.softmaxed("logits"), chances, columns)
-
-
-def _merged(module: nn.Linear) -> Tensor:
-    return module.merged() if isinstance(module, LowRankLinear) else module.weight
+        self._put("probabilities", line, by.softmaxed("logits"), logits.float().softmax(dim=-1), columns)
 
 
 # -- the residual stream ----------------------------------------------------------------------------------------------
@@ -335,23 +315,19 @@ class WeaveColumn:
 def weave(ledger: Ledger) -> list[WeaveColumn]:
     """Every column, in the order in which they work; heads that the ledger has silenced are to be silent here too."""
     model, given = ledger.model, ledger.given
-    read = None if isinstance(model, ViT) else lens(model, given)
+    said = [] if isinstance(model, ViT) else [layer.positions for layer in lens(model, given).layers]
     columns = []
     for line, (name, stack) in zip(given.lines, stacks(model).items(), strict=True):
-        sites = [f"{name}.0.residual_in", *(f"{name}.{layer}.residual_out" for layer in range(len(stack.blocks)))]
+        speaks = said if line == list(given.lines)[-1] else []
+        numbers = range(len(stack.blocks))
+        sites = {None: f"{name}.0.residual_in"} | {f"{name}.{n}": f"{name}.{n}.residual_out" for n in numbers}
         before: Tensor | None = None
-        for number, site in enumerate(sites):
+        for (layer, site), opinions in zip_longest(sites.items(), speaks):
             vectors = ledger[site].values.double()  # (T, C)
             changes = None if before is None else (vectors - before).norm(dim=-1) / before.norm(dim=-1)
-            columns.append(
-                WeaveColumn(
-                    site,
-                    None if number == 0 else f"{name}.{number - 1}",
-                    line,
-                    tuple(vectors.norm(dim=-1).tolist()),
-                    None if changes is None else tuple(changes.tolist()),
-                    read.opinions[number] if read is not None and read.line == line else None,
-                )
+            lengths, moved = (
+                None if each is None else tuple(each.tolist()) for each in (vectors.norm(dim=-1), changes)
             )
+            columns.append(WeaveColumn(site, layer, line, lengths or (), moved, opinions))
             before = vectors
     return columns

@@ -10,8 +10,8 @@ from kotha.errors import DataError
 from kotha.i18n.message import Message, OnProgress
 from kotha.inside.embeddings import Dot, Neighbour, nearest_words, word_map
 from kotha.inside.heads.measuring import TextSource
-from kotha.inside.heads.overlap import Likeness
-from kotha.inside.heads.study import Sharing, heads_view
+from kotha.inside.heads.overlap import Likeness, Sharing
+from kotha.inside.heads.study import heads_view
 from kotha.model.bert import BERT
 from kotha.model.gpt import GPT
 from kotha.server.api.requests import AboutModel, WireAnswer, check_reads, check_texts, of_model, refuse_family

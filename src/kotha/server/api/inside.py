@@ -12,14 +12,14 @@ from fastapi import APIRouter, Request
 from pydantic import Field
 
 from kotha.api.asked import Asked, continuation, read_asked, translator
-from kotha.artifacts.model_folder import Bundle
 from kotha.i18n.message import Message, OnProgress
 from kotha.inside.attention import alignment_view, attention_view, summarize
 from kotha.inside.flow import QUESTION, flow_view
-from kotha.inside.heads.importance import Spoken, without_heads
 from kotha.inside.heads.importance import silence as silent
+from kotha.inside.heads.importance import without_heads
 from kotha.inside.hook_points import attentions, choose_layers
 from kotha.inside.lens import lens_view
+from kotha.inside.view import to_json
 from kotha.model.config import TextConfig, ViTConfig
 from kotha.model.gpt import GPT
 from kotha.model.seq2seq import Seq2Seq
@@ -40,7 +40,6 @@ from kotha.server.api.requests import (
     of_model,
     read_as,
     refuse_family,
-    spelling,
 )
 from kotha.server.model_registry import Served
 from kotha.server.state import state_of
@@ -152,10 +151,9 @@ def attention(served: Served, on_progress: OnProgress, body: AttentionRequest) -
         chosen = choose_layers(bundle.model, body.layers)
         view = attention_view(bundle, read_asked(bundle, wanted), chosen)
     check_size(served, sum(each.weights.numel() for each in view.found.maps), _ADVICE)
-    spell, found = spelling(bundle), view.to_dict()
+    found = view.to_dict()
     for step in found["steps"]:
-        step["text"] = spell(step["token"])
-        step["best"] = [{**each, "text": spell(each["id"])} for each in step["best"]]
+        step["text"] = view.found.given.spell(step["token"])
     for told, each in zip(found["maps"], view.found.maps, strict=True):
         told |= {"shape": each.weights.shape, "summaries": summarize(each)}
     return {**found, **read_as(bundle, view.found.given)}
@@ -208,8 +206,7 @@ def alignment(served: Served, on_progress: OnProgress, body: AlignmentRequest) -
     with looking_up(served.apart.model, on_progress):
         write = translator(served.apart, body.beams)
         view = alignment_view(served.apart, body.text, body.target, body.layer, write)
-    found = view.found
-    return {**view.to_dict(), "source": found.source, "written": found.written, "remarks": view.remarks}
+    return {**view.to_dict(), **view.found.pieces, "remarks": view.remarks}
 
 
 class LayerOpinion(WireAnswer):
@@ -280,8 +277,9 @@ def flow(served: Served, _: OnProgress, body: WatchRequest) -> JsonObject:
     """A text's or an image's way through the model: shapes and figures at every station of the residual stream."""
     wanted, bundle = body.to_input(served), served.apart
     with silent(bundle.model, body.silenced):
-        found = flow_view(bundle, read_asked(bundle, wanted, QUESTION)).found
-    return {**found.to_dict(spelling(bundle)), **read_as(bundle, found.given)}
+        given = read_asked(bundle, wanted, QUESTION)
+        view = flow_view(bundle, given)
+    return {**view.to_dict(), **read_as(bundle, given)}
 
 
 class SilenceRequest(LookRequest):
@@ -319,11 +317,5 @@ def silence(served: Served, on_progress: OnProgress, body: SilenceRequest) -> Js
         given = read_asked(bundle, replace(wanted, generate=None))
         go_on = None if body.generate is None else lambda: continuation(bundle, wanted)
         whole, without = without_heads(bundle.model, given, body.heads, go_on)
-    spoken = {"whole": _heard(bundle, whole), "without": _heard(bundle, without)}
+    spoken = {"whole": to_json(whole), "without": to_json(without)}
     return {**read_as(bundle, given), "heads": body.heads, **spoken}
-
-
-def _heard(bundle: Bundle, spoken: Spoken) -> JsonObject:
-    spell = spelling(bundle)
-    answers = [each.to_dict(spell) for each in spoken.answers]
-    return {**vars(spoken), "answers": answers, "loss_nats": spoken.loss_nats}

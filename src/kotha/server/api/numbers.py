@@ -14,10 +14,9 @@ from kotha.api.asked import read_asked
 from kotha.i18n.message import Message, OnProgress
 from kotha.inside.flow import final_answers
 from kotha.inside.heads.importance import silence
-from kotha.inside.inputs import Spell, likely
-from kotha.inside.lens import Opinion
 from kotha.inside.numbers.arithmetic import CellLine, Entry, Recipe
 from kotha.inside.numbers.ledger import Ledger, keep, weave
+from kotha.inside.view import to_json
 from kotha.server.api.requests import (
     Likely,
     Looked,
@@ -28,7 +27,6 @@ from kotha.server.api.requests import (
     looking_up,
     of_model,
     read_as,
-    spelling,
 )
 from kotha.server.errors import RefusedError, check_most
 from kotha.server.model_registry import Served
@@ -90,12 +88,8 @@ def read_pass(served: Served, on_progress: OnProgress, body: WatchRequest) -> Js
     ledger, bundle = _ledger(served, on_progress, body), served.apart
     with silence(bundle.model, body.silenced), looking_up(bundle.model, on_progress):
         woven = weave(ledger)
-    spell = spelling(bundle)
-    columns = [
-        {**vars(column), "cells": column.opinions and [_cell(each, spell) for each in column.opinions]}
-        for column in woven
-    ]
-    answers = [each.to_dict(spell) for each in final_answers(bundle.model, ledger.given, ledger.output)]
+    columns = [{**vars(column), "cells": column.opinions} for column in woven]
+    answers = to_json(final_answers(bundle.model, ledger.given, ledger.output))
     sites = list(map(_site, ledger.entries.values()))
     told = {"masked": ledger.given.masked, "sites": sites, "columns": columns, "answers": answers}
     return {**read_as(bundle, ledger.given), **told}
@@ -105,11 +99,6 @@ def _site(entry: Entry) -> JsonObject:
     made = entry.operation
     operation = {"operation": None if made is None else made.name, "operands": [] if made is None else made.operands}
     return {**vars(entry), "shape": entry.shape, "shared": entry.places, **operation}
-
-
-def _cell(opinion: Opinion, spell: Spell) -> JsonObject:
-    figures = {"entropy_nats": opinion.entropy_nats, "surprise_nats": opinion.surprise_nats}
-    return {"best": likely(opinion.best, spell), "rank_of_answer": opinion.rank, **figures}
 
 
 class CellRequest(WatchRequest):

@@ -18,7 +18,7 @@ from kotha.artifacts.model_folder import Bundle
 from kotha.errors import KothaError
 from kotha.i18n.message import Message, OnProgress
 from kotha.inside.hook_points import layers
-from kotha.inside.inputs import ModelInput, Spell, speller
+from kotha.inside.inputs import ModelInput
 from kotha.model.classifier import TextClassifier
 from kotha.model.config import ViTConfig
 from kotha.model.family import Model
@@ -294,12 +294,6 @@ class Looked(WireAnswer):
 def read_as(bundle: Bundle, given: ModelInput) -> JsonObject:
     """What every answer says of what was read."""
     return {"family": bundle.config.family, "lines": given.lines, "grid": given.grid, "remarks": given.remarks}
-
-
-def spelling(bundle: Bundle) -> Spell:
-    """How an answer's id reads: as a token, or as a class."""
-    config = bundle.config
-    return config.class_names.__getitem__ if isinstance(config, ViTConfig) else speller(bundle.tokenizer)
 
 
 @contextmanager
