@@ -34,7 +34,7 @@ from kotha.training.settings import (
 )
 from kotha.training.show.report import write_report
 from kotha.training.tasks.masked_words import MaskedWords
-from kotha.training.tasks.next_token import NextToken
+from kotha.training.tasks.task import NextToken
 
 # What families learn from that read no plain text, and what to do.
 _OTHERS = {
