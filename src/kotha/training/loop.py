@@ -65,15 +65,10 @@ class Progress:
         self.recent = [float(loss) for loss in self.recent]
         self.speeds: deque[float] = deque(maxlen=_LAST_SPEEDS)  # tokens per second, of the last steps
         self._since: tuple[float, int] | None = None
-        kinds: dict[str, Any] = {
-            "seconds": (int, float),
-            "best_loss": (int, float),
-            "best_step": (int, type(None)),
-            "recent": list,
-        }
         for name, value in asdict(self).items():
-            right = isinstance(value, kinds.get(name, int)) and not isinstance(value, bool)
-            if not right or (isinstance(value, int | float) and not value >= 0):
+            kind = (int, float) if name in ("seconds", "best_loss") else int
+            reached = isinstance(value, kind) and not isinstance(value, bool) and value >= 0
+            if not reached and name != "recent" and not (value is None and name == "best_step"):
                 raise CheckpointError("{name}={value!r} is nothing that a run can have reached", name=name, value=value)
 
     def start_clock(self) -> None:
@@ -181,20 +176,22 @@ class Training:
         config, progress, began = self.config, self.progress, time.perf_counter()
         if self._evaluation_due():  # it was stopped in the middle of this one
             self._evaluate(until=self._asked)
+        last = time.perf_counter()
         while progress.step < config.steps and not self._asked():
             if config.patience is not None and progress.evaluations_without_gain >= config.patience:
                 break
             loss, norm = self.update(progress.step)
             progress.step += 1
             self._log_step(loss, norm)
-            self._stragglers.step(progress.step)
+            self._stragglers.step(progress.step, time.perf_counter() - last)
             if self._evaluation_due() and not self._asked():
                 self._evaluate(until=self._asked)
-                self._keep_to_time(began)
+                if math.isfinite(self.deadline):
+                    self._keep_to_time(began)
                 config = self.config
-            every = config.checkpoint_every or config.evaluate_every
-            if (progress.step % every == 0 or progress.step == config.steps) and not self._asked():
+            if self._due(config.checkpoint_every or config.evaluate_every) and not self._asked():
                 self.save()
+            last = time.perf_counter()
         progress.stop_clock()
 
     def _asked(self) -> bool:
@@ -202,9 +199,10 @@ class Training:
         return self.ranks.any(self.interrupts.asked)
 
     def _evaluation_due(self) -> bool:
-        step = self.progress.step
-        due = step % self.config.evaluate_every == 0 or step == self.config.steps
-        return due and 0 < step != self.progress.evaluated_step
+        return self._due(self.config.evaluate_every) and 0 < self.progress.step != self.progress.evaluated_step
+
+    def _due(self, every: int) -> bool:
+        return self.progress.step % every == 0 or self.progress.step == self.config.steps
 
     # -- a step -----------------------------------------------------------------------------------------------------
 
@@ -234,10 +232,8 @@ class Training:
         """The micro-batches of a step, and what share of the whole loss each part of theirs is; seeds dropout."""
         seed = np.random.SeedSequence([self.config.seed, step, self.ranks.rank]).generate_state(1, np.uint64)[0]
         torch.manual_seed(int(seed))
-        size, end = self.fitting.micro_batch_size, self.first_example + self.n_examples
-        batches = [
-            self.task.batch(step, first, min(size, end - first)) for first in range(self.first_example, end, size)
-        ]
+        start, size, end = self.first_example, self.fitting.micro_batch_size, self.first_example + self.n_examples
+        batches = [self.task.batch(step, first, min(size, end - first)) for first in range(start, end, size)]
         self._tokens_read = sum(batch.tokens for batch in batches)
         parts = batches[0].targets
         targets = self.ranks.totals({part: sum(batch.targets[part] for batch in batches) for part in parts})
@@ -308,7 +304,6 @@ class Training:
     def _evaluate(self, until: Callable[[], bool] | None = None, mean: dict[str, Tensor] | None = None) -> None:
         """Measure with the weights that would be kept, write a sample, and keep them if they are the best so far."""
         self.progress.stop_clock()
-        self._stragglers.rest()
         progress, about = self.progress, {} if mean is None else {"average_of": self.config.average_last}
         with self.checkpointer.kept_weights() if mean is None else swapped_weights(self.model, mean):
             found = measure(self.learner, self._held_out, self.arithmetic, self.ranks, until)
@@ -341,7 +336,6 @@ class Training:
     def save(self) -> None:
         """Write a checkpoint of this moment, and let old ones go."""
         self.progress.stop_clock()
-        self._stragglers.rest()
         sizes = {"micro_batch_size": self.fitting.micro_batch_size, "processes": self.ranks.world}
         state = {**asdict(self.progress), "scaler": self.scaler.state_dict(), **sizes}
         self.checkpointer.save(self.progress.step, state, self.progress.best_step)
@@ -368,8 +362,6 @@ class Training:
 
         The median passes over a few slow steps, such as the first. Who resumes this run finds the steps in its config.
         """
-        if math.isinf(self.deadline):
-            return
         done, spent, seconds = self.progress.step, time.perf_counter() - began, self.deadline - began
         usual = self.progress.tokens / done / median_high(self.progress.speeds)
         pace = usual + (spent - self.progress.seconds) / done  # with its share of evaluations, samples and saving
@@ -378,8 +370,7 @@ class Training:
         if now == before:
             return
         how = Message("slower than when this machine was timed")
-        if now > before:
-            how = Message("faster than when this machine was timed")
+        how = how if now < before else Message("faster than when this machine was timed")
         self.say(Message("{how}: {steps:,} steps instead of {before:,}", how=how, steps=now, before=before))
         self.config = config
         self.task.set_total_steps(now)
