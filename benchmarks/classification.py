@@ -42,7 +42,7 @@ from kotha.finetune.splits import divide
 from kotha.model.family import build
 from kotha.text.corpus.labelled import LabelledTexts, read_labelled
 from kotha.training.origin import Origin
-from kotha.training.settings import TrainRequest
+from kotha.training.start import TrainRequest
 
 LORA = 8
 _FROM_CHANCE = 3  # times the rate for a model that has nothing to lose

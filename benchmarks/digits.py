@@ -41,7 +41,7 @@ from kotha.storage.images import LabelledImages, read_labelled_images
 from kotha.training.config import TrainConfig
 from kotha.training.device import choose_arithmetic
 from kotha.training.optim import learning_rate_share
-from kotha.training.settings import TrainRequest
+from kotha.training.start import TrainRequest
 from kotha.training.tasks.classification import ImageClasses
 
 

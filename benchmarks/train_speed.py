@@ -32,7 +32,7 @@ from kotha.model.presets import preset
 from kotha.training.config import TrainConfig, recipe
 from kotha.training.device import peak_memory
 from kotha.training.loop import Training
-from kotha.training.objectives import next_token, next_token_sum
+from kotha.training.objectives import judge_words, next_token, word_loss
 from kotha.training.tasks.task import Batch, Task
 
 # Logged stretches that do not count.
@@ -59,10 +59,10 @@ class Shards(Task):
         return [step]
 
     def losses(self, model: Any, tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-        return {"tokens": next_token(model, tensors["sequences"])}
+        return {"tokens": word_loss(model, next_token(model, tensors["sequences"]))}
 
     def measure(self, model: Any, tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-        return {"tokens": next_token_sum(model, tensors["sequences"])}
+        return {"tokens": judge_words(model, next_token(model, tensors["sequences"]))[0]}
 
     def validation(self) -> list[Batch]:
         return [self.batch(0, 0, 2)]

@@ -48,8 +48,8 @@ from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.training.config import TrainConfig
 from kotha.training.device import choose_arithmetic
 from kotha.training.optim import learning_rate_share
-from kotha.training.settings import TrainRequest
-from kotha.training.tasks.translation import Translation
+from kotha.training.start import TrainRequest
+from kotha.training.tasks.examples import Translation
 
 READ = 10  # translations of each test set that are kept, to be read
 NAMES = {

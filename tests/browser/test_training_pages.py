@@ -13,7 +13,7 @@ from kotha.i18n.catalogue import translate
 from kotha.training.plan.gpus import gpu_named
 from kotha.training.plan.planning import TextSize
 from kotha.training.plan.render import plan_page, tell_plan
-from kotha.training.settings import TrainRequest
+from kotha.training.start import TrainRequest
 
 SAMPLE = "এক গ্রামে <b>এক</b> রাখাল ছিল।"
 

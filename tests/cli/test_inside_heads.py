@@ -19,7 +19,7 @@ from kotha.text.held_out import read_held_out
 from kotha.text.stories.corpus import stories
 from kotha.text.tokenizer.chat import ChatTemplate
 from kotha.text.tokenizer.trainers import train as train_tokenizer
-from kotha.training.objectives import next_token
+from kotha.training.objectives import next_token, word_loss
 
 TINY: dict[str, Any] = {"d_model": 16, "n_heads": 4, "n_layers": 2, "d_ff": 24}
 TEXTS = [document.text for document in islice(stories(seed=4), 12)]
@@ -60,9 +60,9 @@ def test_heads_are_told_with_evidence(capsys: Any, place: Path) -> None:
     line = torch.from_numpy(read_held_out(place / "texts.jsonl", tokenizer).line[:200])
     windows = [line[None, start : start + 33] for start in range(0, 168, 33)]
     with torch.no_grad():
-        before = sum(next_token(model, each).item() for each in windows) / 6  # type: ignore[arg-type]
+        before = sum(word_loss(model, next_token(model, each)).item() for each in windows) / 6  # type: ignore[arg-type]
         with silence(model, ["blocks.1.attention.2"]):
-            after = sum(next_token(model, each).item() for each in windows) / 6  # type: ignore[arg-type]
+            after = sum(word_loss(model, next_token(model, each)).item() for each in windows) / 6  # type: ignore[arg-type]
     row = next(row for row in found["heads"] if row["head"] == "blocks.1.attention.2")
     assert found["loss_nats"] == pytest.approx(before, abs=1e-5)
     assert row["ablation_nats"] == pytest.approx(after - before, abs=1e-5)

@@ -10,7 +10,7 @@ from kotha.cli.flags import from_words
 from kotha.cli.main import main
 from kotha.training.config import recipe
 from kotha.training.plan.render import drawn_schedule, schedule_lines
-from kotha.training.settings import TrainRequest, choose_settings
+from kotha.training.start import TrainRequest, choose_settings
 
 
 @pytest.fixture(scope="module")

@@ -238,7 +238,7 @@ def test_what_cannot_be_trained_comes_to_nothing_and_the_rest_goes_on(capsys, da
 
 def test_by_the_clock_the_sizes_are_searched_at_equal_time(data: Path) -> None:
     from kotha.text.shards import Dataset
-    from kotha.training.settings import TrainRequest
+    from kotha.training.start import TrainRequest
     from kotha.training.sweep.about import SweepRequest, describe_sweep, read_sweep
 
     dataset, request = Dataset(data), SweepRequest(TrainRequest(minutes=0.3))

@@ -14,7 +14,7 @@ from kotha.i18n.message import Message
 from kotha.text.held_out import HeldOut, from_dataset, from_texts, tokens_of
 from kotha.text.tokenizer.trainers import train
 from kotha.training.config import TrainConfig
-from kotha.training.tasks.next_token import NextToken
+from kotha.training.tasks.task import NextToken
 
 
 def test_each_knows_more_than_the_one_before(data, tokenizer) -> None:

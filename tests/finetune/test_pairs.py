@@ -148,7 +148,7 @@ def test_bad_pairs_are_refused_and_leave_nothing(tmp_path: Path, name: str, text
 
 
 def test_pairs_longer_than_the_context_are_refused(table: Path, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="none of 270 training pairs can be used"):
+    with pytest.raises(DataError, match="none of 270 training examples can be used"):
         kotha.train(table, out=tmp_path / "run", context_length=2, **QUICK)
     assert not (tmp_path / "run").exists()
 

@@ -162,7 +162,8 @@ def _settings() -> Loader:
     from kotha.cli.flags import from_toml, from_words
     from kotha.errors import KothaError
     from kotha.model.presets import preset
-    from kotha.training.settings import TrainRequest, check_settings, choose_settings
+    from kotha.training.config import check_settings
+    from kotha.training.start import TrainRequest, choose_settings
     from kotha.training.sweep.space import read_search
 
     def train(given: dict[str, object]) -> None:

@@ -25,10 +25,9 @@ from kotha.text.tokenizer.trainers import train as train_tokenizer
 from kotha.training.config import TrainConfig
 from kotha.training.loop import Training
 from kotha.training.tasks.classification import ImageClasses, TextClasses
+from kotha.training.tasks.examples import TextPair, Translation
 from kotha.training.tasks.masked_words import MaskedWords
-from kotha.training.tasks.next_token import NextToken
-from kotha.training.tasks.task import Batch, Task
-from kotha.training.tasks.translation import TextPair, Translation
+from kotha.training.tasks.task import Batch, NextToken, Task
 
 Make = Callable[[ModelConfig, TrainConfig], Task]
 

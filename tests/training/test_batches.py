@@ -10,7 +10,7 @@ from tests.text.conftest import trained
 
 from kotha.errors import DataError
 from kotha.text.shards import Dataset, Split, SplitWriter, write_description
-from kotha.training.tasks.next_token import OffsetBatches, PackedBatches, make_batches
+from kotha.training.tasks.task import OffsetBatches, PackedBatches
 
 # Every id once, so that a token tells where it comes from.
 DOCUMENTS = [list(range(start, start + length)) for start, length in ((10, 7), (30, 3), (50, 12), (80, 1), (100, 5))]
@@ -90,4 +90,4 @@ def test_random_offsets_reach_every_place(split: Split) -> None:
 
 def test_too_little_text_is_refused(split: Split) -> None:
     with pytest.raises(DataError, match="has 33 tokens, fewer than one sequence of 65"):
-        make_batches("documents", split, context_length=64, batch_size=1, seed=0)
+        PackedBatches(split, context_length=64, batch_size=1, seed=0)

@@ -19,6 +19,7 @@ from kotha.training.distributed import ALONE
 from kotha.training.fitting import Fitting
 from kotha.training.plan.activations import example_inputs, positions
 from kotha.training.plan.flops import count_work
+from kotha.training.plan.memory import how_planned
 from kotha.training.plan.planning import plan_training
 from kotha.training.plan.render import plan_words
 from kotha.training.plan.step_time import predict_seconds_per_step
@@ -120,6 +121,8 @@ def test_a_plan_counts_what_the_process_already_has(monkeypatch: pytest.MonkeyPa
     # What this process has had at most depends on the tests before this one, and would hide what it has now.
     monkeypatch.setattr(fitting_module, "peak_memory", lambda device: 0)
     arithmetic = Arithmetic(CPU, "float32", "as asked")
-    fitting = Fitting(build(FAMILY["gpt"]), TrainConfig(batch_size=2), arithmetic, ALONE)
+    config = TrainConfig(batch_size=2)
+    how = how_planned(FAMILY["gpt"], config, arithmetic)
+    fitting = Fitting(build(FAMILY["gpt"]), config, arithmetic, ALONE, how)
     before, ballast = fitting.plan().total, torch.ones(150 << 20)  # 600 MiB, as a tokenizer's training may leave
     assert fitting.plan().total > max(before + ballast.nbytes // 2, ballast.nbytes + (100 << 20))

@@ -18,8 +18,7 @@ from tests.prepared import prepared_by_commands
 from kotha.artifacts.run_folder import CONFIG, LAUNCH, RunFolder
 from kotha.errors import CheckpointError, ConfigError
 from kotha.training.checkpoint import OnDisk, checkpoint_path, list_checkpoints, load_checkpoint, whole_checkpoints
-from kotha.training.distributed import Ranks, ranks_here
-from kotha.training.start import goes_on
+from kotha.training.distributed import Ranks, goes_on, ranks_here
 
 STEPS = 12
 SETTINGS = [

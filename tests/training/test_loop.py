@@ -134,7 +134,7 @@ def test_a_machine_that_was_busy_when_it_was_timed_uses_its_time(data, tmp_path:
     """There is time for 100 steps, and 20 were planned; the text bears so many."""
     planned = SHORT.change(steps=20, evaluate_every=5, evaluate_tokens=32, schedule="stable", decay_steps=12)
     training, said = clocked(planned), []
-    training.fitting.on_remark = said.append
+    training.say = said.append
     training.deadline, training.most_steps = 100.0, most
     assert training.run()["steps"] == pytest.approx(steps, abs=2)
     if most is None:

@@ -1,5 +1,7 @@
 """Every objective beside torch's and Hugging Face's own."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 from tests.model.conftest import converted
@@ -57,7 +59,8 @@ def test_words_and_pairs_are_hugging_faces_pretraining_loss() -> None:
     for row, place, word in ((0, 1, 5), (0, 4, 6), (0, 7, 7), (1, 2, 8), (2, 3, 9), (2, 5, 10)):
         labels[row, place] = word
     hidden = ours.hidden(tokens, segments, REAL)
-    mine = objectives.masked_words(ours, hidden, places, words) + objectives.sentence_pairs(ours, hidden, unrelated)
+    mine = objectives.word_loss(ours, objectives.masked_words(ours, hidden, places, words))
+    mine = mine + objectives.sentence_pairs(ours, hidden, unrelated)
     other = theirs(
         tokens, attention_mask=REAL.long(), token_type_ids=segments, labels=labels, next_sentence_label=unrelated
     ).loss
@@ -76,7 +79,7 @@ def test_teacher_forcing_is_cross_entropy_on_all_logits(smoothing: float) -> Non
     model = Seq2Seq(Seq2SeqConfig(**TEXT))
     source, target = torch.randint(40, (3, 10)), torch.randint(40, (3, 7))
     target[0, 5:] = target[2, 3:] = IGNORED
-    mine = objectives.teacher_forcing(model, source, target, REAL, smoothing)
+    mine = objectives.word_loss(model, objectives.teacher_forcing(model, source, target, REAL), smoothing)
     logits = model(source, target[:, :-1].where(target[:, :-1] >= 0, 39), REAL)  # any token will do for padding
     other = cross_entropy(
         logits.flatten(0, 1), target[:, 1:].flatten(), ignore_index=IGNORED, label_smoothing=smoothing
@@ -124,13 +127,13 @@ def test_a_classifier_needs_a_body_that_reads_text_and_a_choice() -> None:
 
 
 def test_judging_sums_what_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    head, rows = torch.nn.Linear(4, 6), torch.randn(2, 5, 4)
-    logits = head(rows).detach()
+    model, rows = SimpleNamespace(head=torch.nn.Linear(4, 6)), torch.randn(2, 5, 4)
+    logits = model.head(rows).detach()
     words = logits.argmax(-1)
     words[0, 0], words[1, 1] = IGNORED, (words[1, 1] + 1) % 6
     expected = cross_entropy(logits.flatten(0, 1), words.flatten(), ignore_index=IGNORED, reduction="sum")
     for chunk in (1, 7, 1 << 20):
         monkeypatch.setattr(objectives, "CHUNK_LOGITS", chunk)
-        nats, right = objectives.judge_words(rows, head, words)
+        nats, right = objectives.judge_words(model, (rows, words))
         assert float(nats) == pytest.approx(float(expected), rel=1e-5)
         assert int(right) == 8

@@ -20,8 +20,7 @@ from kotha.text.shards import Dataset
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.text.tokenizer.trainers import train as train_tokenizer
 from kotha.training.origin import Origin, carried
-from kotha.training.settings import TrainRequest, choose_settings
-from kotha.training.start import train_run
+from kotha.training.start import TrainRequest, choose_settings, train_run
 
 torch.set_num_threads(1)
 

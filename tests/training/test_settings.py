@@ -11,9 +11,9 @@ from kotha.api.demo import Demonstration
 from kotha.errors import ConfigError, UsageError
 from kotha.model.config import GPTConfig
 from kotha.model.presets import preset
-from kotha.training import settings as module
+from kotha.training import start as module
 from kotha.training.config import recipe
-from kotha.training.settings import USUAL_MINUTES, TrainRequest, choose_settings, take_sizes
+from kotha.training.start import USUAL_MINUTES, TrainRequest, choose_settings, take_sizes
 
 
 @pytest.fixture(autouse=True)

@@ -16,7 +16,7 @@ from kotha.finetune.instruct import AnswerQuestions
 from kotha.i18n.message import Option
 from kotha.text.corpus.dialogues import read_dialogues
 from kotha.text.corpus.labelled import LabelledTexts, read_labelled
-from kotha.training.settings import TrainRequest
+from kotha.training.start import TrainRequest
 
 
 @checked()

@@ -28,9 +28,8 @@ from kotha.text.stories.corpus import Story, floor_bits_per_byte
 from kotha.text.tokenizer import card
 from kotha.text.tokenizer.view import view
 from kotha.training.config import TrainConfig
-from kotha.training.settings import TrainRequest
 from kotha.training.show.report import read_record
-from kotha.training.start import train_run
+from kotha.training.start import TrainRequest, train_run
 
 TRAIN, HELD_OUT = "stories.jsonl", "held-out.jsonl"
 # By this file a demo's folder is known: the next one replaces what is in it, and what is in no other.

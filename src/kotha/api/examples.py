@@ -30,7 +30,7 @@ from kotha.text.corpus.problems import Errors
 from kotha.text.tokenizer.importers import import_tokenizer
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.training.origin import Origin
-from kotha.training.settings import TrainRequest
+from kotha.training.start import TrainRequest
 
 # Of many conversations no more are asked: to write all the answers takes longer than it is worth.
 _MOST_ASKED = 300

@@ -18,7 +18,7 @@ from kotha.training.plan.render import in_columns as in_columns
 from kotha.training.plan.render import plan_page as plan_page
 from kotha.training.plan.render import schedule_lines as schedule_lines
 from kotha.training.plan.render import tell_plan
-from kotha.training.settings import TrainRequest, choose_settings
+from kotha.training.start import TrainRequest, choose_settings
 
 _GPU, _MOST_GB = "h200", 1_000_000
 

@@ -22,14 +22,13 @@ from kotha.storage.status import exists, is_file
 from kotha.text.corpus.problems import Errors
 from kotha.text.shards import DATASET_FILE, Dataset
 from kotha.text.tokenizer.tokenizer import Tokenizer
-from kotha.training.distributed import Ranks, find_disks, joined, ranks_here
+from kotha.training.distributed import Ranks, find_disks, goes_on, joined, ranks_here
 from kotha.training.fitting import OnRemark
 from kotha.training.origin import Origin
 from kotha.training.plan.design import RECIPE
-from kotha.training.settings import TrainRequest
 from kotha.training.show.report import write_report
 from kotha.training.show.tensorboard import TensorBoard
-from kotha.training.start import goes_on, train_run
+from kotha.training.start import TrainRequest, train_run
 
 OnEvent = Callable[[dict[str, Any]], None]
 

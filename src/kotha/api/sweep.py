@@ -14,7 +14,7 @@ from kotha.report.table import Table
 from kotha.storage.atomic import write_page
 from kotha.text.shards import Dataset
 from kotha.training.fitting import OnRemark
-from kotha.training.settings import TrainRequest
+from kotha.training.start import TrainRequest
 from kotha.training.sweep.about import SweepRequest
 from kotha.training.sweep.findings import SweepFindings, find, mattered_rows, sentences, sweep_document, trial_rows
 from kotha.training.sweep.searching import Searching

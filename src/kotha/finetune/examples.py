@@ -34,9 +34,8 @@ from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.training.config import TrainConfig
 from kotha.training.loop import OnEvent, Sampler, Training
 from kotha.training.origin import Origin
-from kotha.training.settings import USUAL_MINUTES, TrainRequest, resumed_settings
 from kotha.training.show.report import write_report
-from kotha.training.start import make_folder
+from kotha.training.start import USUAL_MINUTES, TrainRequest, make_folder, resumed_settings
 from kotha.training.tasks.task import Task
 
 EXAMPLES, PARTS = "examples", ("train", "validation", "test")

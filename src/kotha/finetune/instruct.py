@@ -1,6 +1,6 @@
 """A model that answers out of a trained GPT (instruction tuning), from a file of conversations.
 
-The model keeps its chat template. Loss is on the answers alone (``training/tasks/answers.py``). A part of the
+The model keeps its chat template. Loss is on the answers alone (``training/tasks/examples.py``). A part of the
 conversations is held out, by what they belong to: questions about one story are all learned from or all unseen.
 What share of those is answered right is measured twice, before the first step and with the best model. A tokenizer
 that has no marks for turns gets them, and the model a row for each.
@@ -30,7 +30,7 @@ from kotha.text.corpus.dialogues import MESSAGES, Dialogues, holds_dialogues, re
 from kotha.text.tokenizer.chat import ChatTemplate, with_marks
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.training.origin import Origin
-from kotha.training.tasks.answers import AnswerTokens
+from kotha.training.tasks.examples import AnswerTokens
 
 _USUAL: dict[str, Any] = {"batch_size": 16}
 _WARMUP = 0.05

@@ -28,8 +28,8 @@ from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.text.tokenizer.trainers import train as train_tokenizer
 from kotha.training.config import TrainConfig
 from kotha.training.loop import Sampler
-from kotha.training.settings import check_lora
-from kotha.training.tasks.translation import TextPair, Translation
+from kotha.training.origin import check_lora
+from kotha.training.tasks.examples import TextPair, Translation
 
 PAGE = "translations.html"
 USUAL_PRESET = "pocket-seq2seq"

@@ -9,9 +9,9 @@ from kotha.i18n.message import Message, Option
 from kotha.model.config import ModelConfig, TextConfig
 from kotha.model.presets import preset
 from kotha.text.tokenizer.tokenizer import Tokenizer
-from kotha.training.config import TrainConfig, recipe
+from kotha.training.config import TrainConfig, check_settings, recipe
 from kotha.training.plan.rules import pace_of, warmed_in_time
-from kotha.training.settings import check_settings, fit_to_minutes, take_sizes
+from kotha.training.start import fit_to_minutes, take_sizes
 
 # Evaluations without gain that end a run (early stopping), and evaluations in each pass over the examples.
 _PATIENCE, _LOOKS = 6, 2

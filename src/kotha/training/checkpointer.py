@@ -1,7 +1,6 @@
-"""What a run carries from step to step and keeps: its progress, its clock, its last losses, and checkpoints of them.
+"""What a run keeps, and when it is asked to stop: checkpoints to go on from, and the best weights to take away.
 
-Checkpoints are to go on from, the best weights to take away. All processes of a distributed run call the functions of a
-`Checkpointer`; who writes what is decided there.
+All processes of a distributed run call the functions of a `Checkpointer`; who writes what is decided there.
 
 Ctrl-C and SIGTERM are a question: the loop finishes its step, saves and ends. A second Ctrl-C ends at once. A scheduler
 asks by SIGTERM and kills soon after; it may well ask twice, so a second one changes nothing.
@@ -10,12 +9,10 @@ asks by SIGTERM and kills soon after; it may well ask twice, so a second one cha
 import math
 import signal
 import time
-from collections import deque
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
-from statistics import median_high
 from types import FrameType
 from typing import Any
 
@@ -25,101 +22,19 @@ from torch import Tensor
 from kotha.artifacts import model_folder as bundle
 from kotha.artifacts import run_folder as runs
 from kotha.artifacts.run_folder import RunFolder
-from kotha.errors import CheckpointError
+from kotha.errors import TrainingError
 from kotha.i18n.message import Message, Option, Text
 from kotha.model.family import Model, build
 from kotha.storage.atomic import clear_leftovers
 from kotha.training import adapter, checkpoint
 from kotha.training.adapter import base_fingerprint, merged, save_adapter
 from kotha.training.checkpoint import Checkpoint, bring_last, checkpoint_path, list_checkpoints
+from kotha.training.config import TrainConfig
 from kotha.training.distributed import Ranks, whole
 from kotha.training.optim import Average, Optimizers, copy_into, swapped_weights
 from kotha.training.tasks.task import Score, Task
 
-
-@dataclass
-class Progress:
-    """What a run carries from step to step besides weights and optimizers; saved in each checkpoint."""
-
-    step: int = 0
-    tokens: int = 0
-    seconds: float = 0.0
-    best_step: int | None = None
-    best_loss: float = math.inf
-    evaluations_without_gain: int = 0
-    evaluated_step: int = 0
-
-    def __post_init__(self) -> None:
-        for name, value in asdict(self).items():
-            kinds = (
-                (int, float) if name in ("seconds", "best_loss") else (int, type(None)) if name == "best_step" else int
-            )
-            if isinstance(value, bool) or not isinstance(value, kinds) or (value is not None and not value >= 0):
-                raise CheckpointError("{name}={value!r} is nothing that a run can have reached", name=name, value=value)
-
-
-_RECENT = 50
-_LAST_SPEEDS = 200
-
-
-class Watch:
-    """Remembers the last losses and says what is strange about a new one: no number, or a jump."""
-
-    def __init__(self, spike: float | None) -> None:
-        self._spike = spike
-        self.recent: deque[float] = deque(maxlen=_RECENT)
-
-    def complaint(self, loss: float) -> Message | None:
-        """What is wrong with this loss; None when nothing is."""
-        if not math.isfinite(loss):
-            return Message("is {loss}", loss=loss)
-        usual = sum(self.recent) / len(self.recent) if len(self.recent) == _RECENT else math.inf
-        if self._spike is not None and loss > usual + self._spike:
-            return Message("rose to {loss:.3f} from about {usual:.3f}", loss=loss, usual=usual)
-        self.recent.append(loss)
-        return None
-
-
-def steps_changed(before: int, now: int, planned: int) -> Message:
-    """What to say of another number of steps than before, so that a run ends in time."""
-    how = Message("slower than when this machine was timed") if now < before else Message("faster again")
-    if now > planned:
-        how = Message("faster than when this machine was timed")
-    return Message("{how}: {steps:,} steps instead of {before:,}", how=how, steps=now, before=before)
-
-
-class Clock:
-    """Counts the seconds that go into learning, not those of measuring and saving."""
-
-    def __init__(self) -> None:
-        self._since: float | None = None
-        self._tokens, self._seconds = 0, 0.0
-        self._speeds: deque[float] = deque(maxlen=_LAST_SPEEDS)  # tokens a second, of the last steps
-
-    @property
-    def tokens_per_second(self) -> float:
-        """Of the last step."""
-        return self._speeds[-1] if self._speeds else 0.0
-
-    @property
-    def usual_speed(self) -> float:
-        """Tokens a second; the median passes over a few slow steps, such as the first."""
-        return median_high(self._speeds)
-
-    def start(self, progress: Progress) -> None:
-        """Count from here, unless it already counts."""
-        if self._since is None:
-            self._since = time.perf_counter()
-            self._tokens, self._seconds = progress.tokens, progress.seconds
-
-    def stop(self, progress: Progress) -> None:
-        """Add what has passed."""
-        if self._since is not None:
-            progress.seconds += time.perf_counter() - self._since
-            seconds = progress.seconds - self._seconds
-            if progress.tokens > self._tokens:
-                self._speeds.append((progress.tokens - self._tokens) / max(1e-9, seconds))
-            self._since = None
+_ASKED_SOON = 5.0  # seconds in which torchrun asks all of its processes to stop, if it asks one
 
 
 class Interrupts:
@@ -143,12 +58,21 @@ class Interrupts:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
-    def comes_within(self, seconds: float) -> bool:
-        """Whether someone asks in the next seconds, or has asked."""
-        until = time.monotonic() + seconds
+    def expect(self, step: int) -> None:
+        """Of several machines perhaps only one was asked to stop, and the others go on without it.
+
+        torchrun asks all, one soon after the other, where another machine has come; then it starts them again. It takes
+        one that ends well for the end of the run.
+        """
+        until = time.monotonic() + _ASKED_SOON
         while not self.asked and time.monotonic() < until:
             time.sleep(0.05)
-        return self.asked
+        if not self.asked:
+            raise TrainingError(
+                "another machine was asked to stop, so all have saved at step {step:,}; torchrun starts those "
+                "that are left again, if it may",
+                step=step,
+            )
 
     def _ask(self, number: int, frame: FrameType | None) -> None:
         again, self.asked = self.asked, True
@@ -168,54 +92,55 @@ class Checkpointer:
 
     folder: RunFolder
     model: Model
+    config: TrainConfig
     task: Task
     optimizers: Optimizers
     average: Average | None
     ranks: Ranks
-    lora: tuple[int, float] | None  # rank and alpha of what is learned beside the weights
 
     # -- to go on from ------------------------------------------------------------------------------------------------
 
-    def save(self, progress: Progress, more: dict[str, Any], keep: int) -> None:
+    def save(self, step: int, state: dict[str, Any], best: int | None) -> None:
         """Write a checkpoint of this moment, and let old ones go."""
         tensors: dict[str, dict[str, Tensor]] = {
             "model": {name: each.detach() for name, each in self.model.named_parameters()},
             "optimizer": self.optimizers.state(),
         }
-        state = {**asdict(progress), **more}
         if self.average is not None:
             tensors["average"] = self.average.tensors
-            state["average_updates"] = self.average.updates
-        checkpoint.save_checkpoint(self.folder.checkpoints, Checkpoint(progress.step, tensors, state), self.ranks)
+            state = {**state, "average_updates": self.average.updates}
+        checkpoint.save_checkpoint(self.folder.checkpoints, Checkpoint(step, tensors, state), self.ranks)
         if self.ranks.writes:
-            checkpoint.prune_checkpoints(self.folder.checkpoints, keep, progress.best_step)
+            checkpoint.prune_checkpoints(self.folder.checkpoints, self._keep, best)
 
-    def restore(self, keep: int) -> tuple[Progress, dict[str, Any]]:
-        """Go on from the last checkpoint that is whole: what had been reached, and what else was saved.
+    @property
+    def _keep(self) -> int:
+        """How many checkpoints stay; a mean of the last needs all that it is made of."""
+        return max(self.config.keep_checkpoints, self.config.average_last or 1)
+
+    def restore(self) -> dict[str, Any]:
+        """Go on from the last checkpoint that is whole: its state, empty where there is none.
 
         What was to go when that one was saved goes now, if the run was killed between the two.
         """
-        saved = checkpoint.latest_checkpoint(self.folder.checkpoints, self.ranks)
+        saved = checkpoint.latest_checkpoint(self.folder.checkpoints, self.ranks) or Checkpoint(0)
+        state = saved.state
         if self.ranks.writes:
-            best = saved.state.get("best_step") if saved else None
-            checkpoint.prune_checkpoints(self.folder.checkpoints, keep, best, newest=saved.step if saved else 0)
+            best = state.get("best_step")
+            checkpoint.prune_checkpoints(self.folder.checkpoints, self._keep, best, newest=saved.step)
             clear_leftovers(self.folder.path, "best")
-            self.folder.forget_after(saved.step if saved else 0)
-        if saved is None:
-            return Progress(), {}
+            self.folder.forget_after(saved.step)
+        if not saved.tensors:
+            return {}
         missing = {name for name, _ in self.model.named_parameters()} - saved.tensors["model"].keys()
         if missing:
             raise KeyError(f"without {min(missing)}")
         copy_into(self.model, saved.tensors["model"])
         self.optimizers.load_state(saved.tensors["optimizer"])
-        state = dict(saved.state)
-        updates = state.pop("average_updates", 0)
         if self.average is not None:
-            self.average.load(saved.tensors["average"], updates)
-        state["best_loss"] = math.inf if state["best_loss"] is None else state["best_loss"]  # JSON has no infinity
-        names = Progress.__dataclass_fields__
-        progress = Progress(**{"step": saved.step, **{name: state.pop(name) for name in list(state) if name in names}})
-        return progress, state
+            self.average.load(saved.tensors["average"], state.get("average_updates", 0))
+        best_loss = math.inf if state["best_loss"] is None else state["best_loss"]  # JSON has no infinity
+        return {**state, "step": saved.step, "best_loss": best_loss}
 
     def last_good(self) -> Text:
         """Where one can go on from, for an error message."""
@@ -247,8 +172,11 @@ class Checkpointer:
         """The model with the weights that are measured and kept: their running average, where there is one."""
         return swapped_weights(self.model, self.average.tensors) if self.average is not None else nullcontext()
 
-    def mean_of_last(self, count: int) -> dict[str, Tensor] | None:
-        """The mean of the kept weights of the last checkpoints; None where there are not so many."""
+    def mean_of_last(self) -> dict[str, Tensor] | None:
+        """The mean of the kept weights of the last checkpoints; None where it is not wanted, or there are too few."""
+        count = self.config.average_last
+        if count is None:
+            return None
         steps = [step for step in bring_last(self.folder.path, count, self.ranks) if step > 0]
         if len(steps) < count:
             return None
@@ -267,7 +195,7 @@ class Checkpointer:
         if not self.ranks.sharded:
             if not self.ranks.writes:
                 return None
-            return merged(self.model) if self.lora is not None else self.model
+            return merged(self.model) if self.config.lora is not None else self.model
         gathered = {name: whole(each.detach()) for name, each in self.model.named_parameters()}
         if not self.ranks.writes:
             return None
@@ -283,8 +211,10 @@ class Checkpointer:
         """Write the weights that the model has now as the best so far."""
         if plain is None:
             return
-        if self.lora is not None:
-            save_adapter(self.folder.path / adapter.FOLDER, self.model, *self.lora, self._base, self.task.chat_template)
-        how: Any = {"overwrite": True, "whatever_it_holds": True, "chat": self.task.chat_template}
+        rank, chat = self.config.lora, self.task.chat_template
+        if rank is not None:
+            folder = self.folder.path / adapter.FOLDER
+            save_adapter(folder, self.model, rank, self.config.lora_alpha, self._base, chat)
+        how: Any = {"overwrite": True, "whatever_it_holds": True, "chat": chat}
         bundle.save(self.folder.best_model, plain, self.task.tokenizer, **how)
         self.folder.write(runs.BEST, {"step": step, **score})

@@ -11,6 +11,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from kotha.errors import ConfigError, nearest
 from kotha.i18n.message import Message
+from kotha.model.config import ClassifierConfig, GPTConfig, ModelConfig, ViTConfig
 from kotha.model.fields import LARGEST_COUNT, LARGEST_SEED, is_number
 
 Optimizer = Literal["adamw", "muon"]
@@ -155,6 +156,19 @@ def _check_type(name: str, value: Any, hint: Any) -> None:
     if not right:
         wanted = Message("{one} or {other}", one=_KINDS[kind], other="none") if more else _KINDS[kind]
         raise ConfigError("{name}={value!r} should be {wanted}", name=name, value=value, wanted=wanted)
+
+
+def check_settings(model: ModelConfig, config: TrainConfig) -> None:
+    """Refuse settings that only another family learns by."""
+    for name in ("teachers", "backwards"):
+        if getattr(config, name) and not isinstance(model, GPTConfig):
+            raise ConfigError("{name} is for a gpt, which learns next tokens; train this one without", name=name)
+    if config.augment != "none" and not isinstance(model, ViTConfig):
+        raise ConfigError("augment is for images; leave it out")
+    if isinstance(model, ViTConfig | ClassifierConfig):
+        return
+    if config.class_weights != "equal" or config.best_by != "loss":
+        raise ConfigError("class_weights and best_by are for classes, and this run learns words; leave them out")
 
 
 # -- recipes -----------------------------------------------------------------------------------------------------------

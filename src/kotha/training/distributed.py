@@ -30,6 +30,7 @@ from torch.distributed.distributed_c10d import PrefixStore, Store
 from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
+from kotha.artifacts.run_folder import LAUNCH, RunFolder
 from kotha.errors import ConfigError, TrainingError
 from kotha.i18n.message import Message, Text
 from kotha.model.block import Block
@@ -145,6 +146,16 @@ def ranks_here(shard: bool = False) -> Ranks:
     launch = os.environ.get("TORCHELASTIC_RUN_ID", "none")  # torchrun's word where nobody has named it
     places = (int(os.environ.get(name, default)) for name, default in names.items())
     return Ranks(*places, shard=shard, launch=None if launch == "none" else launch)
+
+
+def goes_on(folder: RunFolder, ranks: Ranks) -> bool:
+    """Did torchrun begin this run before, and start its processes again? All get the same answer.
+
+    It does so when one died, and when a machine came or left. It counts only the first, on each machine by itself; so
+    a run remembers what the launch that began it is called.
+    """
+    begun = folder.exists and ranks.launch is not None and folder.about().get(LAUNCH) == ranks.launch
+    return ranks.any(begun or ranks.restarts > 0) and ranks.any(folder.exists)
 
 
 @contextmanager
@@ -280,11 +291,9 @@ class Stragglers:
     def __init__(
         self, ranks: Ranks, modules: Iterable[nn.Module], device: torch.device, say: Callable[[Text], None]
     ) -> None:
-        self._ranks, self._say = ranks, say
-        self._cuda = device.type == "cuda"
+        self._ranks, self._say, self._cuda = ranks, say, device.type == "cuda"
         self._begun: Any = None
-        self._pairs: list[tuple[Any, Any]] = []
-        self._steps, self._last = 0, 0.0
+        self._pairs: list[tuple[Any, Any]] = []  # when modules began and ended
         self._usual: deque[float] = deque(maxlen=_RECENT)
         self._slow: set[int] = set()
         if ranks.alone:
@@ -313,34 +322,20 @@ class Stragglers:
         """Seconds in the blocks since this was last asked."""
         if self._cuda:
             torch.cuda.synchronize()
-        found = sum(begun.elapsed_time(end) / 1000 if self._cuda else end - begun for begun, end in self._pairs)
-        self._pairs = []
-        return float(found)
+        pairs, self._pairs = self._pairs, []
+        return float(sum(begun.elapsed_time(end) / 1000 if self._cuda else end - begun for begun, end in pairs))
 
-    def rest(self) -> None:
-        """Something else than steps comes now: the next step is measured anew."""
-        self._last = 0.0
-
-    def step(self, step: int) -> None:
-        """A step was done; all processes say so together."""
+    def step(self, step: int, seconds: float) -> None:
+        """A step was done in so many seconds; all processes say so together."""
         if self._ranks.alone:
             return
-        self._notice_standing(step)
-        self._steps += 1
-        if self._steps % _COMPARE_EVERY == 0:
-            self._tell(slow_ones(self._ranks.each(self._busy())))
-
-    def _notice_standing(self, step: int) -> None:
-        now = time.perf_counter()
-        last, self._last = self._last, now
-        if not last:
-            return
-        taken = now - last
-        usual = median(self._usual or [taken])
-        if taken > max(_STOOD_SECONDS, _STOOD_TIMES * usual):
+        usual = median(self._usual or [seconds])
+        if seconds > max(_STOOD_SECONDS, _STOOD_TIMES * usual):
             said = "step {step:,} took {taken:.1f} s instead of {usual:.2g} s: a machine, or the network, stood still"
-            self._say(Message(said, step=step, taken=taken, usual=usual))
-        self._usual.append(taken)
+            self._say(Message(said, step=step, taken=seconds, usual=usual))
+        self._usual.append(seconds)
+        if step % _COMPARE_EVERY == 0:
+            self._tell(slow_ones(self._ranks.each(self._busy())))
 
     def _tell(self, slow: dict[int, float]) -> None:
         said = "{name} (process {rank}) is {times:.1f} times slower than the median of all"

@@ -10,7 +10,7 @@ learning rate and the seed of dropout change, and those are numbers in memory th
 another shape takes the ordinary way; where shapes change from step to step, there is nothing to record.
 """
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -26,8 +26,8 @@ from kotha.model.family import Model
 from kotha.training.config import TrainConfig
 from kotha.training.device import Arithmetic, available_memory, peak_memory, resident_memory
 from kotha.training.distributed import Ranks, let_go
-from kotha.training.plan.memory import MemoryPlan, how_planned, largest_micro_batch, plan_memory
-from kotha.training.tasks.task import Batch, Tensors
+from kotha.training.plan.memory import Conditions, MemoryPlan, largest_micro_batch, plan_memory
+from kotha.training.tasks.task import Batch, Task, Tensors
 
 OutOfMemory = torch.OutOfMemoryError
 Result = TypeVar("Result")
@@ -43,16 +43,15 @@ class Fitting:
         config: TrainConfig,
         arithmetic: Arithmetic,
         ranks: Ranks,
-        on_remark: OnRemark = lambda _: None,
+        how: Conditions,
+        say: OnRemark = lambda _: None,
         auxiliary_models: Sequence[nn.Module] = (),
     ) -> None:
         self._model, self._config, self._arithmetic, self._ranks = model, config, arithmetic, ranks
+        self._how, self._say, self.context_length = how, say, how["context_length"]
         self._auxiliary_models = auxiliary_models  # what is only read beside the model is compiled as well
-        self.on_remark = on_remark
-        self._how = how_planned(model.config, config, arithmetic, ranks.world, ranks.sharded)
-        self.context_length = self._how["context_length"]
         available = available_memory(arithmetic.device)
-        planned = largest_micro_batch(model.config, config, available_bytes=available, **self._how)
+        planned = largest_micro_batch(model.config, config, available_bytes=available, **how)
         self.micro_batch_size = min(planned, ranks.share(config.batch_size)[1])
 
     def settle(self, gradients: Callable[[int], Any]) -> None:
@@ -75,9 +74,8 @@ class Fitting:
                 raise
             for block in layers:
                 block._compiled_call_impl = None
-            self.on_remark(
-                Message("not compiled ({kind}: {why})", kind=type(error).__name__, why=str(error).splitlines()[0])
-            )
+            why = str(error).splitlines()[0]
+            self._say(Message("not compiled ({kind}: {why})", kind=type(error).__name__, why=why))
             self.attempt(lambda: gradients(0), 0, lambda: Message("none yet"))
         self.micro_batch_size = self._ranks.least(self.micro_batch_size)
 
@@ -93,7 +91,7 @@ class Fitting:
             self._model.zero_grad(set_to_none=True)
             torch.cuda.empty_cache()
             said = "out of memory; going on with micro_batch_size={micro_batch_size}"
-            self.on_remark(Message(said, micro_batch_size=self.micro_batch_size))
+            self._say(Message(said, micro_batch_size=self.micro_batch_size))
 
     def failure(self, step: int, last_good: Text) -> TrainingError:
         """What to say when nothing smaller is left to try."""
@@ -120,11 +118,6 @@ class Fitting:
         base = max(planned.base, resident_memory() - planned.weights - planned.average)
         total = max(planned.total - planned.base + base, peak_memory(self._arithmetic.device))
         return replace(planned, base=base, total=total)
-
-    @property
-    def compiled(self) -> bool:
-        """Are blocks compiled?"""
-        return bool(self._how["compiled"])
 
 
 def blocks(*models: nn.Module) -> list[Block]:
@@ -196,8 +189,20 @@ class Recording:
 # -- measuring ---------------------------------------------------------------------------------------------------------
 
 
+class Learner(nn.Module):
+    """A model with its task: one module to call and to wrap, in training and in measuring."""
+
+    def __init__(self, model: nn.Module, task: Task) -> None:
+        super().__init__()
+        self.model, self._task = model, task
+
+    def forward(self, tensors: Tensors) -> Tensors:
+        """Mean losses in training mode; sums to score by otherwise."""
+        return (self._task.losses if self.training else self._task.measure)(self.model, tensors)
+
+
 @torch.no_grad()
-def validate(
+def measure(
     learner: nn.Module,
     batches: Sequence[Batch],
     arithmetic: Arithmetic,
@@ -208,7 +213,7 @@ def validate(
 
     None if ``until`` says, before it is done, that there is no more time.
     """
-    sums: defaultdict[str, float] = defaultdict(float)
+    sums: Counter[str] = Counter()
     targets: Counter[str] = Counter()
     with evaluating(learner):
         for mine in range(ranks.rank, len(batches) + ranks.rank, ranks.world):
@@ -219,8 +224,7 @@ def validate(
             batch = batches[mine if counts else 0]  # all compute, or who gathers weights would wait
             with arithmetic.autocast():
                 found = learner(batch.to(arithmetic.device))
-            for name, each in found.items():
-                sums[name] += float(each) * counts
+            sums.update({name: float(each) * counts for name, each in found.items()})
             targets.update({name: count * counts for name, count in batch.targets.items()})
     let_go(learner)
     return ranks.totals(sums), {name: round(count) for name, count in ranks.totals(targets).items()}

@@ -7,8 +7,11 @@ moved goes on as if it had never stopped, bit for bit on the CPU.
 
 import math
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
+from statistics import median_high
 from typing import Any
 
 import numpy as np
@@ -18,27 +21,78 @@ from torch import Tensor, nn
 from kotha.artifacts import run_folder as runs
 from kotha.artifacts.run_folder import RunFolder
 from kotha.errors import CheckpointError, ConfigError, TrainingError
+from kotha.i18n.message import Message
 from kotha.model.config import ModelConfig
 from kotha.model.family import Model, build
 from kotha.model.lora import add_low_rank, learned_whole
 from kotha.storage.atomic import NotWrittenError
-from kotha.training.checkpointer import Checkpointer, Clock, Interrupts, Progress, Watch, steps_changed
+from kotha.training.checkpointer import Checkpointer, Interrupts
 from kotha.training.config import TrainConfig
 from kotha.training.device import choose_arithmetic, largest_memory, peak_flops_per_second, peak_memory, share_of_peak
 from kotha.training.distributed import ALONE, Ranks, Stragglers, distribute, gathering, whole
-from kotha.training.fitting import Fitting, OnRemark, OutOfMemory, Recording, blocks, validate
+from kotha.training.fitting import Fitting, Learner, OnRemark, OutOfMemory, Recording, blocks, measure
 from kotha.training.optim import Average, Optimizers, learning_rate_share, swapped_weights
 from kotha.training.plan.flops import count_work
 from kotha.training.plan.memory import check_room, how_planned
 from kotha.training.plan.rules import fit_to_time
-from kotha.training.tasks.task import Batch, Learner, Task, Tensors
+from kotha.training.tasks.task import Batch, Task, Tensors
 
 # Reading a number from a GPU waits for it, so only every so many steps are logged there.
 _GPU_LOG_EVERY = 10
-_ASKED_SOON = 5.0  # seconds in which torchrun asks all of its processes to stop, if it asks one
+_RECENT, _LAST_SPEEDS = 50, 200
 
 Sampler = Callable[[Any], str]
 OnEvent = Callable[[dict[str, Any]], None]
+
+
+@dataclass
+class Progress:
+    """What a run carries from step to step besides weights and optimizers; saved in each checkpoint.
+
+    It has the clock, which counts the seconds that go into learning, not those of measuring and saving.
+    """
+
+    step: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
+    best_step: int | None = None
+    best_loss: float = math.inf
+    evaluations_without_gain: int = 0
+    evaluated_step: int = 0
+    recent: list[float] = field(default_factory=list)  # the last losses
+
+    def __post_init__(self) -> None:
+        self.recent = [float(loss) for loss in self.recent]
+        self.speeds: deque[float] = deque(maxlen=_LAST_SPEEDS)  # tokens per second, of the last steps
+        self._since: tuple[float, int] | None = None
+        for name, value in asdict(self).items():
+            kind = (int, float) if name in ("seconds", "best_loss") else int
+            reached = isinstance(value, kind) and not isinstance(value, bool) and value >= 0
+            if not reached and name != "recent" and not (value is None and name == "best_step"):
+                raise CheckpointError("{name}={value!r} is nothing that a run can have reached", name=name, value=value)
+
+    def start_clock(self) -> None:
+        """Count from here, unless it already counts."""
+        self._since = self._since or (time.perf_counter(), self.tokens)
+
+    def stop_clock(self) -> None:
+        """Add what has passed."""
+        if self._since is not None:
+            seconds, tokens = time.perf_counter() - self._since[0], self.tokens - self._since[1]
+            self.seconds += seconds
+            if tokens:
+                self.speeds.append(tokens / max(1e-9, seconds))
+            self._since = None
+
+    def complaint(self, loss: float, spike: float | None) -> Message | None:
+        """What is wrong with a new loss, no number or a jump; None when nothing is, and it is remembered."""
+        if not math.isfinite(loss):
+            return Message("is {loss}", loss=loss)
+        usual = sum(self.recent) / _RECENT if len(self.recent) == _RECENT else math.inf
+        if spike is not None and loss > usual + spike:
+            return Message("rose to {loss:.3f} from about {usual:.3f}", loss=loss, usual=usual)
+        self.recent = [*self.recent, loss][-_RECENT:]
+        return None
 
 
 class Training:
@@ -59,40 +113,35 @@ class Training:
     ) -> None:
         """Build the model; ``initialize`` may put other weights into it than those of chance."""
         self.config, self.task, self.folder, self.ranks = config, task, folder, ranks
-        self.sampler, self._on_event = sampler, on_event
+        self._sampler, self._on_event, self.say, self._planned = sampler, on_event, on_remark, config
+        self.deadline = math.inf  # on the clock of time.perf_counter
+        self.most_steps: int | None = None  # that the text bears; None: no more than were planned
         self.first_example, self.n_examples = ranks.share(config.batch_size)
         if config.lora is not None and ranks.sharded:
             raise ConfigError("lora learns so few numbers that none are sharded; leave shard out")
         self.arithmetic = choose_arithmetic(config.precision, ranks.device, folder.machine())
         self.arithmetic.settle()
+        device = self.arithmetic.device
         how = how_planned(model_config, config, self.arithmetic, ranks.world, ranks.sharded)
-        check_room(model_config, config, largest_memory(self.arithmetic.device), how)
+        check_room(model_config, config, largest_memory(device), how)
         torch.manual_seed(config.seed)
-        self.model: Model = build(model_config).to(self.arithmetic.device)
+        self.model: Model = build(model_config).to(device)
         if initialize is not None:
             initialize(self.model)
-        lora = None if config.lora is None else (config.lora, config.lora_alpha)
-        if lora is not None:
-            add_low_rank(self.model, *lora, whole=learned_whole(model_config.family))
+        if config.lora is not None:
+            add_low_rank(self.model, config.lora, config.lora_alpha, whole=learned_whole(model_config.family))
         learner = Learner(self.model, task)
-        self.learner = distribute(learner, ranks, self.arithmetic.device)
+        self.learner = distribute(learner, ranks, device)
         self.optimizers = Optimizers(self.model, config)
         self.average = Average(self.model, config.ema_decay) if config.ema_decay is not None else None
-        self.checkpointer = Checkpointer(folder, self.model, task, self.optimizers, self.average, ranks, lora)
-        self.scaler = torch.amp.GradScaler(enabled=self.arithmetic.precision == "float16")
-        self.fitting = Fitting(self.model, config, self.arithmetic, ranks, on_remark, task.auxiliary_models)
-        records = ranks.alone and self.arithmetic.precision != "float16" and config.compile != "off"
-        self._recording = Recording(self.arithmetic.device, wanted=records)
-        self._tokens_read = 0
-        self._flops_per_token = count_work(model_config, self.fitting.context_length).training_per_token
-        self.watch = Watch(config.spike)
         self.progress = Progress()
-        self.deadline = math.inf  # on the clock of time.perf_counter
-        self.most_steps: int | None = None  # that the text bears; None: no more than were planned
-        self._planned = config
-        self._clock = Clock()
-        timed = [learner] if self.fitting.compiled else blocks(self.model)  # no compiler likes a clock inside
-        self._pace = Stragglers(ranks, timed, self.arithmetic.device, on_remark)
+        self.checkpointer = Checkpointer(folder, self.model, config, task, self.optimizers, self.average, ranks)
+        self.scaler = torch.amp.GradScaler(enabled=self.arithmetic.precision == "float16")
+        self.fitting = Fitting(self.model, config, self.arithmetic, ranks, how, on_remark, task.auxiliary_models)
+        records = ranks.alone and self.arithmetic.precision != "float16" and config.compile != "off"
+        self._recording = Recording(device, wanted=records)
+        timed = [learner] if how["compiled"] else blocks(self.model)  # no compiler likes a clock inside
+        self._stragglers = Stragglers(ranks, timed, device, on_remark)
 
     # -- the run ----------------------------------------------------------------------------------------------------
 
@@ -105,92 +154,61 @@ class Training:
         try:
             with Interrupts(lambda name: self._hear({"step": self.progress.step, "stopping": name})) as self.interrupts:
                 self.fitting.settle(self.gradients)
-                stopped = self._learn()
+                self._learn()
+                stopped = self._asked()
                 if stopped:
                     self.save()
                     if self.progress.best_step is None and not self.ranks.any(self.interrupts.hurried):
                         self._evaluate()  # without it there would be no model at all
-                else:
-                    self._try_mean_of_last()
+                elif (mean := self.checkpointer.mean_of_last()) is not None:  # perhaps it is better than each
+                    self._evaluate(mean=mean)
                 summary = self._finish(stopped)
-                if stopped:
-                    self._stop_with_others()
+                if stopped and not self.ranks.on_one_machine:
+                    self.interrupts.expect(self.progress.step)
             return summary
         except NotWrittenError as error:
             raise CheckpointError("{what}; {hint}", what=error.what, hint=self.checkpointer.resume_hint()) from error
         finally:
             self.folder.release()
 
-    def _learn(self) -> bool:
-        """Do all the steps that are left; whether it was stopped before the last."""
+    def _learn(self) -> None:
+        """Do all the steps that are left, or those until it is asked to stop."""
+        config, progress, began = self.config, self.progress, time.perf_counter()
         if self._evaluation_due():  # it was stopped in the middle of this one
             self._evaluate(until=self._asked)
-        began = time.perf_counter()
-        while self.progress.step < self.config.steps and not self._asked() and not self._out_of_patience():
-            loss, norm = self.update(self.progress.step)
-            self.progress.step += 1
+        last = time.perf_counter()
+        while progress.step < config.steps and not self._asked():
+            if config.patience is not None and progress.evaluations_without_gain >= config.patience:
+                break
+            loss, norm = self.update(progress.step)
+            progress.step += 1
             self._log_step(loss, norm)
-            self._pace.step(self.progress.step)
+            self._stragglers.step(progress.step, time.perf_counter() - last)
             if self._evaluation_due() and not self._asked():
-                self._pause()
                 self._evaluate(until=self._asked)
-                self._keep_to_time(began)
-            if self._checkpoint_due() and not self._asked():
-                self._pause()
+                if math.isfinite(self.deadline):
+                    self._keep_to_time(began)
+                config = self.config
+            if self._due(config.checkpoint_every or config.evaluate_every) and not self._asked():
                 self.save()
-        self._clock.stop(self.progress)
-        return self._asked()
-
-    def _pause(self) -> None:
-        """What comes now is no step: clocks stand."""
-        self._clock.stop(self.progress)
-        self._pace.rest()
-
-    def _keep_to_time(self, began: float) -> None:
-        """Go on with fewer steps if all would take too long, and with more once it is faster.
-
-        The median passes over a few slow steps, such as the first. Who resumes this run finds the steps in its config.
-        """
-        if math.isinf(self.deadline):
-            return
-        done, spent, seconds = self.progress.step, time.perf_counter() - began, self.deadline - began
-        usual = self.progress.tokens / done / self._clock.usual_speed
-        pace = usual + (spent - self.progress.seconds) / done  # with its share of evaluations, samples and saving
-        config = fit_to_time(self._planned, self.config.steps, done, spent, pace, seconds, self.most_steps)
-        if config.steps != self.config.steps:
-            self.fitting.on_remark(steps_changed(self.config.steps, config.steps, self._planned.steps))
-            self.config = config
-            self.task.set_total_steps(config.steps)
-            self.folder.change(config.to_dict())
-            self.save()
+            last = time.perf_counter()
+        progress.stop_clock()
 
     def _asked(self) -> bool:
         """Whether any process was asked to stop; all get the same answer."""
         return self.ranks.any(self.interrupts.asked)
 
-    def _stop_with_others(self) -> None:
-        """Of several machines perhaps only one was asked to stop, and the others go on without it.
-
-        torchrun asks all, one soon after the other, where another machine has come; then it starts them again. It takes
-        one that ends well for the end of the run.
-        """
-        if self.ranks.on_one_machine:
-            return
-        if not self.interrupts.comes_within(_ASKED_SOON):
-            raise TrainingError(
-                "another machine was asked to stop, so all have saved at step {step:,}; torchrun starts those "
-                "that are left again, if it may",
-                step=self.progress.step,
-            )
-
     def _evaluation_due(self) -> bool:
-        step = self.progress.step
-        due = step % self.config.evaluate_every == 0 or step == self.config.steps
-        return due and 0 < step != self.progress.evaluated_step
+        return self._due(self.config.evaluate_every) and 0 < self.progress.step != self.progress.evaluated_step
+
+    def _due(self, every: int) -> bool:
+        return self.progress.step % every == 0 or self.progress.step == self.config.steps
+
+    # -- a step -----------------------------------------------------------------------------------------------------
 
     def update(self, step: int) -> tuple[Tensor, Tensor]:
-        """One step: gradients of the whole batch, then move."""
-        self._clock.start(self.progress)
+        """One step: gradients of the whole batch, then move; gives the loss and the norm of the gradients."""
+        self.progress.start_clock()
         self.optimizers.set_share(learning_rate_share(step, self.config))
         whole_step = lambda tensors, shares: (self._accumulate(tensors, shares), self._move())
         done = self._recording.replay(whole_step, lambda: self._read(step))
@@ -205,23 +223,21 @@ class Training:
         self.progress.tokens += self._tokens_read * self.ranks.world
         return done
 
-    def _read(self, step: int) -> tuple[list[Batch], list[dict[str, float]]]:
-        """The micro-batches of a step, and what share of the whole loss each part of theirs is; seeds dropout."""
-        seed = np.random.SeedSequence([self.config.seed, step, self.ranks.rank]).generate_state(1, np.uint64)[0]
-        torch.manual_seed(int(seed))
-        end = self.first_example + self.n_examples
-        firsts = range(self.first_example, end, self.fitting.micro_batch_size)
-        counts = [min(self.fitting.micro_batch_size, end - first) for first in firsts]
-        batches = [self.task.batch(step, first, count) for first, count in zip(firsts, counts, strict=True)]
-        self._tokens_read = sum(batch.tokens for batch in batches)
-        parts = batches[0].targets
-        targets = self.ranks.totals({part: sum(batch.targets[part] for batch in batches) for part in parts})
-        return batches, [{part: batch.targets[part] / targets[part] for part in parts} for batch in batches]
-
     def gradients(self, step: int) -> Tensor:
         """The gradients of a step's batch; gives its loss. It can be done again."""
         batches, shares = self._read(step)
         return self._accumulate((batch.to(self.arithmetic.device) for batch in batches), shares)
+
+    def _read(self, step: int) -> tuple[list[Batch], list[dict[str, float]]]:
+        """The micro-batches of a step, and what share of the whole loss each part of theirs is; seeds dropout."""
+        seed = np.random.SeedSequence([self.config.seed, step, self.ranks.rank]).generate_state(1, np.uint64)[0]
+        torch.manual_seed(int(seed))
+        start, size, end = self.first_example, self.fitting.micro_batch_size, self.first_example + self.n_examples
+        batches = [self.task.batch(step, first, min(size, end - first)) for first in range(start, end, size)]
+        self._tokens_read = sum(batch.tokens for batch in batches)
+        parts = batches[0].targets
+        targets = self.ranks.totals({part: sum(batch.targets[part] for batch in batches) for part in parts})
+        return batches, [{part: batch.targets[part] / targets[part] for part in parts} for batch in batches]
 
     def _accumulate(self, micro_batches: Iterable[Tensors], shares: Sequence[dict[str, float]]) -> Tensor:
         """Gradients a micro-batch at a time (gradient accumulation)."""
@@ -251,11 +267,11 @@ class Training:
 
     def _log_step(self, loss: Tensor, norm: Tensor) -> None:
         """Log a step; on a GPU only some, because reading a number waits for the machine."""
-        step = self.progress.step
+        progress, step = self.progress, self.progress.step
         if self.arithmetic.device.type == "cuda" and step % _GPU_LOG_EVERY and step != 1:
             return
         value = loss.item()
-        complaint = self.watch.complaint(value)
+        complaint = progress.complaint(value, self.config.spike)
         if complaint:
             raise TrainingError(
                 "the loss {complaint} at step {step}. Documents of that batch: {documents}. Last good checkpoint: "
@@ -265,55 +281,45 @@ class Training:
                 documents=[str(each) for each in self.task.document_ids(step - 1)[:20]],
                 last_good=self.checkpointer.last_good(),
             )
-        self._clock.stop(self.progress)
+        progress.stop_clock()
         peak = peak_flops_per_second(self.arithmetic.device, self.arithmetic.dtype) * self.ranks.world
+        work = count_work(self.model.config, self.fitting.context_length).training_per_token
         self._emit(
             step=step,
             loss_nats=value,
             gradient_norm=norm.item(),
             learning_rate=self.config.learning_rate * learning_rate_share(step - 1, self.config),
-            tokens=self.progress.tokens,
-            tokens_per_second=self._clock.tokens_per_second,
-            peak_share=share_of_peak(self._flops_per_token * self._clock.tokens_per_second, peak),
+            tokens=progress.tokens,
+            tokens_per_second=progress.speeds[-1],
+            peak_share=share_of_peak(work * progress.speeds[-1], peak),
             memory_bytes=peak_memory(self.arithmetic.device),
-            seconds=self.progress.seconds,
+            seconds=progress.seconds,
         )
-        self._clock.start(self.progress)
-
-    def _evaluate(self, until: Callable[[], bool] | None = None) -> None:
-        """Measure with the weights that would be kept, write a sample, and keep them if they are the best so far."""
-        with self.checkpointer.kept_weights():
-            self._judge(until)
+        progress.start_clock()
 
     @cached_property
     def _held_out(self) -> Sequence[Batch]:
         return self.task.validation()
 
-    def _judge(self, until: Callable[[], bool] | None = None, **about: Any) -> None:
-        found = validate(self.learner, self._held_out, self.arithmetic, self.ranks, until)
-        if found is None:
-            return
-        score = self.task.score(*found)
-        self.progress.evaluated_step = self.progress.step
-        plain = self.checkpointer.plain_model()
-        sample = self.sampler(plain) if self.sampler is not None and plain is not None else None
-        error = self.task.error(score)
-        if error < self.progress.best_loss:
-            self.progress.best_loss, self.progress.best_step = error, self.progress.step
-            self.progress.evaluations_without_gain = 0
-            self.checkpointer.save_best(plain, self.progress.step, score)
-        else:
-            self.progress.evaluations_without_gain += 1
-        self._emit(step=self.progress.step, validation=score, sample=sample, **about)
-
-    def _try_mean_of_last(self) -> None:
-        """At the end, see whether the mean of the last checkpoints is better than each."""
-        count = self.config.average_last
-        mean = self.checkpointer.mean_of_last(count) if count is not None else None
-        if mean is None:
-            return
-        with swapped_weights(self.model, mean):
-            self._judge(average_of=count)
+    def _evaluate(self, until: Callable[[], bool] | None = None, mean: dict[str, Tensor] | None = None) -> None:
+        """Measure with the weights that would be kept, write a sample, and keep them if they are the best so far."""
+        self.progress.stop_clock()
+        progress, about = self.progress, {} if mean is None else {"average_of": self.config.average_last}
+        with self.checkpointer.kept_weights() if mean is None else swapped_weights(self.model, mean):
+            found = measure(self.learner, self._held_out, self.arithmetic, self.ranks, until)
+            if found is None:
+                return
+            score = self.task.score(*found)
+            progress.evaluated_step = progress.step
+            plain = self.checkpointer.plain_model()
+            sample = self._sampler(plain) if self._sampler is not None and plain is not None else None
+            error = self.task.error(score)
+            if error < progress.best_loss:
+                progress.best_loss, progress.best_step, progress.evaluations_without_gain = error, progress.step, 0
+                self.checkpointer.save_best(plain, progress.step, score)
+            else:
+                progress.evaluations_without_gain += 1
+        self._emit(step=progress.step, validation=score, sample=sample, **about)
 
     def _emit(self, **event: Any) -> None:
         if self.ranks.writes:
@@ -329,28 +335,21 @@ class Training:
 
     def save(self) -> None:
         """Write a checkpoint of this moment, and let old ones go."""
-        more = {
-            "recent": list(self.watch.recent),
-            "scaler": self.scaler.state_dict(),
-            "micro_batch_size": self.fitting.micro_batch_size,
-            "processes": self.ranks.world,
-        }
-        self.checkpointer.save(self.progress, more, self._keep)
-
-    @property
-    def _keep(self) -> int:
-        """How many checkpoints stay; a mean of the last needs all that it is made of."""
-        return max(self.config.keep_checkpoints, self.config.average_last or 1)
+        self.progress.stop_clock()
+        sizes = {"micro_batch_size": self.fitting.micro_batch_size, "processes": self.ranks.world}
+        state = {**asdict(self.progress), "scaler": self.scaler.state_dict(), **sizes}
+        self.checkpointer.save(self.progress.step, state, self.progress.best_step)
 
     def resume(self) -> int:
         """Go on from the last checkpoint that is whole; returns its step, 0 where there is none."""
         try:
-            self.progress, more = self.checkpointer.restore(self._keep)
-            self.watch.recent.extend(float(loss) for loss in more.get("recent", []))
-            if more.get("scaler"):
-                self.scaler.load_state_dict(more["scaler"])
-            if more.get("processes") == self.ranks.world and self.config.micro_batch_size is None:
-                size = more["micro_batch_size"]
+            state = self.checkpointer.restore()
+            names = Progress.__dataclass_fields__
+            self.progress = Progress(**{name: value for name, value in state.items() if name in names})
+            if state.get("scaler"):
+                self.scaler.load_state_dict(state["scaler"])
+            if state.get("processes") == self.ranks.world and self.config.micro_batch_size is None:
+                size = state["micro_batch_size"]
                 self.fitting.micro_batch_size = max(1, min(int(size), self.n_examples))  # sums round the same
         except (AttributeError, KeyError, OverflowError, RuntimeError, TypeError, ValueError) as error:
             raise CheckpointError(
@@ -358,20 +357,31 @@ class Training:
             ) from error
         return self.progress.step
 
-    def _checkpoint_due(self) -> bool:
-        step = self.progress.step
-        return step % (self.config.checkpoint_every or self.config.evaluate_every) == 0 or step == self.config.steps
+    def _keep_to_time(self, began: float) -> None:
+        """Go on with fewer steps if all would take too long, and with more once it is faster.
 
-    def _out_of_patience(self) -> bool:
-        return self.config.patience is not None and self.progress.evaluations_without_gain >= self.config.patience
+        The median passes over a few slow steps, such as the first. Who resumes this run finds the steps in its config.
+        """
+        done, spent, seconds = self.progress.step, time.perf_counter() - began, self.deadline - began
+        usual = self.progress.tokens / done / median_high(self.progress.speeds)
+        pace = usual + (spent - self.progress.seconds) / done  # with its share of evaluations, samples and saving
+        config = fit_to_time(self._planned, self.config.steps, done, spent, pace, seconds, self.most_steps)
+        before, now = self.config.steps, config.steps
+        if now == before:
+            return
+        how = Message("slower than when this machine was timed")
+        how = how if now < before else Message("faster than when this machine was timed")
+        self.say(Message("{how}: {steps:,} steps instead of {before:,}", how=how, steps=now, before=before))
+        self.config = config
+        self.task.set_total_steps(now)
+        self.folder.change(config.to_dict())
+        self.save()
 
     def _finish(self, stopped: bool) -> dict[str, Any]:
-        best: dict[str, float | None] = dict(self.folder.best() or {"loss_nats": None})  # None: not measured yet
-        best.pop("step", None)
         summary = {
             "steps": self.progress.step,
             "best_step": self.progress.best_step,
-            **best,
+            **(self.folder.best() or {"loss_nats": None}),  # None: not measured yet
             "tokens": self.progress.tokens,
             "tokens_per_second": self.progress.tokens / max(1e-9, self.progress.seconds),
             "seconds": self.progress.seconds,
@@ -382,6 +392,7 @@ class Training:
             "device": str(self.arithmetic.device),
             "stopped": stopped,
         }
+        summary.pop("step", None)
         if self.ranks.writes:
             self.folder.write(runs.SUMMARY, summary)
         self.ranks.wait()

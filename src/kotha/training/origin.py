@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from kotha.artifacts.model_folder import Bundle, unique_weights
-from kotha.errors import ConfigError
+from kotha.errors import ConfigError, UsageError
 from kotha.model.classifier import TextClassifier
 from kotha.model.config import ClassifierConfig, ModelConfig, TextConfig, ViTConfig, classifying
 from kotha.model.family import Model
@@ -131,3 +131,20 @@ def _as_old(piece: str, token: int, old: Tokenizer, new: Tokenizer) -> list[int]
     lead = " " if piece[0] in " ▁Ġ" and not text.startswith(" ") else ""
     ids = old.encode(lead + text)
     return [] if old.special.get("unk") in ids else ids
+
+
+def check_lora(lora: int | None, tokenizer: Tokenizer, data: str, origin: Origin | None) -> None:
+    """Refuse LoRA where there is nothing that it could be beside; ``data`` is what the tokenizer cuts."""
+    if lora is None:
+        return
+    if origin is None:
+        raise UsageError("lora={lora} learns beside weights that stay, so it needs a model to start from", lora=lora)
+    own = origin.bundle.tokenizer
+    if own is None or own.fingerprint != tokenizer.fingerprint:
+        raise UsageError(
+            "lora={lora} leaves the table of words as it is, and {data} was cut by another tokenizer than "
+            "{origin} reads with; prepare the data with that one",
+            lora=lora,
+            data=data,
+            origin=origin.name,
+        )

@@ -1,53 +1,214 @@
-"""Starting a run on a data folder, and going on with one: what the command does, for Python too."""
+"""Starting a run and going on with one: from what was asked for to a model, its settings, a folder and a training.
+
+With a time, batch, context, rates and steps follow from the text and the machine (``plan/rules.py``); without a preset
+the sizes too (``plan/design.py``). A number of steps, or a recipe other than the modern one, is taken as it is; only a
+warm-up that nobody asked for is shortened where it would take most of the steps.
+"""
 
 import time
-from collections.abc import Callable
-from dataclasses import asdict, replace
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 import torch
 
-from kotha.artifacts.run_folder import LAUNCH, RunFolder, data_of, describe_data
-from kotha.errors import CheckpointError, ConfigError, DataError, UsageError
-from kotha.i18n.message import Message, ProgressMessage
-from kotha.model.config import BERTConfig, ClassifierConfig, GPTConfig, ModelConfig
+from kotha.artifacts.run_folder import CONFIG, LAUNCH, RunFolder, data_of, describe_data
+from kotha.errors import CheckpointError, ConfigError, DataError, KothaError, UsageError
+from kotha.i18n.message import Message, Option, Plural, ProgressMessage, Text
+from kotha.i18n.numbers import Count, Duration, Size
+from kotha.model.config import BERTConfig, ClassifierConfig, GPTConfig, ModelConfig, TextConfig
+from kotha.model.fields import is_number
+from kotha.model.presets import preset
 from kotha.storage.status import matching
 from kotha.text.shards import Dataset
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.training.checkpoint import bring_together
-from kotha.training.config import TrainConfig
+from kotha.training.config import TrainConfig, check_names, check_settings, recipe
 from kotha.training.device import describe_machine
 from kotha.training.distributed import ALONE, Ranks
 from kotha.training.fitting import OnRemark
-from kotha.training.loop import OnEvent, Sampler, Training
-from kotha.training.origin import Origin
-from kotha.training.plan.planning import measure_text
+from kotha.training.loop import Training
+from kotha.training.origin import Origin, check_lora
+from kotha.training.plan.design import RECIPE, Design, as_learned, check_enough, propose
+from kotha.training.plan.gpus import GPU
+from kotha.training.plan.memory import planned_context
+from kotha.training.plan.planning import Budget, TextSize, budget_for, measure_text
+from kotha.training.plan.rules import EVALUATIONS, pace_of, times, warmed_in_time
 from kotha.training.plan.step_time import predict_seconds_per_step, use_fastest_threads
-from kotha.training.settings import (
-    USUAL_MINUTES,
-    USUAL_PRESET,
-    TrainRequest,
-    check_lora,
-    check_settings,
-    choose_settings,
-    resumed_settings,
-)
 from kotha.training.show.report import write_report
 from kotha.training.tasks.masked_words import MaskedWords
-from kotha.training.tasks.next_token import NextToken
+from kotha.training.tasks.task import NextToken
+
+# How long a training takes of which nothing was said, and a year.
+USUAL_MINUTES, LONGEST_MINUTES = 10.0, 525_600
+USUAL_PRESET = "pocket"
 
 # What families learn from that read no plain text, and what to do.
+_PAIRS = Message("name a table of pairs (tsv, csv, jsonl) instead of the data folder")
+_IMAGES = Message("name a folder with a folder for each class, or an .npz archive")
 _OTHERS = {
-    "seq2seq": (
-        Message("pairs of texts"),
-        Message("name a table of pairs (tsv, csv, jsonl) instead of the data folder"),
-    ),
-    "vit": (
-        Message("images with their classes"),
-        Message("name a folder with a folder for each class, or an .npz archive"),
-    ),
+    "seq2seq": (Message("pairs of texts"), _PAIRS),
+    "vit": (Message("images with their classes"), _IMAGES),
 }
 _CLASSES = (Message("texts with labels"), Message("use a gpt or bert preset, or go on with what made it"))
+
+
+@dataclass(frozen=True)
+class TrainRequest:
+    """What was asked for; all the rest is chosen."""
+
+    preset: str | None = None  # exact name; None for sizes that suit the text and the time
+    recipe: str = RECIPE  # course, classic or modern
+    minutes: float | None = None  # how long it may take, all in all
+    memory_bytes: int | None = None  # how much memory it may take; None for what there is
+    device: str | None = None  # cpu or cuda; None for this machine's best
+    gpu: GPU | None = None  # A GPU that need not be here, for a plan
+    changes: Mapping[str, Any] = field(default_factory=dict)  # settings of the training and sizes of the model, by name
+    model: ModelConfig | None = None  # of weights to start from
+
+    def __post_init__(self) -> None:
+        if self.minutes is not None and not (is_number(self.minutes) and 0 < self.minutes <= LONGEST_MINUTES):
+            raise UsageError(
+                "minutes={minutes!r} must be above 0, and at most a year ({most:,})",
+                minutes=self.minutes,
+                most=LONGEST_MINUTES,
+            )
+        if self.minutes is not None and "steps" in self.changes:
+            raise UsageError("minutes and steps both say how long to train; give one of them")
+        if self.model is not None and self.preset is not None:
+            raise UsageError(
+                "weights to start from have their sizes; {preset} cannot change them",
+                preset=Option("preset", self.preset),
+            )
+
+    @property
+    def timed(self) -> bool:
+        """Does the time decide how many steps there are?"""
+        return self.minutes is not None or (self.preset is None and "steps" not in self.changes)
+
+    def budget(self, settings: TrainConfig) -> Budget:
+        """The time and the memory that there are."""
+        minutes = self.minutes or USUAL_MINUTES
+        return budget_for(minutes, self.memory_bytes, self.device, settings.precision, self.gpu)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What will be trained, and how."""
+
+    model: ModelConfig
+    settings: TrainConfig
+    seconds_per_step: float | None = None  # as it was timed for the choice
+    design: Design | None = None  # the design behind it, where there is one
+    sentence: Text = ""  # what was chosen and why; empty where nothing was
+
+
+def choose_settings(
+    request: TrainRequest,
+    text: TextSize | None = None,
+    before_timing: Callable[[], Any] = lambda: None,
+    vocab_size: int | None = None,
+) -> Choice:
+    """The model and the settings for a request; ``text`` is what it will learn from, ``vocab_size`` its tokenizer's.
+
+    What can be refused at once is refused before anything is timed.
+    """
+    model, rest = take_sizes(request.model or preset(request.preset or USUAL_PRESET), request.changes)
+    sized = request.preset is not None or request.model is not None or len(rest) < len(request.changes)
+    if "vocab_size" in rest:
+        model = model.replace(vocab_size=rest.pop("vocab_size"))  # a model without words says so
+    elif request.model is None and isinstance(model, TextConfig):
+        words = text.vocab_size if text is not None else vocab_size
+        model = model.replace(vocab_size=words or model.vocab_size)
+    if isinstance(model, TextConfig):
+        longest = rest.get("context_length")
+        if request.model is not None:
+            rest.setdefault("context_length", model.context_length)  # what it can read, it goes on reading
+        elif isinstance(longest, int):
+            model = model.replace(context_length=max(longest, model.context_length))  # who shall read more sees more
+    settings = recipe(request.recipe, **rest)
+    if settings.dropout is not None and isinstance(model, TextConfig):
+        model = model.replace(dropout=settings.dropout)
+    if not request.timed:
+        if isinstance(model, GPTConfig) and settings.context_length is not None:
+            model = as_learned(model, settings.context_length)
+        return Choice(model, warmed_in_time(settings, rest))
+    if text is None:
+        raise UsageError("what suits a time depends on the text too: name the data")
+    by_rules = request.recipe == RECIPE and isinstance(model, GPTConfig)
+    if by_rules and not sized:
+        check_enough(text)
+    before_timing()
+    if by_rules and isinstance(model, GPTConfig):
+        return _designed(text, request.budget(settings), rest, model if sized else None)
+    return fit_to_minutes(request, model, settings, rest)
+
+
+def take_sizes(model: ModelConfig, given: Mapping[str, Any]) -> tuple[ModelConfig, dict[str, Any]]:
+    """A model with those settings that only a model has, such as n_layers, and the settings that are left."""
+    of_training = {each.name for each in fields(TrainConfig)}
+    sizes = {each.name for each in fields(model)} - of_training
+    known = {*of_training, *sizes, "vocab_size"}  # which a model without words refuses in words of its own
+    check_names(given, known)
+    changes = {name: value for name, value in given.items() if name in sizes}
+    rest = {name: value for name, value in given.items() if name not in sizes}
+    return (model.replace(**changes) if changes else model), rest
+
+
+def resumed_settings(folder: RunFolder, changes: Mapping[str, Any]) -> tuple[ModelConfig, TrainConfig]:
+    """The model and the settings of a run that goes on, with some settings changed."""
+    model, settings = folder.read()
+    try:
+        config = TrainConfig().change(**settings)
+    except (KothaError, TypeError) as error:
+        raise CheckpointError("{path} is broken: {error}", path=folder.path / CONFIG, error=error) from error
+    same, changes = take_sizes(model, changes)  # torchrun starts again with all that was said the first time
+    if same != model:
+        raise ConfigError("a run that goes on keeps its model; for other sizes start another run")
+    return model, config.change(**changes)
+
+
+def fit_to_minutes(
+    request: TrainRequest,
+    model: ModelConfig,
+    settings: TrainConfig,
+    fixed: Mapping[str, Any],
+    usual_length: int | None = None,
+) -> Choice:
+    """Settings as they are, for as many steps as the time allows over examples whose length is usually this."""
+    budget, context = request.budget(settings), planned_context(model, settings)
+    seconds = budget.pace(model, settings, budget.micro_batch(model, settings, context), usual_length or context)
+    steps = max(EVALUATIONS, int(budget.seconds / seconds))
+    pace = {name: value for name, value in pace_of(steps, settings.warmup_steps).items() if name not in fixed}
+    many, time = Plural("{n} step", "{n:,} steps", n=steps), Duration(60 * budget.minutes)
+    return Choice(model, settings.change(**pace), seconds, None, Message("{steps} in {time}", steps=many, time=time))
+
+
+def _designed(text: TextSize, budget: Budget, fixed: dict[str, Any], model: GPTConfig | None) -> Choice:
+    """Settings by the rules, and without a model its sizes too."""
+    design = propose(text, budget, fixed, model)
+    settings = design.settings
+    ends = Message("; more passes over so little text would only memorise it") if design.text_ends else ""
+    sentence = Message(
+        "{layers} of {width} ({parameters} parameters), {steps:,} steps of {batch} x {context} tokens, learning rates "
+        "{rate:g} and Muon {muon:g}: for {size} of text and {time}, {times} times through it{ends}",
+        layers=Plural("{n} layer", "{n:,} layers", n=design.model.n_layers),
+        width=design.model.d_model,
+        parameters=Count(design.parameters),
+        steps=settings.steps,
+        batch=settings.batch_size,
+        context=settings.context_length,
+        rate=settings.learning_rate,
+        muon=settings.muon_learning_rate,
+        size=Size(text.bytes),
+        time=Duration(60 * budget.minutes),
+        times=times(design.epochs),
+        ends=ends,
+    )
+    return Choice(design.model, settings, design.seconds_per_step, design, sentence)
+
+
+# -- the run -----------------------------------------------------------------------------------------------------------
 
 
 def train_run(
@@ -56,20 +217,17 @@ def train_run(
     request: TrainRequest | None = None,
     *,
     resume: bool = False,
-    sampler: Callable[[Any], str | None] | None = None,
-    on_event: OnEvent | None = None,
     on_remark: OnRemark | None = None,
     on_ready: Callable[[Training], None] | None = None,
     ranks: Ranks = ALONE,
     origin: Origin | None = None,
-    **about: Any,
+    **listeners: Any,
 ) -> dict[str, Any]:
     """A whole training, from what was asked for to its report; returns the summary.
 
-    With ``resume`` it goes on from the last checkpoint of the folder, with the request's changes. ``on_event`` hears
-    figures, with the ``steps`` that there will be, ``on_remark`` sentences; ``sampler`` writes with the model at each
-    evaluation; ``on_ready`` sees the training before its first step; ``origin`` is a model to start from; ``about`` is
-    what else the run's config.json should tell.
+    With ``resume`` it goes on from the last checkpoint of the folder, with the request's changes. ``origin`` is a model
+    to start from. ``on_remark`` hears sentences, and ``on_event`` (among the listeners) figures; ``on_ready`` sees the
+    training before its first step; ``sampler`` writes with the model at each evaluation.
     """
     request, say = request or TrainRequest(), on_remark or (lambda _: None)
     if resume and origin is not None:
@@ -80,13 +238,18 @@ def train_run(
         folder.check_new()  # before anything takes its time; another process may already have begun it
     check_held_out(data)
     threads = torch.get_num_threads()
-    how: dict[str, Any] = {"sampler": sampler, "on_event": on_event, "on_remark": say, "ranks": ranks}
+    how: dict[str, Any] = {**listeners, "on_remark": say, "ranks": ranks}
     try:
         if resume:
-            training = resume_run(data, folder, dict(request.changes), **how)
-            _say_resumed(training, say)
+            training = resume_run(data, folder, request.changes, **how)
+            step, steps = training.progress.step, training.config.steps
+            together = "" if ranks.alone else Message(", in {n} processes", n=ranks.world)
+            said = "going on from step {step:,} of {steps:,}{together}"
+            say(Message(said, step=step, steps=steps, together=together))
+            if len(data_of(folder.about())) > 1:
+                say(Message("with other data than the run began with; `evaluate` looks in all of it for what was seen"))
         else:
-            training = _start(data, folder, request, say, origin, **how, **about)
+            training = _start(data, folder, request, origin, **how)
         chosen = training.arithmetic
         said = "{precision} on {device} ({reason})"
         say(Message(said, precision=chosen.precision, device=chosen.device, reason=chosen.reason))
@@ -100,39 +263,12 @@ def train_run(
     return summary
 
 
-def _say_resumed(training: Training, say: OnRemark) -> None:
-    step, steps, world = training.progress.step, training.config.steps, training.ranks.world
-    together = "" if training.ranks.alone else Message(", in {n} processes", n=world)
-    say(Message("going on from step {step:,} of {steps:,}{together}", step=step, steps=steps, together=together))
-    if len(data_of(training.folder.about())) > 1:
-        say(Message("with other data than the run began with; `evaluate` looks in all of it for what was seen"))
-
-
-def goes_on(folder: RunFolder, ranks: Ranks) -> bool:
-    """Did torchrun begin this run before, and start its processes again? All get the same answer.
-
-    It does so when one died, and when a machine came or left. It counts only the first, on each machine by itself; so
-    a run remembers what the launch that began it is called.
-    """
-    begun = folder.exists and ranks.launch is not None and folder.about().get(LAUNCH) == ranks.launch
-    return ranks.any(begun or ranks.restarts > 0) and ranks.any(folder.exists)
-
-
-def _start(
-    data: Dataset,
-    folder: RunFolder,
-    request: TrainRequest,
-    say: OnRemark,
-    origin: Origin | None,
-    *,
-    ranks: Ranks,
-    **about: Any,
-) -> Training:
+def _start(data: Dataset, folder: RunFolder, request: TrainRequest, origin: Origin | None, **how: Any) -> Training:
     """Choose the settings and start; what the time allows is counted from here."""
-    began = time.perf_counter()
+    began, alone, say, tokenizer = time.perf_counter(), how["ranks"].alone, how["on_remark"], data.tokenizer
     if origin is not None:
-        request = replace(request, model=origin.config(data.tokenizer))
-    if not ranks.alone:  # each process would time its own steps
+        request = replace(request, model=origin.config(tokenizer))
+    if not alone:  # each process would time its own steps
         if request.minutes is not None or (origin is not None and "steps" not in request.changes):
             raise UsageError("minutes are for one process, and here are several; give steps")
         request = replace(request, preset=request.preset or (None if origin else USUAL_PRESET))
@@ -141,20 +277,19 @@ def _start(
         say(ProgressMessage("measuring this machine …"))
         use_fastest_threads()
 
-    choice = choose_settings(request, measure_text(str(data.path)), get_ready)
+    text = measure_text(str(data.path)) if request.timed else None
+    choice = choose_settings(request, text, get_ready, tokenizer.vocab_size)
     if choice.sentence:
         say(choice.sentence)
     counts: dict[str, int] = {}
     if origin is not None:
-        origin.check(choice.model, data.tokenizer)
-        about |= {"initialize": lambda model: counts.update(origin.fill(model, data.tokenizer)), "origin": origin.name}
-    check_lora(choice.settings.lora, data.tokenizer, str(data.path), origin)
+        origin.check(choice.model, tokenizer)
+        how |= {"initialize": lambda model: counts.update(origin.fill(model, tokenizer)), "origin": origin.name}
+    check_lora(choice.settings.lora, tokenizer, str(data.path), origin)
     seconds = choice.seconds_per_step
-    training = start_run(
-        choice.model, choice.settings, data, folder, timed=True, seconds_per_step=seconds, ranks=ranks, **about
-    )
+    training = start_run(choice.model, choice.settings, data, folder, timed=True, seconds_per_step=seconds, **how)
     training.most_steps = None if choice.design is None else choice.design.most_steps
-    if request.timed and ranks.alone:
+    if request.timed and alone:
         training.deadline = began + 60 * (request.minutes or USUAL_MINUTES)
     if origin is not None:
         training.save()  # whoever is killed before the next checkpoint has the weights that it started from
@@ -180,31 +315,26 @@ def start_run(
     data: Dataset,
     folder: RunFolder,
     *,
-    sampler: Sampler | None = None,
     ranks: Ranks = ALONE,
     timed: bool = False,
     seconds_per_step: float | None = None,
-    initialize: Callable[[Any], Any] | None = None,
-    on_event: OnEvent | None = None,
-    on_remark: OnRemark = lambda _: None,
-    **about: Any,
+    origin: str | None = None,
+    **how: Any,
 ) -> Training:
-    """A run in a new folder, ready to ``run()``; ``about`` is what else its config.json should tell.
+    """A run in a new folder, ready to ``run()``; ``how`` as Training has it, ``origin`` for its config.json.
 
-    ``initialize`` may put other weights into the new model than those of chance.
     With ``timed`` a few small steps are timed first, to predict how long the run will take, unless that is known.
     """
     if ranks.writes:
         folder.claim()
-    how: Any = {"sampler": sampler, "on_event": on_event, "on_remark": on_remark, "initialize": initialize}
-    training = _open(model, config, data, folder, ranks, **how)
+    training = _open(model, config, data, folder, ranks=ranks, **how)
     if timed and seconds_per_step is None and ranks.alone:
         shape = (training.fitting.micro_batch_size, training.fitting.context_length)
         seconds_per_step = predict_seconds_per_step(model, config, *shape, training.arithmetic)
     if ranks.writes:  # only now: settings that cannot be trained leave no folder behind
-        if ranks.launch is not None:
-            about[LAUNCH] = ranks.launch
-        make_folder(training, data.tokenizer, seconds_per_step, data=describe_data(data), **about)
+        more = {"origin": origin, LAUNCH: ranks.launch}
+        about = {"data": describe_data(data), **{name: value for name, value in more.items() if value is not None}}
+        make_folder(training, data.tokenizer, seconds_per_step, **about)
     ranks.wait()
     return training
 
@@ -229,7 +359,7 @@ def make_folder(
 
 
 def resume_run(
-    data: Dataset, folder: RunFolder, changes: dict[str, Any], *, ranks: Ranks = ALONE, **how: Any
+    data: Dataset, folder: RunFolder, changes: Mapping[str, Any], *, ranks: Ranks = ALONE, **how: Any
 ) -> Training:
     """The run of a folder at its last checkpoint, with some settings changed, ready to ``run()``; ``how`` as above."""
     bring_together(folder.path, ranks)
@@ -244,7 +374,7 @@ def resume_run(
             path=folder.path,
             origin=origin,
         )
-    training = _open(model, config, data, folder, ranks, **how)
+    training = _open(model, config, data, folder, ranks=ranks, **how)
     if ranks.writes:
         folder.remember_data(data)
         if changes:
@@ -254,9 +384,7 @@ def resume_run(
     return training
 
 
-def _open(
-    model: ModelConfig, config: TrainConfig, data: Dataset, folder: RunFolder, ranks: Ranks, **how: Any
-) -> Training:
+def _open(model: ModelConfig, config: TrainConfig, data: Dataset, folder: RunFolder, **how: Any) -> Training:
     """The training of a run, new or resumed: a data folder offers next tokens to a GPT, masked words to a BERT."""
     if not isinstance(model, GPTConfig | BERTConfig) or isinstance(model, ClassifierConfig):
         needs, instead = _OTHERS.get(model.family, _CLASSES)
@@ -269,4 +397,4 @@ def _open(
         )
     check_settings(model, config)
     task = NextToken(model, config, data) if isinstance(model, GPTConfig) else MaskedWords(model, config, data)
-    return Training(model, config, task, folder, ranks=ranks, **how)
+    return Training(model, config, task, folder, **how)

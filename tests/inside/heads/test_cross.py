@@ -15,7 +15,7 @@ from kotha.inside.heads.importance import by_ablation, every_head, mean_loss, si
 from kotha.model.config import Seq2SeqConfig
 from kotha.model.family import build
 from kotha.model.pruning import remove_heads
-from kotha.training.objectives import teacher_forcing
+from kotha.training.objectives import teacher_forcing, word_loss
 
 N_WORDS, START, END = 12, 0, 1
 PARTS = {"encoder": "encoder.", "decoder": ".attention.", "cross": ".cross."}
@@ -37,7 +37,7 @@ def pairs(chance: torch.Generator, n: int, length: int) -> Pair:
 
 
 def loss(model: Any, batch: Pair) -> Tensor:
-    return teacher_forcing(model, **batch)
+    return word_loss(model, teacher_forcing(model, **batch))
 
 
 def trained(steps: int, seed: int = 0, **sizes: Any) -> Any:

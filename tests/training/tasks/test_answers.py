@@ -12,7 +12,7 @@ from kotha.model.loss import IGNORED
 from kotha.text.corpus.dialogues import Dialogue
 from kotha.text.tokenizer.chat import Turn
 from kotha.training.config import TrainConfig
-from kotha.training.tasks.answers import AnswerTokens
+from kotha.training.tasks.examples import AnswerTokens
 
 TOKENIZER = trained("unigram")
 MODEL = GPTConfig(vocab_size=TOKENIZER.vocab_size, context_length=40, n_layers=2, d_model=16, n_heads=2)
@@ -97,5 +97,5 @@ def test_what_is_too_long_is_left_out() -> None:
     long = (Turn("user", "নদীর ধারে " * 30), Turn("assistant", "মা।"))
     task = answers([*DIALOGUES, long])
     assert task.left_out == 1 and {each for step in range(9) for each in task.document_ids(step)} == {0, 1, 2}
-    with pytest.raises(DataError, match="none of 1 training conversations fits into 40 tokens"):
+    with pytest.raises(DataError, match="training examples can be used: each needs a text, of at most 40 tokens"):
         answers([long])

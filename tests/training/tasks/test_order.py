@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kotha.training.tasks.task import Order
+from kotha.training.tasks.examples import Order
 
 
 def epochs(order: Order, n_examples: int, count: int) -> list[list[int]]:

@@ -16,7 +16,7 @@ from kotha.text.shards import Dataset
 from kotha.text.tokenizer.trainers import train as train_tokenizer
 from kotha.training.config import TrainConfig
 from kotha.training.start import resume_run, start_run
-from kotha.training.tasks.next_token import NextToken
+from kotha.training.tasks.task import NextToken
 
 torch.set_num_threads(1)
 

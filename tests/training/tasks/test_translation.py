@@ -14,7 +14,7 @@ from kotha.model.config import Seq2SeqConfig
 from kotha.model.loss import IGNORED
 from kotha.model.presets import preset
 from kotha.training.config import TrainConfig
-from kotha.training.tasks.translation import TextPair, Translation
+from kotha.training.tasks.examples import TextPair, Translation
 
 TOKENIZER = trained("unigram")
 START, END = TOKENIZER.special["bos"], TOKENIZER.special["eos"]
@@ -79,7 +79,7 @@ def test_the_unigram_knows_targets_only() -> None:
 def test_unusable_pairs_are_refused() -> None:
     with pytest.raises(ConfigError, match="use vocab_size="):
         Translation(preset("pocket-seq2seq").replace(vocab_size=9), TrainConfig(), PAIRS, TOKENIZER, PAIRS)
-    with pytest.raises(DataError, match="none of 0 training pairs can be used; each side needs 1 to 5 tokens"):
+    with pytest.raises(DataError, match="none of 0 training examples can be used: each needs a text"):
         translation([])
-    with pytest.raises(DataError, match="none of 1 validation pairs"):
+    with pytest.raises(DataError, match="none of 1 validation examples"):
         translation(held_out=[([], [1])])

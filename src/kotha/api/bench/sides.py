@@ -40,8 +40,7 @@ from kotha.training.distributed import Ranks
 from kotha.training.loop import Training
 from kotha.training.plan.flops import count_work
 from kotha.training.plan.step_time import predict_seconds_per_step
-from kotha.training.tasks.next_token import NextToken
-from kotha.training.tasks.task import Batch
+from kotha.training.tasks.task import Batch, NextToken
 
 DRAWN = SamplingSettings(temperature=0.8, top_k=40, repetition_penalty=None)
 _PROMPT, _MOST_ROWS = 16, 1024

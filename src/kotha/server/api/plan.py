@@ -23,7 +23,7 @@ from kotha.storage.json_files import as_json
 from kotha.training.plan.gpus import gpu_named
 from kotha.training.plan.planning import TextSize, budget_for
 from kotha.training.plan.render import tell_plan
-from kotha.training.settings import TrainRequest
+from kotha.training.start import TrainRequest
 
 router = APIRouter(prefix="/api", tags=["Uses"])
 

@@ -18,7 +18,7 @@ from kotha.training.plan.design import BASE, RECIPE, TOKENS_PER_PARAMETER, Desig
 from kotha.training.plan.planning import ASIDE, TextSize, TrainingPlan, measure_text, plan_training
 from kotha.training.plan.rules import times
 from kotha.training.plan.step_time import use_fastest_threads
-from kotha.training.settings import TrainRequest, choose_settings
+from kotha.training.start import TrainRequest, choose_settings
 
 _TOLD = json.loads(Path(__file__).with_name("render.json").read_text(encoding="utf-8"))
 _POINTS = 400  # of a drawn schedule

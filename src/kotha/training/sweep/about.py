@@ -16,7 +16,7 @@ from kotha.training.plan.design import BASE
 from kotha.training.plan.planning import measure_text
 from kotha.training.plan.rules import EVALUATIONS
 from kotha.training.plan.step_time import use_fastest_threads
-from kotha.training.settings import USUAL_PRESET, TrainRequest, choose_settings, take_sizes
+from kotha.training.start import USUAL_PRESET, TrainRequest, choose_settings, take_sizes
 from kotha.training.sweep.space import SIZE, Searched, Value, as_changes, default_of, read_search, usual_search
 
 _FORMAT = 1

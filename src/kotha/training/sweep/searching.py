@@ -22,8 +22,7 @@ from kotha.text.shards import Dataset
 from kotha.training.fitting import OnRemark
 from kotha.training.loop import Training
 from kotha.training.plan.rules import EVALUATIONS
-from kotha.training.settings import TrainRequest
-from kotha.training.start import check_held_out, train_run
+from kotha.training.start import TrainRequest, check_held_out, train_run
 from kotha.training.sweep.about import Sweep, SweepRequest, describe_sweep, read_sweep
 from kotha.training.sweep.space import Value, short
 from kotha.training.sweep.study import (

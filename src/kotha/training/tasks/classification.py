@@ -27,7 +27,8 @@ from kotha.text.tokenizer.prompt import MarkedTexts
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.training.config import TrainConfig
 from kotha.training.objectives import classes, judge
-from kotha.training.tasks.task import Batch, Columns, ExamplesTask, Numbered, Ragged, Score, Tensors, check_vocabulary
+from kotha.training.tasks.examples import Columns, ExamplesTask, Numbered, Ragged
+from kotha.training.tasks.task import Batch, Score, Tensors, check_vocabulary
 
 
 class _Classes(ExamplesTask):
@@ -41,10 +42,10 @@ class _Classes(ExamplesTask):
         self._weights: Tensor | None = None
         if config.class_weights == "balanced":
             counts = torch.from_numpy(self._counts(self._learned)).float()
-            if bool((counts == 0).any()):
-                empty = int((counts == 0).nonzero()[0])
+            if not counts.all():
                 raise DataError(
-                    "class {empty} has no training example, so it has no weight; leave class_weights out", empty=empty
+                    "class {empty} has no training example, so it has no weight; leave class_weights out",
+                    empty=int(counts.argmin()),
                 )
             self._weights = counts.sum() / (n_classes * counts)
 
@@ -58,20 +59,19 @@ class _Classes(ExamplesTask):
         weights = {} if self._weights is None else {"weights": self._weights[labels]}
         return Batch({**tensors, "labels": labels, **weights}, {self.part: len(rows)}, positions)
 
-    def _logits(self, model: Any, tensors: Tensors) -> Tensor:
-        logits: Tensor = model(*(tensors[name] for name in self.reads))
-        return logits
-
     def losses(self, model: Any, tensors: Tensors) -> Tensors:
-        logits, labels = self._logits(model, tensors), tensors["labels"]
-        return {self.part: classes(logits, labels, self._label_smoothing, tensors.get("weights"))}
+        logits = model(*(tensors[name] for name in self.reads))
+        return {self.part: classes(logits, tensors["labels"], self._label_smoothing, tensors.get("weights"))}
 
     def measure(self, model: Any, tensors: Tensors) -> Tensors:
-        return self._measured(self._logits(model, tensors), tensors["labels"])
-
-    def _measured(self, logits: Tensor, labels: Tensor) -> Tensors:
+        """See Task; sums that F1 of each class is made from are among them."""
+        logits, labels = model(*(tensors[name] for name in self.reads)), tensors["labels"]
         nats, right = judge(logits, labels)
-        return {self.part: nats, "right": right}
+        said, sums = logits.argmax(dim=-1), {self.part: nats, "right": right}
+        for label in range(self._n_answers):
+            sums[f"both/{label}"] = ((said == label) & (labels == label)).sum()
+            sums[f"either/{label}"] = (said == label).sum() + (labels == label).sum()
+        return sums
 
     def score(self, sums: dict[str, float], targets: dict[str, int]) -> Score:
         """See Task; ``majority`` is how often one is right who always says the class most frequent in training."""
@@ -163,13 +163,6 @@ class TextClasses(_Classes):
     def _read(self, examples: Ragged, rows: list[int], among: Sequence[int]) -> tuple[Tensors, int]:
         tokens, real = examples.padded(rows, among, self._reader.pad)
         return {"tokens": tokens, "real": real}, tokens.numel()
-
-    def _measured(self, logits: Tensor, labels: Tensor) -> Tensors:
-        said, sums = logits.argmax(dim=-1), super()._measured(logits, labels)
-        for label in range(self._n_answers):  # what the F1 of each class is made from
-            sums[f"both/{label}"] = ((said == label) & (labels == label)).sum()
-            sums[f"either/{label}"] = (said == label).sum() + (labels == label).sum()
-        return sums
 
     def score(self, sums: dict[str, float], targets: dict[str, int]) -> Score:
         """See Task; ``macro_f1`` is the mean of F1 over all classes."""

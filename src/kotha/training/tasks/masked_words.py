@@ -23,7 +23,6 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from kotha.errors import ConfigError, DataError
 from kotha.model.bert import BERT
@@ -33,15 +32,13 @@ from kotha.text.held_out import frequency_nats
 from kotha.text.shards import Dataset, Split
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.training.config import TrainConfig
-from kotha.training.objectives import guessed_rows, judge, judge_words, masked_words, sentence_pairs
-from kotha.training.tasks.next_token import count_tokens
-from kotha.training.tasks.task import Batch, Order, Score, Task, Tensors, check_vocabulary, measuring_slices
+from kotha.training.objectives import judge, judge_words, masked_words, sentence_pairs, word_loss
+from kotha.training.tasks.examples import Order
+from kotha.training.tasks.task import Batch, Ids, Score, Task, Tensors, check_vocabulary, count_tokens, measuring_slices
 
 CHOSEN = 0.15
 MASKED, REPLACED = 0.8, 0.1
 _ROLES = ("cls", "sep", "mask", "pad")
-
-Ids = NDArray[np.int64]
 
 
 class Hidden(NamedTuple):
@@ -184,14 +181,15 @@ class MaskedWords(Task):
     # -- learning and measuring -------------------------------------------------------------------------------------
 
     def losses(self, model: BERT, tensors: Tensors) -> Tensors:
-        hidden = _read(model, tensors)
-        words = masked_words(model, hidden, tensors["places"], tensors["words"], self._label_smoothing)
+        hidden = model.hidden(tensors["tokens"], tensors["segments"], tensors["real"])
+        words = word_loss(
+            model, masked_words(model, hidden, tensors["places"], tensors["words"]), self._label_smoothing
+        )
         return {_WORDS: words, _PAIRS: sentence_pairs(model, hidden, tensors["unrelated"])}
 
     def measure(self, model: BERT, tensors: Tensors) -> Tensors:
-        hidden = _read(model, tensors)
-        rows = guessed_rows(model, hidden, tensors["places"])
-        words, words_right = judge_words(rows, model.head, tensors["words"])
+        hidden = model.hidden(tensors["tokens"], tensors["segments"], tensors["real"])
+        words, words_right = judge_words(model, masked_words(model, hidden, tensors["places"], tensors["words"]))
         pairs, pairs_right = judge(model.pair_head(model.pool(hidden)), tensors["unrelated"])
         return {_WORDS: words, _PAIRS: pairs, "words_right": words_right, "pairs_right": pairs_right}
 
@@ -220,10 +218,6 @@ class MaskedWords(Task):
 
 def _filled(rows: list[Ids], width: int, filling: int) -> Ids:
     return np.stack([np.pad(row, (0, width - len(row)), constant_values=filling) for row in rows])
-
-
-def _read(model: BERT, tensors: Tensors) -> Tensor:
-    return model.hidden(tensors["tokens"], tensors["segments"], tensors["real"])
 
 
 class Passages:

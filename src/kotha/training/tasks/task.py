@@ -1,37 +1,43 @@
-"""What the loop asks of a task, so that one loop serves them all; and which examples a step reads.
+"""What the loop asks of a task, so that one loop serves them all; and next tokens, what a GPT learns from a folder.
 
-A task makes batches, each a function of seed and step; gives the losses of a batch; and measures a model on examples
-that it does not learn from. It knows nothing of optimizers, checkpoints or machines.
+A task makes batches, each a function of seed and step, so that a resumed run misses nothing; gives the losses of a
+batch; and measures a model on examples that it does not learn from. It knows nothing of optimizers, checkpoints or
+machines.
 
-Examples have numbers, and turns follow each other for ever: turn 0 is the first example of the first epoch, and step s
-has the turns from s times the batch size on; each example has one turn an epoch, in a new order each time. Nothing
-about the data needs to be saved with a run. Examples of different lengths share a batch with others of about their
-length (length-sorted batches), so that little of it is filling.
+``PackedBatches`` lays the documents of an epoch end to end in a new order, epoch after epoch, and cuts the endless line
+into sequences: every token is a target exactly once an epoch, and none is wasted on padding. ``OffsetBatches`` is the
+course's: each sequence starts at a random place.
 """
 
 import math
-from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from kotha.errors import ConfigError
-from kotha.i18n.message import Message
-from kotha.model.config import TextConfig
+from kotha.artifacts import model_folder as bundle
+from kotha.errors import ConfigError, DataError
+from kotha.model.config import GPTConfig, TextConfig
+from kotha.model.gpt import GPT
+from kotha.model.loss import taught_loss, token_losses
 from kotha.text.held_out import Counts, frequency_nats
+from kotha.text.shards import Dataset, Split
 from kotha.text.tokenizer.chat import ChatTemplate
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.training.config import TrainConfig
+from kotha.training.objectives import next_token, word_loss
 
 Tensors = dict[str, Tensor]
 Score = dict[str, float]
-TRAINING, VALIDATION = Message("training"), Message("validation")  # the examples that a message speaks of
+Ids = NDArray[np.int64]
+
+# Positions that go through a model at once when it is measured.
+POSITIONS_AT_ONCE = {"cuda": 1 << 15, "cpu": 1 << 12}
 
 
 @dataclass(frozen=True)
@@ -88,19 +94,6 @@ class Task(Protocol):
         """Losses in nats to compare with, by name: what one reaches who knows nothing, or very little."""
 
 
-class Learner(nn.Module):
-    """A model with its task: one module to call and to wrap, in training and in measuring."""
-
-    def __init__(self, model: nn.Module, task: Task) -> None:
-        super().__init__()
-        self.model = model
-        self._task = task
-
-    def forward(self, tensors: Tensors) -> Tensors:
-        """Mean losses in training mode; sums to score by otherwise."""
-        return (self._task.losses if self.training else self._task.measure)(self.model, tensors)
-
-
 def check_vocabulary(model: TextConfig, tokenizer: Tokenizer) -> None:
     """Refuse a tokenizer with more tokens than a model knows."""
     if model.vocab_size < tokenizer.vocab_size:
@@ -109,67 +102,6 @@ def check_vocabulary(model: TextConfig, tokenizer: Tokenizer) -> None:
             n=model.vocab_size,
             vocab_size=tokenizer.vocab_size,
         )
-
-
-# -- the order of examples ---------------------------------------------------------------------------------------------
-
-
-# Positions that go through a model at once when it is measured.
-Columns = tuple["Ragged | Tensor", ...]
-Numbered = tuple[Sequence[int], Columns]  # which of the given examples each is, and what is known of it
-POSITIONS_AT_ONCE = {"cuda": 1 << 15, "cpu": 1 << 12}
-# Keeps what is drawn for a turn apart from what is drawn for an epoch of the same number.
-_TURN = 1
-# Batches that are sorted by length together: enough for little filling, few enough for chance to decide who meets whom.
-_POOL = 20
-
-
-class Order:
-    """Examples in a new order each epoch, epoch after epoch; with ``lengths``, like beside like."""
-
-    def __init__(self, n_examples: int, batch_size: int, seed: int, lengths: NDArray[np.int64] | None = None) -> None:
-        assert n_examples > 0, "an order of nothing"
-        self.n_examples, self._batch_size, self._seed = n_examples, batch_size, seed
-        self._lengths = lengths
-        self._shuffled = lru_cache(maxsize=2)(self._shuffle)  # a batch may reach from one epoch into the next
-
-    def turns(self, step: int, first: int = 0, count: int | None = None) -> range:
-        """The turns of a step, or ``count`` of them from ``first`` on.
-
-        >>> Order(10, batch_size=4, seed=0).turns(step=2, first=1, count=2)
-        range(9, 11)
-        """
-        start = step * self._batch_size + first
-        return range(start, start + (self._batch_size - first if count is None else count))
-
-    def example(self, turn: int) -> int:
-        """The example whose turn it is."""
-        epoch, place = divmod(turn, self.n_examples)
-        return int(self._shuffled(epoch)[place])
-
-    def examples(self, step: int) -> list[int]:
-        """The examples of a step."""
-        return [self.example(turn) for turn in self.turns(step)]
-
-    def chance(self, turn: int) -> np.random.Generator:
-        """Where whatever is drawn for one turn comes from."""
-        return np.random.default_rng([self._seed, turn, _TURN])
-
-    def _shuffle(self, epoch: int) -> NDArray[np.int64]:
-        draw = np.random.default_rng([self._seed, epoch])
-        order = draw.permutation(self.n_examples)
-        if self._lengths is None:
-            return order
-        pool = _POOL * self._batch_size
-        for start in range(0, self.n_examples, pool):
-            some = order[start : start + pool]
-            order[start : start + pool] = some[np.argsort(self._lengths[some], kind="stable")]
-        begun = -epoch * self.n_examples % self._batch_size  # places that the last batch of the epoch before still has
-        first, rest = order[:begun], order[begun:]
-        whole = len(rest) // self._batch_size * self._batch_size
-        batches = rest[:whole].reshape(-1, self._batch_size)
-        draw.shuffle(batches)  # or steps would go from short to long, over and over
-        return np.concatenate((first, batches.ravel(), rest[whole:]))
 
 
 def measuring_slices(n_examples: int, width: int, positions: int | None) -> list[range]:
@@ -183,80 +115,236 @@ def measuring_slices(n_examples: int, width: int, positions: int | None) -> list
     return [range(start, min(start + size, wanted)) for start in range(0, wanted, size)]
 
 
-class Ragged:
-    """Rows of ids, one after the other in one array: a million short texts take the room of their tokens.
+# -- next tokens -------------------------------------------------------------------------------------------------------
 
-    >>> tokens, real = Ragged([[5, 6, 7], [8]]).padded([1], among=[0, 1], filling=0)
-    >>> tokens, real
-    (tensor([[8, 0, 0]]), tensor([[ True, False, False]]))
+
+_PART = "tokens"
+_LAST_FORWARDS = 0.25  # share of the steps
+
+
+class NextToken(Task):
+    """Guess each token from those before it.
+
+    Some sequences may be read from their end to their start (reverse training, https://arxiv.org/abs/2403.13799), so
+    that little text teaches more; and teachers, trained models, may say how likely every token was, where the text says
+    only which one came (knowledge distillation).
+
+    It is measured on the validation documents end to end, cut into windows that do not overlap, each token a target
+    once. Each window starts with no context, so the figure is a little higher than what a sliding window gives.
     """
 
-    def __init__(self, rows: Iterable[Sequence[int] | NDArray[np.int64]]) -> None:
-        arrays = [np.asarray(row, dtype=np.int32) for row in rows]
-        self.lengths: NDArray[np.int64] = np.array([len(array) for array in arrays], dtype=np.int64)
-        self.line: NDArray[np.int32] = np.concatenate(arrays) if arrays else np.empty(0, np.int32)
-        self._ends = np.cumsum(self.lengths)
+    name = "next-token"
+    auxiliary_models: Sequence[GPT] = ()  # teachers
 
-    def __len__(self) -> int:
-        return len(self.lengths)
+    def __init__(self, model: GPTConfig, config: TrainConfig, data: Dataset) -> None:
+        check_vocabulary(model, data.tokenizer)
+        if config.teachers and config.backwards:
+            raise ConfigError("teachers foretell what comes next; give either teachers or a share of backwards")
+        self.data, self.tokenizer, self._config = data, data.tokenizer, config
+        self._vocab_size, self._label_smoothing = model.vocab_size, config.label_smoothing
+        self.context_length = config.context_length or model.context_length
+        kind: type[PackedBatches | OffsetBatches] = PackedBatches if config.sampling == "documents" else OffsetBatches
+        self._batches = kind(data["train"], self.context_length, config.batch_size, config.seed)
+        self.set_total_steps(config.steps)
+        self.auxiliary_models = [self._read_teacher(folder) for folder in config.teachers]
 
-    def padded(self, rows: Sequence[int], among: Sequence[int], filling: int) -> tuple[Tensor, Tensor]:
-        """Some rows as wide as the longest ``among`` others, and where they are real: -> (n, T), (n, T)."""
-        lengths = self.lengths[list(rows)]
-        real = np.arange(self.lengths[list(among)].max()) < lengths[:, None]
-        padded = np.full(real.shape, filling, dtype=np.int64)
-        ends = self._ends[list(rows)]
-        padded[real] = np.concatenate([self.line[end - n : end] for end, n in zip(ends, lengths, strict=True)])
-        return torch.from_numpy(padded), torch.from_numpy(real)
-
-
-class ExamplesTask(Task):
-    """A task over examples in memory, to learn from and held out; how some of them become a batch is each task's own.
-
-    Columns are what is known of each example: rows of ids, images, labels.
-    """
-
-    part: ClassVar[str] = "tokens"  # what the loss is a mean over
-    reference_names: ClassVar[tuple[str, str]] = ("ln V", "unigram")
-
-    def __init__(self, config: TrainConfig, n_answers: int, given: Numbered, validation: Numbered) -> None:
-        self._numbers, learned = given
-        self._learned, self._held_out, self._n_answers = learned, validation[1], n_answers
-        self._label_smoothing, self._evaluate_tokens = config.label_smoothing, config.evaluate_tokens
-        lengths = [each.lengths for each in learned if isinstance(each, Ragged)]
-        together = sum(lengths[1:], lengths[0]) if lengths else None
-        self._order = Order(len(learned[0]), config.batch_size, config.seed, together)
-
-    @abstractmethod
-    def _as_batch(self, some: Columns, rows: Sequence[int], among: Sequence[int]) -> Batch:
-        """Some examples, as wide as the longest ``among`` others."""
-
-    @abstractmethod
-    def _counts(self, some: Columns) -> Counts:
-        """How often each answer is the right one."""
-
-    def _width(self, some: Columns) -> int:
-        """Positions of one example, at most."""
-        return sum(int(each.lengths.max()) for each in some if isinstance(each, Ragged))
+    def set_total_steps(self, steps: int) -> None:
+        self._forwards_from = (1 - _LAST_FORWARDS) * steps  # the step from which all is read as written
 
     def batch(self, step: int, first: int, count: int) -> Batch:
-        """See Task; a part of a batch is as wide as the whole."""
-        among = self._order.examples(step)
-        return self._as_batch(self._learned, among[first : first + count], among)
+        sequences = self._batches.sequences(step, first, count)
+        if self._config.backwards and step < self._forwards_from:
+            self._turn(sequences, step, first)
+        return _as_batch(torch.from_numpy(sequences))
+
+    def _turn(self, sequences: Ids, step: int, first: int) -> None:
+        """Turn a share of the sequences around; which ones, seed and step decide: (B, T + 1).
+
+        What came before a token says as much of it as what comes after, so a text gives twice the exercise before it
+        is known by heart. The mask token, which no text holds, stands before what is read backwards, where the
+        tokenizer has one.
+        """
+        draw = np.random.default_rng([self._config.seed, step, 1])
+        turned = draw.random(first + len(sequences))[first:] < self._config.backwards
+        sequences[turned] = sequences[turned, ::-1]
+        mask = self.data.tokenizer.special.get("mask")
+        if mask is not None:
+            sequences[turned, 0] = mask
 
     def document_ids(self, step: int) -> list[int]:
-        return sorted({self._numbers[example] for example in self._order.examples(step)})
+        return self._batches.documents(step)
 
-    def validation(self) -> list[Batch]:
-        some = self._held_out
-        slices = measuring_slices(len(some[0]), self._width(some), self._evaluate_tokens)
-        return [self._as_batch(some, rows, rows) for rows in slices]
+    def losses(self, model: GPT, tensors: Tensors) -> Tensors:
+        hidden, targets = asked = next_token(model, tensors["sequences"])
+        if not self.auxiliary_models:
+            return {_PART: word_loss(model, asked, self._label_smoothing)}
+        teachers, share = self._taught(tensors["sequences"][:, :-1]), self._config.teacher_share
+        head = model.head.weight, targets, model.head.bias
+        return {_PART: taught_loss(hidden, *head, teachers, share, self._label_smoothing)}
+
+    @torch.no_grad()
+    def _taught(self, tokens: Tensor) -> list[tuple[Tensor, Tensor]]:
+        """For each teacher what its head reads, and that head: (B, T) -> (B, T, C), (V, C).
+
+        The text says of each token only which one came; a teacher says how likely all the others were. From little
+        text a student of several teachers becomes better than each of them, and smaller if it should. What they say of
+        a token is the mean of their probabilities.
+        """
+        kind = tokens.device.type  # the teachers go where the student is, in the type that its products have
+        narrow = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else torch.float32
+        for model in self.auxiliary_models:
+            if (model.head.weight.device, model.head.weight.dtype) != (tokens.device, narrow):
+                model.to(tokens.device, narrow)
+        return [(model.hidden(tokens), model.head.weight) for model in self.auxiliary_models]
+
+    @torch.no_grad()
+    def measure(self, model: GPT, tensors: Tensors) -> Tensors:
+        hidden, targets = next_token(model, tensors["sequences"])
+        return {_PART: token_losses(hidden, model.head.weight, targets, model.head.bias).double().sum()}
 
     def score(self, sums: dict[str, float], targets: dict[str, int]) -> Score:
-        """See Task; both figures are without label smoothing, of tokens given the true ones before them."""
-        count = targets[self.part]
-        return {"loss_nats": sums[self.part] / count, "accuracy": sums["right"] / count, self.part: count}
+        split = self.data["validation"].info
+        loss = sums[_PART] / targets[_PART]
+        bits = loss / math.log(2) * split.tokens
+        figures = {"bits_per_byte": bits / split.bytes, "bits_per_character": bits / split.characters}
+        return {"loss_nats": loss, **figures, "tokens": targets[_PART]}
 
     def references(self) -> dict[str, float]:
-        frequencies = frequency_nats(self._counts(self._learned), self._counts(self._held_out))
-        return dict(zip(self.reference_names, (math.log(self._n_answers), frequencies), strict=True))
+        learned, held_out = (count_tokens(self.data, split, self._vocab_size) for split in ("train", "validation"))
+        return {"ln V": math.log(self._vocab_size), "unigram": frequency_nats(learned, held_out)}
+
+    def validation(self) -> list[Batch]:
+        tokens = self._config.evaluate_tokens
+        line = np.concatenate(self.data["validation"].shards)[: None if tokens is None else tokens + 1]
+        length = min(self.context_length, len(line) - 1)
+        sequences = torch.from_numpy(windows(line, length, (len(line) - 1) // length))
+        slices = measuring_slices(len(sequences), length, positions=None)
+        return [_as_batch(sequences[some.start : some.stop]) for some in slices]
+
+    def _read_teacher(self, folder: str) -> GPT:
+        found = bundle.load(folder)
+        model = found.model
+        if not isinstance(model, GPT):
+            raise ConfigError(
+                "the teacher {folder} is a {family} model; only a gpt foretells next tokens",
+                folder=folder,
+                family=model.config.family,
+            )
+        if found.tokenizer is None or found.tokenizer.fingerprint != self.data.tokenizer.fingerprint:
+            raise ConfigError(
+                "the teacher {folder} reads with another tokenizer than the data; its guesses would be of other words",
+                folder=folder,
+            )
+        if model.config.context_length < self.context_length:
+            raise ConfigError(
+                "the teacher {folder} reads {context_length} tokens at once; use context_length={context_length} or "
+                "less",
+                folder=folder,
+                context_length=model.config.context_length,
+            )
+        if model.head.bias is not None:
+            raise ConfigError(
+                "the teacher {folder} has a bias in its head, which is not known how to teach from", folder=folder
+            )
+        return model.requires_grad_(False)
+
+
+def _as_batch(sequences: Tensor) -> Batch:
+    targets = sequences[:, 1:].numel()
+    return Batch({"sequences": sequences}, {_PART: targets}, targets)
+
+
+def count_tokens(data: Dataset, split: str, vocab_size: int) -> Counts:
+    """How often each token occurs in a split: (V,)."""
+    counts = [np.bincount(np.asarray(shard), minlength=vocab_size) for shard in data[split].shards]
+    return sum(counts, start=np.zeros(vocab_size, dtype=np.int64))
+
+
+def windows(line: NDArray[Any], length: int, count: int) -> Ids:
+    """A line of ids cut into sequences, each with the token after its last: -> (count, length + 1)."""
+    places = np.arange(count)[:, None] * length + np.arange(length + 1)
+    sequences: Ids = line[places].astype(np.int64)
+    return sequences
+
+
+class _Batches:
+    """The sequences of each step, and the documents that they are of."""
+
+    def __init__(self, split: Split, context_length: int, batch_size: int, seed: int) -> None:
+        if split.info.tokens <= context_length:
+            raise DataError(
+                "the {split} split has {n:,} tokens, fewer than one sequence of {length:,}; use a shorter "
+                "context_length or more text",
+                split=split.name,
+                n=split.info.tokens,
+                length=context_length + 1,
+            )
+        self._split, self._context_length, self._batch_size, self._seed = split, context_length, batch_size, seed
+
+
+class PackedBatches(_Batches):
+    """Documents in a new order each epoch, end to end, cut into sequences."""
+
+    def __init__(self, split: Split, context_length: int, batch_size: int, seed: int) -> None:
+        super().__init__(split, context_length, batch_size, seed)
+        self._lengths = np.diff(split.offsets).astype(np.int64)
+        self._order = lru_cache(maxsize=2)(self._shuffle)  # a batch may reach from one epoch into the next
+
+    def sequences(self, step: int, first: int, count: int) -> Ids:
+        """``count`` sequences of a step's batch, from ``first`` on, each one token longer than the context."""
+        start = (step * self._batch_size + first) * self._context_length
+        pieces = self._pieces(start, count * self._context_length + 1)
+        line = np.concatenate([self._split[document][begin:end] for document, begin, end in pieces])
+        return windows(line, self._context_length, count)
+
+    def documents(self, step: int) -> list[int]:
+        """The documents that a step reads."""
+        size = self._batch_size * self._context_length
+        return [document for document, _, _ in self._pieces(step * size, size + 1)]
+
+    def _pieces(self, start: int, length: int) -> list[tuple[int, int, int]]:
+        """The stretch of the endless line as (document, from, to)."""
+        pieces: list[tuple[int, int, int]] = []
+        epoch, place = divmod(start, self._split.info.tokens)
+        while length > 0:
+            order, ends = self._order(epoch)
+            turn = int(np.searchsorted(ends, place, side="right"))
+            begin = place - int(ends[turn - 1] if turn else 0)
+            while length > 0 and turn < len(order):
+                document = int(order[turn])
+                end = min(int(self._lengths[document]), begin + length)
+                pieces.append((document, begin, end))
+                length -= end - begin
+                begin, turn = 0, turn + 1
+            epoch, place = epoch + 1, 0
+        return pieces
+
+    def _shuffle(self, epoch: int) -> tuple[Ids, Ids]:
+        """The documents of an epoch in their order, and where each ends."""
+        order = np.random.default_rng([self._seed, epoch]).permutation(len(self._lengths))
+        return order, np.cumsum(self._lengths[order])
+
+
+class OffsetBatches(_Batches):
+    """Sequences from random places of the documents as they stand."""
+
+    def __init__(self, split: Split, context_length: int, batch_size: int, seed: int) -> None:
+        super().__init__(split, context_length, batch_size, seed)
+        self._line = np.concatenate(split.shards)
+
+    def sequences(self, step: int, first: int, count: int) -> Ids:
+        """As PackedBatches has them."""
+        starts = self._starts(step)[first : first + count]
+        sequences: Ids = self._line[starts[:, None] + np.arange(self._context_length + 1)].astype(np.int64)
+        return sequences
+
+    def documents(self, step: int) -> list[int]:
+        """The documents that a step reads."""
+        starts = self._starts(step)
+        reached = [starts + place for place in (0, self._context_length)]
+        first, last = (np.searchsorted(self._split.offsets, places, side="right") - 1 for places in reached)
+        return sorted({document for a, b in zip(first, last, strict=True) for document in range(int(a), int(b) + 1)})
+
+    def _starts(self, step: int) -> Ids:
+        last = len(self._line) - self._context_length
+        return np.random.default_rng([self._seed, step]).integers(0, last, self._batch_size)
