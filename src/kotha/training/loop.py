@@ -28,9 +28,9 @@ from kotha.training.device import choose_arithmetic, largest_memory, peak_flops_
 from kotha.training.distributed import ALONE, Ranks, Stragglers, distribute, gathering, whole
 from kotha.training.fitting import Fitting, OnRemark, OutOfMemory, Recording, blocks, validate
 from kotha.training.optim import Average, Optimizers, learning_rate_share, swapped_weights
-from kotha.training.plan.flops import count_work
 from kotha.training.plan.memory import check_room, how_planned
 from kotha.training.plan.rules import fit_to_time
+from kotha.training.plan.step_time import count_work
 from kotha.training.tasks.task import Batch, Learner, Task, Tensors
 
 # Reading a number from a GPU waits for it, so only every so many steps are logged there.

@@ -19,11 +19,10 @@ from kotha.model.presets import preset
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.training.config import TrainConfig, check_names, recipe
 from kotha.training.origin import Origin
-from kotha.training.plan.design import RECIPE, Design, as_learned, check_enough, propose
-from kotha.training.plan.gpus import GPU
+from kotha.training.plan.design import RECIPE, Budget, Design, TextSize, as_learned, budget_for, check_enough, propose
 from kotha.training.plan.memory import planned_context
-from kotha.training.plan.planning import Budget, TextSize, budget_for
 from kotha.training.plan.rules import EVALUATIONS, pace_of, times, warmed_in_time
+from kotha.training.plan.step_time import GPU
 
 # How long a training takes of which nothing was said.
 USUAL_MINUTES = 10.0

@@ -21,7 +21,7 @@ from kotha.training.distributed import ALONE, Ranks
 from kotha.training.fitting import OnRemark
 from kotha.training.loop import OnEvent, Sampler, Training
 from kotha.training.origin import Origin
-from kotha.training.plan.planning import measure_text
+from kotha.training.plan.design import measure_text
 from kotha.training.plan.step_time import predict_seconds_per_step, use_fastest_threads
 from kotha.training.settings import (
     USUAL_MINUTES,
