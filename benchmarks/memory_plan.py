@@ -50,15 +50,17 @@ def measure(case: tuple[str, str, int, int], device: str, compiled: bool) -> dic
     from kotha.training.config import recipe
     from kotha.training.device import choose_arithmetic
     from kotha.training.optim import Average, Optimizers
-    from kotha.training.plan.memory import largest_micro_batch, plan_memory
+    from kotha.training.plan.memory import Conditions, largest_micro_batch, plan_memory
     from kotha.training.tasks.task import POSITIONS_AT_ONCE
 
     name, recipe_name, size, context = case
     arithmetic = choose_arithmetic("bfloat16" if device == "cuda" else "float32", device)
     config, training = preset(name), recipe(recipe_name, batch_size=2 * size)
-    how: dict[str, Any] = {"precision": arithmetic.precision, "device": device, "compiled": compiled}
-    plan = plan_memory(config, training, micro_batch_size=size, context_length=context, **how)
-    largest = largest_micro_batch(config, training, available_bytes=1 << 50, context_length=context, **how)
+    number: Any = arithmetic.precision
+    where: Any = device
+    how = Conditions(context, number, where, compiled)
+    plan = plan_memory(config, training, size, how)
+    largest = largest_micro_batch(config, training, 1 << 50, how)
     assert largest == training.batch_size
     torch.manual_seed(0)
     torch.set_float32_matmul_precision("high")

@@ -10,9 +10,9 @@ from tests.browser.inside_pages import opened, wait_until
 from kotha.evaluation.doctor.diagnosis import Examination, doctor_page, examine
 from kotha.export.targets import supported_targets
 from kotha.i18n.catalogue import translate
-from kotha.training.plan.gpus import gpu_named
-from kotha.training.plan.planning import TextSize
+from kotha.training.plan.design import TextSize
 from kotha.training.plan.render import plan_page, tell_plan
+from kotha.training.plan.step_time import gpu_named
 from kotha.training.start import TrainRequest
 
 SAMPLE = "এক গ্রামে <b>এক</b> রাখাল ছিল।"

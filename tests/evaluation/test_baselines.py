@@ -8,8 +8,8 @@ import pytest
 
 from kotha.artifacts.run_folder import find_data
 from kotha.errors import DataError
-from kotha.evaluation.baselines import baselines, count_baselines
 from kotha.evaluation.ngram import KneserNey
+from kotha.evaluation.perplexity import baselines, count_baselines
 from kotha.i18n.message import Message
 from kotha.text.held_out import HeldOut, from_dataset, from_texts, tokens_of
 from kotha.text.tokenizer.trainers import train
@@ -50,7 +50,7 @@ def test_of_much_text_the_first_tokens_are_counted(data, tokenizer, monkeypatch)
     told = []
     text = from_dataset(data, tokenizer)
     all_of_them = count_baselines(data, text, 700)
-    monkeypatch.setattr("kotha.evaluation.baselines.MAX_TOKENS", 500)
+    monkeypatch.setattr("kotha.evaluation.perplexity.MAX_TOKENS", 500)
     few = count_baselines(data, text, 700, on_progress=lambda *each: told.append(each))
     assert few.counted_tokens == 500 < few.all_tokens
     assert few.references["3-gram"] > all_of_them.references["3-gram"]

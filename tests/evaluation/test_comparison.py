@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from kotha.evaluation.comparison import Measured, compare, comparison_table, row_of_run, row_of_score, validation_of
-from kotha.evaluation.perplexity import evaluate_text
-from kotha.evaluation.text_score import Familiarity
+from kotha.evaluation.perplexity import Familiarity, evaluate_text
 from kotha.model.parameters import count_parameters
 from kotha.model.presets import preset
 from kotha.text.held_out import from_texts

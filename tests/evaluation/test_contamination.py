@@ -8,7 +8,7 @@ import pytest
 
 from kotha.artifacts.run_folder import RunFolder, describe_data
 from kotha.evaluation.contamination import look_up
-from kotha.evaluation.text_score import Familiarity
+from kotha.evaluation.perplexity import Familiarity
 from kotha.i18n.message import Message
 from kotha.text.held_out import from_texts
 from kotha.text.shards import Dataset

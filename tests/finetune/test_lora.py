@@ -19,7 +19,7 @@ from kotha.model.presets import preset
 from kotha.training.adapter import FOLDER, WEIGHTS, apply_adapter, merged
 from kotha.training.config import TrainConfig
 from kotha.training.optim import split_parameters
-from kotha.training.plan.memory import plan_memory
+from kotha.training.plan.memory import Conditions, plan_memory
 
 
 def scattered(model: Any) -> Any:
@@ -93,9 +93,8 @@ def test_muon_never_sees_a_narrow_matrix_and_what_stays_is_nobodys() -> None:
 
 
 def test_the_plan_is_smaller_by_what_does_not_learn() -> None:
-    how: Any = {"micro_batch_size": 4, "context_length": 64, "precision": "float32", "device": "cpu", "compiled": False}
-    whole = plan_memory(preset("bangla-58m"), TrainConfig(), **how)
-    narrow = plan_memory(preset("bangla-58m"), TrainConfig(lora=8), **how)
+    how = Conditions(64, "float32", "cpu", compiled=False)
+    whole, narrow = (plan_memory(preset("bangla-58m"), TrainConfig(lora=lora), 4, how) for lora in (None, 8))
     model = build(preset("bangla-58m"), "meta")
     before = sum(each.numel() for each in model.parameters())
     add_low_rank(model, 8, 16.0)

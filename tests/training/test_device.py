@@ -18,11 +18,9 @@ from kotha.training.device import Arithmetic, choose_arithmetic
 from kotha.training.distributed import ALONE
 from kotha.training.fitting import Fitting
 from kotha.training.plan.activations import example_inputs, positions
-from kotha.training.plan.flops import count_work
 from kotha.training.plan.memory import how_planned
-from kotha.training.plan.planning import plan_training
-from kotha.training.plan.render import plan_words
-from kotha.training.plan.step_time import predict_seconds_per_step
+from kotha.training.plan.render import plan_training, plan_words
+from kotha.training.plan.step_time import count_work, predict_seconds_per_step
 
 CPU = torch.device("cpu")
 TEXT = {"vocab_size": 40, "context_length": 20, "n_layers": 2, "d_model": 32, "n_heads": 4}
@@ -63,10 +61,10 @@ def test_speed_is_measured_once() -> None:
 
 
 def test_a_busy_machine_has_no_share_above_all_of_it(monkeypatch) -> None:
-    plan = plan_training(FAMILY["gpt"], TrainConfig(batch_size=4, steps=3), "cpu", seconds_per_step=1e-9)
-    assert plan.peak_share is None
+    plan = plan_training(FAMILY["gpt"], TrainConfig(batch_size=4, steps=3), "cpu", pace=1e-9)
+    assert plan["peak_share"] is None
     assert "this machine is busy" in str(plan_words(plan)[-2])
-    usual = plan_words(plan_training(FAMILY["gpt"], TrainConfig(batch_size=4), "cpu", seconds_per_step=1e3))[-2]
+    usual = plan_words(plan_training(FAMILY["gpt"], TrainConfig(batch_size=4), "cpu", pace=1e3))[-2]
     assert "% of the peak, which is" in str(usual)
     taken = iter([10.0, 1e-3])  # seconds: the small product was disturbed, the large one was not
     monkeypatch.setattr(machine, "quickest", lambda *_: next(taken))
@@ -113,8 +111,8 @@ def test_time_is_predicted_and_draws_no_numbers(name: str) -> None:
 def test_a_gpu_that_is_not_here_has_memory_but_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     found = plan_training(FAMILY["gpt"], TrainConfig(), "cuda")
-    assert found.memory.base == 0
-    assert (found.precision, found.compiled, found.seconds_per_step) == ("bfloat16", True, None)
+    assert found["memory_bytes"]["base"] == 0
+    assert (found["precision"], found["compiled"], found["seconds_per_step"]) == ("bfloat16", True, None)
 
 
 def test_a_plan_counts_what_the_process_already_has(monkeypatch: pytest.MonkeyPatch) -> None:

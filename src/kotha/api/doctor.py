@@ -7,8 +7,8 @@ from kotha.api import Place
 from kotha.arguments import checked
 from kotha.artifacts.run_folder import RunFolder, figure, find_data
 from kotha.errors import UsageError
-from kotha.evaluation.baselines import count_baselines
 from kotha.evaluation.doctor.diagnosis import Examination, doctor_page, examine
+from kotha.evaluation.perplexity import count_baselines
 from kotha.i18n.message import Option
 from kotha.inside.view import View
 from kotha.report.page import page_language

@@ -9,11 +9,11 @@ from kotha.api import Place
 from kotha.api.model import load
 from kotha.arguments import checked
 from kotha.errors import UsageError
-from kotha.evaluation.judge.continuations import read_prompts, write_continuations
 from kotha.evaluation.judge.results import BlindPair as BlindPair
 from kotha.evaluation.judge.results import Choice as Choice
 from kotha.evaluation.judge.results import judging_tables as judging_tables
 from kotha.evaluation.judge.session import Judging as Judging
+from kotha.evaluation.judge.session import read_prompts, write_continuations
 from kotha.generation.settings import SamplingSettings
 from kotha.i18n.message import OnProgress, Option
 from kotha.storage.status import exists

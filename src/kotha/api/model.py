@@ -39,7 +39,7 @@ from kotha.text.shards import DATASET_FILE
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
-    from kotha.evaluation.text_score import TextScore
+    from kotha.evaluation.perplexity import TextScore
     from kotha.generation.filling import Filled
     from kotha.retrieval.embedding import Embedder
     from kotha.retrieval.store import Vectors
@@ -279,9 +279,8 @@ class LanguageModel(LooksInside, Translates, TellsClasses, IsTested, Exports):
         >>> str(lm.evaluate(["নদীর ধারে একটি গ্রাম।"]).seen.verdict)
         'new'
         """
-        from kotha.evaluation.baselines import count_baselines
         from kotha.evaluation.contamination import look_up
-        from kotha.evaluation.perplexity import evaluate_text
+        from kotha.evaluation.perplexity import count_baselines, evaluate_text
 
         model, tokenizer = self.gpt
         reading: Any = {"split": split, "field": field, "errors": errors, "on_problem": on_problem}

@@ -10,7 +10,6 @@ from kotha.i18n.message import Option
 from kotha.model.config import GPTConfig
 from kotha.storage.atomic import write_page as write_page
 from kotha.training.plan.cluster import NETWORK, PER_NODE, STORAGE, Cluster, read_tokens, tell_cluster
-from kotha.training.plan.gpus import gpu_named
 from kotha.training.plan.render import PlanText as PlanText
 from kotha.training.plan.render import Table as PlanTable
 from kotha.training.plan.render import has_sentences as has_sentences
@@ -18,6 +17,7 @@ from kotha.training.plan.render import in_columns as in_columns
 from kotha.training.plan.render import plan_page as plan_page
 from kotha.training.plan.render import schedule_lines as schedule_lines
 from kotha.training.plan.render import tell_plan
+from kotha.training.plan.step_time import gpu_named
 from kotha.training.start import TrainRequest, choose_settings
 
 _GPU, _MOST_GB = "h200", 1_000_000

@@ -14,8 +14,8 @@ from kotha.evaluation.classification import ClassificationScore, classes_table
 from kotha.evaluation.harness import run_task
 from kotha.evaluation.instructions import InstructionScore, instructions_table
 from kotha.evaluation.masked import MaskedScore, masked_table
+from kotha.evaluation.perplexity import TextScore, score_table
 from kotha.evaluation.robustness import Robustness, robustness_table
-from kotha.evaluation.text_score import TextScore, score_table
 from kotha.evaluation.translation import TranslationScore, translation_table
 from kotha.finetune.classify import PAGE
 from kotha.i18n.message import Message, Option

@@ -60,8 +60,8 @@ class IsTested(OpenedModel):
         >>> score.words_accuracy <= score.words_top5, score.pairs > 0
         (True, True)
         """
-        from kotha.evaluation.baselines import MAX_TOKENS
         from kotha.evaluation.masked import evaluate_masked
+        from kotha.evaluation.perplexity import MAX_TOKENS
         from kotha.text.held_out import tokens_of
 
         model, tokenizer = self._bert

@@ -6,10 +6,9 @@ images it is the nearest neighbour: what the training image is that is most alik
 Macro-F1 is the mean of F1 over all classes that the model knows, so a rare class counts as much as a common one.
 """
 
-import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from unicodedata import normalize
 
 import numpy as np
 import torch
@@ -49,7 +48,7 @@ class ClassScore:
 class ClassificationScore(Measurement):
     """How well texts were told apart."""
 
-    figures = ("accuracy", "macro_f1")
+    figures, part = ("accuracy", "macro_f1"), ClassScore
 
     accuracy: float
     macro_f1: float
@@ -59,22 +58,7 @@ class ClassificationScore(Measurement):
     baselines: dict[str, dict[str, float]] = field(default_factory=dict)  # by name: accuracy, macro_f1
     mistaken: tuple[tuple[str, str, int], ...] = ()  # most frequent confusions: what they are, what was said, how many
     seen: int | None = None  # how many of the texts the model has learned from; None where that is not known
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """The classes, in the order of the confusion matrix."""
-        return tuple(each.label for each in self.classes)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
-        return {**super().to_dict(), "labels": list(self.labels)}
-
-    @classmethod
-    def of_summary(cls, summary: Mapping[str, Any]) -> Self:
-        """The score that a run's summary holds."""
-        classes = tuple(ClassScore(**each) for each in summary["classes"])
-        rows = {name: tuple(map(tuple, summary.get(name, ()))) for name in ("confusion", "mistaken")}
-        return super().of_summary({**summary, **rows, "classes": classes})
+    labels: tuple[str, ...] = ()  # the classes, in the order of the confusion matrix
 
 
 def score_answers(labels: Sequence[str], true: Sequence[str], said: Sequence[str]) -> ClassificationScore:
@@ -85,10 +69,10 @@ def score_answers(labels: Sequence[str], true: Sequence[str], said: Sequence[str
     (0.667, 0.667, ((1, 1), (0, 1)))
     """
     numbers = {label: number for number, label in enumerate(labels)}
-    place = {_composed(label): number for label, number in numbers.items()} | numbers
-    true = [label if label in place else _composed(label) for label in true]
-    unknown = sorted(set(true) - place.keys())
-    if unknown:
+    # Tables give letters put together (NFC); a model that came from elsewhere may have not.
+    place = {normalize("NFC", label): number for label, number in numbers.items()} | numbers
+    true = [label if label in place else normalize("NFC", label) for label in true]
+    if unknown := sorted(set(true) - place.keys()):
         raise DataError(
             "class {unknown!r} is none of the model's: {labels}; leave it out, or rename it",
             unknown=unknown[0],
@@ -98,32 +82,24 @@ def score_answers(labels: Sequence[str], true: Sequence[str], said: Sequence[str
         raise DataError("there are no examples to measure on; give at least one")
     counts = np.zeros((len(labels), len(labels)), dtype=np.int64)
     np.add.at(counts, ([place[label] for label in true], [place[label] for label in said]), 1)
-    classes = []
-    for number, label in enumerate(labels):
-        right, are, were = int(counts[number, number]), int(counts[number].sum()), int(counts[:, number].sum())
-        classes.append(
-            ClassScore(label, right / max(1, were), right / max(1, are), 2 * right / max(1, are + were), are)
-        )
+    right, are, were = (each.tolist() for each in (np.diag(counts), counts.sum(axis=1), counts.sum(axis=0)))
+    classes = tuple(
+        ClassScore(label, hits / max(1, told), hits / max(1, n), 2 * hits / max(1, n + told), n)
+        for label, hits, n, told in zip(labels, right, are, were, strict=True)
+    )
+    wrong = counts - np.diag(right)
+    most = (divmod(int(cell), len(labels)) for cell in np.argsort(-wrong, axis=None, kind="stable")[:_NAMED])
     return ClassificationScore(
-        accuracy=float(np.trace(counts) / len(true)),
+        accuracy=sum(right) / len(true),
         macro_f1=sum(each.f1 for each in classes) / len(classes),
         examples=len(true),
-        classes=tuple(classes),
-        confusion=tuple(tuple(int(count) for count in row) for row in counts) if len(labels) <= MOST_IN_MATRIX else (),
-        mistaken=_most_mistaken(labels, counts),
+        classes=classes,
+        confusion=tuple(map(tuple, counts.tolist())) if len(labels) <= MOST_IN_MATRIX else (),
+        mistaken=tuple(
+            (labels[row], labels[column], int(wrong[row, column])) for row, column in most if wrong[row, column]
+        ),
+        labels=tuple(labels),
     )
-
-
-def _most_mistaken(labels: Sequence[str], counts: "np.ndarray[Any, Any]") -> tuple[tuple[str, str, int], ...]:
-    wrong = counts - np.diag(np.diag(counts))
-    order = np.argsort(-wrong, axis=None, kind="stable")[:_NAMED]
-    places = [divmod(int(place), len(labels)) for place in order]
-    return tuple((labels[row], labels[column], int(wrong[row, column])) for row, column in places if wrong[row, column])
-
-
-def _composed(label: str) -> str:
-    """A label with its letters put together (NFC), as tables give it; a model that came from elsewhere may have not."""
-    return unicodedata.normalize("NFC", label)
 
 
 def evaluate_classifier(
@@ -137,8 +113,7 @@ def evaluate_classifier(
     score = _score(classifier.labels, held_out.labels, classifier.probabilities(held_out.texts, on_progress))
     if learned is None:
         return score
-    known = set(learned.texts)
-    seen = sum(text in known for text in held_out.texts)
+    seen = sum(map(set(learned.texts).__contains__, held_out.texts))
     return replace(score, baselines=baselines(classifier.labels, learned, held_out), seen=seen)
 
 
@@ -149,20 +124,16 @@ def _score(labels: Sequence[str], true: Sequence[str], chances: Tensor) -> Class
 def baselines(labels: Sequence[str], learned: LabelledTexts, held_out: LabelledTexts) -> dict[str, dict[str, float]]:
     """What the commonest class reaches, and a line through counts where scikit-learn is installed."""
     said = tf_idf_answers(learned, held_out.texts)
-    others = {} if said is None else {"TF-IDF + logistic regression": said}
-    return _beside(labels, learned.labels, held_out.labels, others)
+    return _beside(labels, learned.labels, held_out.labels, "TF-IDF + logistic regression", said)
 
 
 def _beside(
-    labels: Sequence[str], learned: Sequence[str], true: Sequence[str], others: Mapping[str, Sequence[str]]
+    labels: Sequence[str], learned: Sequence[str], true: Sequence[str], other: str, said: Sequence[str] | None
 ) -> dict[str, dict[str, float]]:
-    """Accuracy and macro-F1 of always saying the commonest class, and of what others said."""
-    commonest = max(labels, key=learned.count)
-    found = {}
-    for name, said in {"majority": [commonest] * len(true), **others}.items():
-        score = score_answers(labels, true, said)
-        found[name] = {"accuracy": score.accuracy, "macro_f1": score.macro_f1}
-    return found
+    """Accuracy and macro-F1 of always saying the commonest class, and of what another said."""
+    answers = {"majority": [max(labels, key=learned.count)] * len(true), other: said}
+    scores = {name: score_answers(labels, true, each) for name, each in answers.items() if each is not None}
+    return {name: {key: getattr(each, key) for key in each.figures} for name, each in scores.items()}
 
 
 def tf_idf_answers(learned: LabelledTexts, texts: Sequence[str]) -> list[str] | None:
@@ -199,50 +170,36 @@ def evaluate_images(
     if learned is None:
         return score
     distances, nearest = nearest_neighbours(learned, held_out)
-    others = {"nearest neighbour": [learned.labels[each] for each in nearest]}
-    found = _beside(names, learned.labels, held_out.labels, others)
-    return replace(score, baselines=found, seen=sum(distance == 0 for distance in distances))
+    said = [learned.labels[each] for each in nearest]
+    found = _beside(names, learned.labels, held_out.labels, "nearest neighbour", said)
+    return replace(score, baselines=found, seen=distances.count(0.0))
 
 
 def nearest_neighbours(learned: LabelledImages, asked: LabelledImages) -> tuple[list[float], list[int]]:
     """For each image that is asked for, how far the nearest of those that were learned is, and which it is."""
-    known = _flat(learned)
+    known, wanted = (torch.from_numpy(each.images).flatten(1) for each in (learned, asked))
     distances: list[float] = []
     places: list[int] = []
-    for start in range(0, len(asked), _AT_ONCE):
-        some = _flat(asked.chosen(range(start, min(start + _AT_ONCE, len(asked)))))
-        place = torch.cdist(some, known).argmin(dim=1)
-        distances += (some - known[place]).abs().sum(dim=1).tolist()  # exactly 0 for a copy
+    for some in wanted.split(_AT_ONCE):
+        place = torch.cdist(some.float(), known.float()).argmin(dim=1)
+        distances += (some.float() - known[place].float()).abs().sum(dim=1).tolist()  # exactly 0 for a copy
         places += place.tolist()
     return distances, places
-
-
-def _flat(images: LabelledImages) -> Tensor:
-    return torch.from_numpy(images.images).flatten(1).float()
 
 
 # -- as it is told ---------------------------------------------------------------------------------------------------
 
 # So many classes are told of at the terminal; of more, the hardest.
 _HARDEST = 20
-_ACCURACY, _MACRO_F1 = Message("accuracy"), Message("macro-F1")
+_FIGURES: list[Text] = ["", Message("accuracy"), Message("macro-F1")]
 
 
 def classes_table(score: ClassificationScore, name: str) -> Table:
     """The model beside its baselines, and below it each class."""
     few = len(score.classes) <= _HARDEST
     shown = score.classes if few else sorted(score.classes, key=lambda each: each.f1)[:_HARDEST]
-    remarks: list[Text] = [
-        Message(
-            "{label}: F1 {f1:.3f} (precision {precision:.3f}, recall {recall:.3f}) of {examples}",
-            label=each.label,
-            f1=each.f1,
-            precision=each.precision,
-            recall=each.recall,
-            examples=Plural("{n} example", "{n:,} examples", n=each.support),
-        )
-        for each in shown
-    ]
+    told = "{label}: F1 {f1:.3f} (precision {precision:.3f}, recall {recall:.3f}) of {examples}"
+    remarks: list[Text] = [Message(told, **vars(each), examples=_examples(each.support)) for each in shown]
     if not few:
         remarks.append(Message("These are the hardest of {n:,} classes.", n=len(score.classes)))
         remarks += [
@@ -251,8 +208,26 @@ def classes_table(score: ClassificationScore, name: str) -> Table:
         ]
     if score.seen:
         remarks.append(Message("It has learned from {n:,} of these, so these figures are too good.", n=score.seen))
-    title = Plural("{n} example", "{n:,} examples", n=score.examples)
-    return Table(title, ["", _ACCURACY, _MACRO_F1], score.compared(name, 4), remarks)
+    return Table(_examples(score.examples), _FIGURES, score.compared(name, 4), remarks)
+
+
+def _examples(n: int) -> Plural:
+    return Plural("{n} example", "{n:,} examples", n=n)
+
+
+# What a page says of texts, and of images: a headline, how its matrix is read, its last line.
+_SAID = {
+    "text": (
+        ("of {n} unseen text told right (accuracy)", "of {n:,} unseen texts told right (accuracy)"),
+        "A row is what the texts are, a column is what the model said; the darker, the larger the share of the row.",
+        "Nothing of these texts was learned from or chosen by.",
+    ),
+    "image": (
+        ("of {n} unseen image told right (accuracy)", "of {n:,} unseen images told right (accuracy)"),
+        "A row is what the images are, a column is what the model said; the darker, the larger the share of the row.",
+        "Nothing of these images was learned from or chosen by.",
+    ),
+}
 
 
 def classes_document(score: ClassificationScore, title: Text, lead: Text = "", called: str = "text") -> Report:
@@ -260,44 +235,27 @@ def classes_document(score: ClassificationScore, title: Text, lead: Text = "", c
 
     ``called`` says what was told apart: text or image.
     """
-    images, n = called == "image", score.examples
-    right: Text = Plural("of {n} unseen text told right (accuracy)", "of {n:,} unseen texts told right (accuracy)", n=n)
-    footer = Message("Nothing of these texts was learned from or chosen by.")
-    if images:
-        one, many = "of {n} unseen image told right (accuracy)", "of {n:,} unseen images told right (accuracy)"
-        right, footer = Plural(one, many, n=n), Message("Nothing of these images was learned from or chosen by.")
+    right, how, footer = _SAID[called]
     macro = Message("macro-F1: the mean over classes, rare ones as much as common ones")
-    blocks: list[Block] = [Headline([(f"{score.macro_f1:.3f}", macro), (f"{score.accuracy:.1%}", right)])]
-    blocks += _matrix(score, images) if score.confusion else []
-    cells = [
+    figures = [(f"{score.macro_f1:.3f}", macro), (f"{score.accuracy:.1%}", Plural(*right, n=score.examples))]
+    blocks: list[Block] = [Headline(figures)]
+    if score.confusion:
+        shares = [[round(n / max(1, sum(row)), 4) for n in row] for row in score.confusion]
+        cells = [[f"{n:,}" for n in row] for row in score.confusion]
+        blocks += [
+            Heading(Message("Which are taken for which")),
+            Paragraph([Message(how), Message("What stands on the diagonal was told right.")]),
+            Confusion(Message("is \\ said"), list(score.labels), list(score.labels), cells, shares),
+        ]
+    rows = [
         [each.label, f"{each.precision:.3f}", f"{each.recall:.3f}", f"{each.f1:.3f}", f"{each.support:,}"]
         for each in score.classes
     ]
     header: list[Text] = [Message("class"), Message("precision"), Message("recall"), "F1", Message("examples")]
-    blocks += [Heading(Message("Each class by itself")), Table("", header, cells)]
+    blocks += [Heading(Message("Each class by itself")), Table("", header, rows)]
     if score.baselines:
-        rows = score.compared(Message("this model"), 3)
         reached = [score.macro_f1, *(each["macro_f1"] for each in score.baselines.values())]
         best = {(reached.index(max(reached)), 2): "best"}
         blocks.append(Heading(Message("Compared with what is simpler")))
-        blocks.append(Table("", ["", _ACCURACY, _MACRO_F1], rows, marks=best))
-    return Report(title, [lead], blocks, [Message("Made by Kotha."), footer])
-
-
-def _matrix(score: ClassificationScore, images: bool) -> list[Block]:
-    how = Message(
-        "A row is what the texts are, a column is what the model said; the darker, the larger the share of the row."
-    )
-    if images:
-        how = Message(
-            "A row is what the images are, a column is what the model said; the darker, the larger the share of the "
-            "row."
-        )
-    totals = [max(1, sum(row)) for row in score.confusion]
-    shares = [[round(n / total, 4) for n in row] for row, total in zip(score.confusion, totals, strict=True)]
-    cells = [[f"{n:,}" for n in row] for row in score.confusion]
-    return [
-        Heading(Message("Which are taken for which")),
-        Paragraph([how, Message("What stands on the diagonal was told right.")]),
-        Confusion(Message("is \\ said"), list(score.labels), list(score.labels), cells, shares),
-    ]
+        blocks.append(Table("", _FIGURES, score.compared(Message("this model"), 3), marks=best))
+    return Report(title, [lead], blocks, [Message("Made by Kotha."), Message(footer)])

@@ -19,8 +19,7 @@ from typing import Any
 from kotha.artifacts.run_folder import RunFolder, figure, mapping, words
 from kotha.errors import KothaError
 from kotha.evaluation.measurement import Measurement
-from kotha.evaluation.perplexity import Nats, perplexity
-from kotha.evaluation.text_score import FIGURES, Familiarity, TextScore
+from kotha.evaluation.perplexity import FIGURES, Familiarity, Nats, TextScore, perplexity
 from kotha.i18n.message import Message, Plural, Text
 from kotha.model.config import config_from_dict
 from kotha.model.parameters import count_parameters
@@ -31,10 +30,7 @@ from kotha.text.shards import Dataset
 # The same documents, normalized by two tokenizers, differ by less than this share of their bytes.
 _SAME_BYTES = 0.01
 _WORD_TASK = "next-token"
-_ABOUT = [
-    *(Message("run"), Message("model"), Message("parameters"), Message("tokenizer"), Message("steps")),
-    *(Message("tokens"), Message("best step")),
-]
+_ABOUT = [*map(Message, ("run", "model", "parameters", "tokenizer", "steps", "tokens", "best step"))]
 # Standard errors that a difference must have, and documents from which on one can be worked out.
 _ERRORS, _FEWEST_DOCUMENTS = 2.0, 10
 
@@ -99,8 +95,8 @@ class Reason:
     @property
     def message(self) -> Message:
         """The reason in words."""
-        first, second = self.names if self.kind == "chance" else ("", "")
-        return Message(_SAID[self.kind], names=self.names, count=self.count, first=first, second=second)
+        two = zip(("first", "second"), self.names, strict=False)
+        return Message(_SAID[self.kind], names=self.names, count=self.count, **dict(two))
 
 
 @dataclass(frozen=True)
@@ -155,22 +151,20 @@ def compare(rows: Sequence[Row], nats: Sequence[Nats] | None = None, text: str |
 
     ``nats`` are those of each document of the ``text``, model by model, where all were measured on it.
     """
-    reasons = []
-    tokenizers = list(dict.fromkeys(row.tokenizer or "unknown" for row in rows))
     texts: list[Measured] = []  # that differ
     for row in rows:
         if row.measured is not None and not any(row.measured.same_as(each) for each in texts):
             texts.append(row.measured)
+    tokenizers = tuple(dict.fromkeys((row.tokenizer or "unknown")[:8] for row in rows))
     lost = tuple(row.name for row in rows if row.measured is None)
-    if len(tokenizers) > 1:
-        reasons.append(Reason("tokenizers", tuple(each[:8] for each in tokenizers), len(tokenizers)))
-    if len(texts) > 1:
-        reasons.append(Reason("texts", count=len(texts)))
-    if lost and len(rows) > 1:
-        reasons.append(Reason("lost", lost))
-    tasks = sorted({str(row.task) for row in rows})
-    if tasks not in ([], [_WORD_TASK]):
-        reasons.append(Reason("tasks", tuple(tasks)))
+    tasks = tuple(sorted({str(row.task) for row in rows}))
+    there = (
+        (len(tokenizers) > 1, Reason("tokenizers", tokenizers, len(tokenizers))),
+        (len(texts) > 1, Reason("texts", count=len(texts))),
+        (bool(lost) and len(rows) > 1, Reason("lost", lost)),
+        (tasks not in ((), (_WORD_TASK,)), Reason("tasks", tasks)),
+    )
+    reasons = [reason for is_there, reason in there if is_there]
     if reasons:
         rows = [replace(row, perplexity=None) for row in rows]
     remarks: list[Text] = [reason.message for reason in reasons]
@@ -217,28 +211,24 @@ def _describe(model: Any) -> tuple[str, int | None]:
 def comparison_table(found: Comparison) -> Table:
     """Models side by side; the figures of the best are marked where a best one may be named."""
     shown = [key for key in FIGURES if any(getattr(row, key) is not None for row in found.rows)]
+    measured = found.text is not None
+    header: list[Text] = [*_ABOUT, *([Message("this text")] if measured else []), *(FIGURES[key] for key in shown)]
     cells: list[list[Text]] = []
     marks = {}
     for row in found.rows:
-        learned = [_count(value) for value in (row.steps, row.tokens, row.best_step)]
-        was = [] if found.text is None else [Message("not known") if row.seen is None else row.seen.verdict]
-        about = [row.name, row.model, _count(row.parameters), (row.tokenizer or "—")[:8], *learned, *was]
+        parameters, *learned = (
+            "—" if value is None else f"{value:,}" for value in (row.parameters, row.steps, row.tokens, row.best_step)
+        )
+        seen = Message("not known") if row.seen is None else row.seen.verdict
+        about = [row.name, row.model, parameters, (row.tokenizer or "—")[:8], *learned, *([seen] if measured else [])]
         if row.name == found.best:
-            marks = {(len(cells), column): "best" for column in range(len(about), len(about) + len(shown))}
+            marks = {(len(cells), column): "best" for column in range(len(about), len(header))}
         cells.append([*about, *(_figure(getattr(row, key)) for key in shown)])
     remarks = [*found.remarks, *([found.undecided] if found.undecided else [])]
-    header = [*_ABOUT, *([] if found.text is None else [Message("this text")]), *(FIGURES[key] for key in shown)]
-    one, many = "{n} model, on {text}", "{n} models side by side, on {text}"
-    if found.text is None:
-        one, many = (
-            "{n} model, by what each training measured",
-            "{n} models side by side, by what each training measured",
-        )
-    return Table(Plural(one, many, n=len(found.rows), text=found.text), header, cells, remarks, marks)
-
-
-def _count(value: int | None) -> str:
-    return "—" if value is None else f"{value:,}"
+    on = "{n} model, on {text}", "{n} models side by side, on {text}"
+    if not measured:
+        on = "{n} model, by what each training measured", "{n} models side by side, by what each training measured"
+    return Table(Plural(*on, n=len(found.rows), text=found.text), header, cells, remarks, marks)
 
 
 def _figure(value: float | None) -> str:

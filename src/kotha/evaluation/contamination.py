@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kotha.artifacts.run_folder import find_all_data, run_config
-from kotha.evaluation.text_score import Familiarity
+from kotha.evaluation.perplexity import Familiarity
 from kotha.i18n.message import Message
 from kotha.text.held_out import HeldOut, Line
 from kotha.text.shards import Dataset, Split

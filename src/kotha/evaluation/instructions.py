@@ -7,14 +7,14 @@ marks that it does not know: it goes on with the question as a text, and its fir
 """
 
 import math
+import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self
 
 from kotha.artifacts.model_folder import Bundle
 from kotha.errors import DataError, UsageError
-from kotha.evaluation.measurement import Measurement
+from kotha.evaluation.measurement import Measurement, beside
 from kotha.generation.answers import Request
 from kotha.generation.conversation import was_taught
 from kotha.generation.engine import Engine
@@ -47,6 +47,8 @@ class Replied:
 class InstructionScore(Measurement):
     """How many questions were answered right."""
 
+    part = Replied
+
     right: float  # share of exact matches
     low: float  # … and where that share lies in 95 of 100 cases (Wilson)
     high: float
@@ -55,11 +57,6 @@ class InstructionScore(Measurement):
     taught: bool  # whether it was asked in turns; else it went on with the question as a text
     baselines: dict[str, float] = field(default_factory=dict)  # by name: share of exact matches
     replies: tuple[Replied, ...] = ()
-
-    @classmethod
-    def of_summary(cls, summary: Mapping[str, Any]) -> Self:
-        """The score that a run's summary holds."""
-        return super().of_summary({**summary, "replies": tuple(Replied(**each) for each in summary["replies"])})
 
 
 def evaluate_instructions(
@@ -90,7 +87,7 @@ def evaluate_instructions(
         results = engine.generate([Request(prompt=prompt, tokens=room, settings=greedy) for prompt in prompts])
         texts = [each.text.strip() for each in results]
         # Who was not taught goes on and on: the first sentence counts.
-        said += [text if template else text.partition("\n")[0].partition("।")[0].strip() for text in texts]
+        said += texts if template else [re.split("[\n।]", text)[0].strip() for text in texts]
         if on_progress is not None:
             on_progress(Message("asking"), len(said), len(held_out))
     return score_replies([turns[-2].text for turns in held_out.turns], wanted, said, template is not None, learned)
@@ -109,16 +106,16 @@ def score_replies(
     >>> score.right, round(score.low, 3), round(score.high, 3)
     (0.5, 0.095, 0.905)
     """
-    right = [_plain(a) == _plain(b) for a, b in zip(wanted, said, strict=True)]
-    share = sum(right) / len(right)
-    low, high = wilson_interval(share, len(right))
-    beside = {}
+    pairs = list(zip(map(_plain, wanted), map(_plain, said), strict=True))
+    right = [a == b for a, b in pairs]
+    share, n = sum(right) / len(right), len(right)
+    others = {}
     if learned is not None and len(learned):
         commonest = Counter(_plain(turns[-1].text) for turns in learned.turns).most_common(1)[0][0]
-        beside["commonest answer"] = sum(_plain(each) == commonest for each in wanted) / len(wanted)
-    replies = tuple(Replied(*each) for each in zip(questions, wanted, said, right, strict=True))
-    f1 = sum(_word_f1(a, b) for a, b in zip(wanted, said, strict=True)) / len(right)
-    return InstructionScore(share, low, high, f1, len(right), taught, beside, replies)
+        others["commonest answer"] = sum(a == commonest for a, _ in pairs) / n
+    replies = tuple(map(Replied, questions, wanted, said, right))
+    f1 = sum(_word_f1(a, b) for a, b in pairs) / n
+    return InstructionScore(share, *wilson_interval(share, n), f1, n, taught, others, replies)
 
 
 def wilson_interval(share: float, count: int) -> tuple[float, float]:
@@ -135,17 +132,15 @@ def wilson_interval(share: float, count: int) -> tuple[float, float]:
 
 def instructions_table(score: InstructionScore, name: str, before: float | None = None) -> Table:
     """The share that was right, what it is compared with (``before`` it was taught, too), and the first replies."""
-    count = f"{score.examples:,}"
-    untaught = Message("{n}; never taught to converse: its first sentence counts", n=count)
-    asked = Message("{n}; asked in turns", n=count) if score.taught else untaught
-    share, low, high = (f"{each:.1%}" for each in (score.right, score.low, score.high))
-    interval = Message("{share} ({low} to {high})", share=share, low=low, high=high)
-    rows: list[list[Text]] = [[Message("answered right"), interval]]
-    rows.append([Message("words in common (F1)"), f"{score.word_f1:.3f}"])
-    rows += [] if before is None else [[Message("before it was taught"), f"{before:.1%}"]]
-    for other, reached in score.baselines.items():
-        rows.append([Message("beside it: {other}", other=Message(other)), f"{reached:.1%}"])
-    rows.append([Message("questions"), asked])
+    asked = "{n}; asked in turns" if score.taught else "{n}; never taught to converse: its first sentence counts"
+    interval = {name: f"{getattr(score, name):.1%}" for name in ("low", "high")}
+    rows: list[list[Text]] = [
+        [Message("answered right"), Message("{share} ({low} to {high})", share=f"{score.right:.1%}", **interval)],
+        [Message("words in common (F1)"), f"{score.word_f1:.3f}"],
+        *([] if before is None else [[Message("before it was taught"), f"{before:.1%}"]]),
+        *beside(score.baselines),
+        [Message("questions"), Message(asked, n=f"{score.examples:,}")],
+    ]
     for reply in score.replies[:_SHOWN]:
         verdict = Message("right") if reply.right else Message("wanted {answer}", answer=reply.wanted)
         rows.append([reply.question.split("\n")[-1], Message("{said} ({verdict})", said=reply.said, verdict=verdict)])
@@ -157,6 +152,6 @@ def _plain(text: str) -> str:
 
 
 def _word_f1(wanted: str, said: str) -> float:
-    words = [Counter(word.strip(_MARKS) for word in _plain(text).split()) for text in (wanted, said)]
-    common = (words[0] & words[1]).total()
-    return 2 * common / max(1, words[0].total() + words[1].total())
+    """Of two plain texts."""
+    a, b = (Counter(word.strip(_MARKS) for word in text.split()) for text in (wanted, said))
+    return 2 * (a & b).total() / max(1, a.total() + b.total())

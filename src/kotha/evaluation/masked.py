@@ -9,17 +9,18 @@ Beside the words: the commonest piece, and the commonest after the piece before,
 learned from. Beside the pairs: a coin, and whether A and B have more pieces in common than half of all pairs have.
 """
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn.functional import cross_entropy
 
 from kotha.errors import DataError
-from kotha.evaluation.measurement import Measurement
+from kotha.evaluation.measurement import Measurement, beside
 from kotha.i18n.message import Message, OnProgress, Text
 from kotha.model.bert import BERT
 from kotha.model.evaluating import evaluating
@@ -83,33 +84,24 @@ def evaluate_masked(
             "{name}: no document has {shortest} tokens or more; give more text", name=held_out.name, shortest=_SHORTEST
         )
     pairs = _pairs(windows)
-    sums, asked = (
-        defaultdict[str, float](float),
-        list[tuple[int, int]](),
-    )  # of each hidden word: what stood before it, and itself
+    asked: list[tuple[int, int]] = []  # of each hidden word: what stood before it, and itself
+    sums, judged = np.zeros(3), 0  # words guessed right, nearly right, and their nats; pairs judged right
     with evaluating(model), torch.inference_mode():
         for start in range(0, len(windows), _ROWS):
-            asked += _guess_words(model, windows[start : start + _ROWS], marks, sums)
+            words, figures = _guess_words(model, windows[start : start + _ROWS], marks)
+            asked, sums = asked + words, sums + figures
             if some := pairs[start : start + _ROWS]:
                 read = model.hidden(*_as_rows([pair[:2] for pair in some], marks, model))
                 said = model.pair_head(model.pool(read)).argmax(dim=-1).tolist()
-                sums["pairs"] += sum(answer == pair[2] for answer, pair in zip(said, some, strict=True))
+                judged += sum(answer == pair[2] for answer, pair in zip(said, some, strict=True))
             if on_progress is not None:
                 on_progress(Message("windows"), min(start + _ROWS, len(windows)), len(windows))
-    beside = {} if learned is None else _by_counting(learned, asked, marks.is_ordinary)
+    others = {} if learned is None else _by_counting(learned, asked, marks.is_ordinary)
     if pairs:
-        beside |= {"pairs: a coin": 0.5, "pairs: pieces in common": _by_common_pieces(pairs)}
-    return MaskedScore(
-        words_accuracy=sums["right"] / len(asked),
-        words_top5=sums["near"] / len(asked),
-        words_nats=sums["nats"] / len(asked),
-        words=len(asked),
-        pairs_accuracy=sums["pairs"] / len(pairs) if pairs else None,
-        pairs=len(pairs),
-        documents=held_out.documents,
-        text=str(held_out.name),
-        baselines=beside,
-    )
+        others |= {"pairs: a coin": 0.5, "pairs: pieces in common": _by_common_pieces(pairs)}
+    pairs_accuracy, text = judged / len(pairs) if pairs else None, str(held_out.name)
+    shares = (sums / len(asked)).tolist()
+    return MaskedScore(*shares, len(asked), pairs_accuracy, len(pairs), held_out.documents, text, others)
 
 
 def masked_table(score: MaskedScore, name: str) -> Table:
@@ -121,10 +113,7 @@ def masked_table(score: MaskedScore, name: str) -> Table:
     ]
     if score.pairs_accuracy is not None:
         rows.append([Message("pairs judged right"), f"{score.pairs_accuracy:.1%}"])
-    rows += [
-        [Message("beside it: {other}", other=Message(other)), f"{share:.1%}"]
-        for other, share in score.baselines.items()
-    ]
+    rows += beside(score.baselines)
     rows.append([Message("hidden words, pairs, documents"), f"{score.words:,}, {score.pairs:,}, {score.documents:,}"])
     return Table(name, ["", ""], rows)
 
@@ -133,17 +122,14 @@ def masked_table(score: MaskedScore, name: str) -> Table:
 
 
 def _windows(held_out: HeldOut, longest: int) -> Iterator[_Window]:
-    number = 0
+    numbers = count()
     for document, tokens in enumerate(held_out):
         text = tokens[:-1]  # without its end
-        if len(text) < _SHORTEST:
-            continue
-        for window in np.array_split(text, -(-len(text) // longest)):
-            if len(window) >= _SHORTEST:
-                chance = np.random.default_rng([1, number])
-                cut = int(chance.integers(max(1, len(window) // 4), len(window) - max(1, len(window) // 4) + 1))
+        for window in np.array_split(text, -(-len(text) // longest) or 1):
+            if (size := len(window)) >= _SHORTEST:
+                number, least = next(numbers), max(1, size // 4)
+                cut = int(np.random.default_rng([1, number]).integers(least, size - least + 1))
                 yield _Window(window[:cut], window[cut:], document, number)
-                number += 1
 
 
 def _pairs(windows: Sequence[_Window]) -> list[Pair]:
@@ -151,7 +137,7 @@ def _pairs(windows: Sequence[_Window]) -> list[Pair]:
     if len({window.document for window in windows}) < 2:
         return []
     return [
-        (each.first, _elsewhere(each, windows), True) if each.number % 2 else (each.first, each.second, False)
+        (each.first, _elsewhere(each, windows) if each.number % 2 else each.second, each.number % 2 == 1)
         for each in windows
     ]
 
@@ -187,8 +173,9 @@ def _as_rows(texts: Sequence[tuple[Line, Line]], marks: Masking, model: BERT) ->
 
 
 def _guess_words(
-    model: BERT, windows: Sequence[_Window], marks: Masking, sums: dict[str, float]
-) -> list[tuple[int, int]]:
+    model: BERT, windows: Sequence[_Window], marks: Masking
+) -> tuple[list[tuple[int, int]], NDArray[np.float64]]:
+    """What stood before each hidden word, and itself; how many were guessed right and nearly right, and their nats."""
     tokens, segments, real = _as_rows([(window.first, window.second) for window in windows], marks, model)
     hidden = [_hide(window, marks.is_ordinary) for window in windows]
     rows = np.repeat(np.arange(len(windows)), [len(each) for each in hidden])
@@ -201,10 +188,9 @@ def _guess_words(
     logits = model.head(model.guess(model.hidden(tokens, segments, real)[rows, places])).float().cpu()  # (N, V)
     logits[:, np.flatnonzero(~marks.is_ordinary)] = -torch.inf  # marks are never what is asked for
     right = logits.topk(min(_TOP, logits.shape[1])).indices == wanted[:, None]
-    sums["right"] += int(right[:, 0].sum())
-    sums["near"] += int(right.any(dim=1).sum())
-    sums["nats"] += float(torch.nn.functional.cross_entropy(logits, wanted, reduction="sum"))
-    return list(zip(before, wanted.tolist(), strict=True))
+    nats = float(cross_entropy(logits, wanted, reduction="sum"))
+    figures = np.array([int(right[:, 0].sum()), int(right.any(dim=1).sum()), nats])
+    return list(zip(before, wanted.tolist(), strict=True)), figures
 
 
 # -- what counting does -----------------------------------------------------------------------------------------------

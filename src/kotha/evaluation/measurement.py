@@ -12,6 +12,7 @@ class Measurement:
 
     left_out: ClassVar[tuple[str, ...]] = ()  # fields that are too long for JSON
     figures: ClassVar[tuple[str, ...]] = ()  # fields that its baselines have too
+    part: ClassVar[type | None] = None  # what its tuples of objects hold
     baselines: Any
 
     def to_dict(self) -> dict[str, Any]:
@@ -28,8 +29,19 @@ class Measurement:
     @classmethod
     def of_summary(cls, summary: Mapping[str, Any]) -> Self:
         """The score that a run's summary holds, as ``to_dict`` gave it; what an older run lacks has its default."""
-        names = (each.name for each in fields(cls))  # type: ignore[arg-type]
-        return cls(**{name: summary[name] for name in names if name in summary})
+        names = {each.name for each in fields(cls)}  # type: ignore[arg-type]
+        return cls(**{name: _restored(summary[name], cls.part) for name in names & summary.keys()})
+
+
+def _restored(value: Any, part: type | None) -> Any:
+    if not isinstance(value, list | tuple):
+        return value
+    return tuple(part(**each) if part and isinstance(each, dict) else _restored(each, part) for each in value)
+
+
+def beside(others: Mapping[str, float]) -> list[list[Text]]:
+    """A row for each share that something simpler reaches."""
+    return [[Message("beside it: {other}", other=Message(name)), f"{share:.1%}"] for name, share in others.items()]
 
 
 def _in_english(value: Any) -> Any:

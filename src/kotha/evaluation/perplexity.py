@@ -1,4 +1,4 @@
-"""Loss, perplexity, bits per byte and per character of a GPT on held-out text.
+"""Loss, perplexity, bits per byte and per character of a GPT on held-out text, and what it has to beat there.
 
 Each document is read from its own start. Before its first token stands the end-of-text token alone, as it does at the
 start of a document in training; its own end is the last token to be guessed. A document longer than the context is read
@@ -10,37 +10,113 @@ https://huggingface.co/docs/transformers/perplexity.)
 
 Perplexity is e to the loss per token, so it depends on what a token is: compare it under one tokenizer only. Bits per
 byte and per character spread the same nats over the text itself.
+
+To beat, on the very same tokens: ``ln V`` is for one who knows nothing: every token of the vocabulary is as likely as
+any other. ``unigram`` is for one who knows how often each token occurs, one added to each count, as a run's
+``references`` have it. ``3-gram`` and ``5-gram`` are for one who has counted (``ngram.py``), in the text that the model
+has learned from: a model that does not beat them has learned nothing that counting does not give in a minute.
 """
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch.nn.utils.rnn import pad_sequence
 
-from kotha.errors import UsageError
-from kotha.evaluation.text_score import TextScore
-from kotha.i18n.message import Message, OnProgress
+from kotha.errors import DataError, UsageError
+from kotha.evaluation.measurement import Measurement
+from kotha.evaluation.ngram import KneserNey
+from kotha.i18n.message import Message, OnProgress, Plural, Text
 from kotha.model.evaluating import evaluating
 from kotha.model.gpt import GPT
 from kotha.model.loss import token_losses
-from kotha.text.held_out import HeldOut, Line
+from kotha.report.table import Table
+from kotha.text.held_out import HeldOut, Line, frequency_nats, tokens_of
+from kotha.text.shards import Dataset
 
 Nats = NDArray[np.float64]
 
+FIGURES = {
+    "bits_per_byte": Message("bits per byte"),
+    "bits_per_character": Message("bits per character"),
+    "perplexity": Message("perplexity"),
+}
+_ANSWERS = ("New", "Held out", "Seen in training", "That cannot be told")
 # Positions that go through the model at once; a GPU needs more to be busy.
 _POSITIONS, _GPU_POSITIONS = 1 << 12, 1 << 16
 # Documents that are sorted by length together, so that little of a batch is padding.
 _SORTED = 128
+ORDERS = (3, 5)
+# Counting this many takes a minute or two; of more text the first are counted, and the answer says so.
+MAX_TOKENS = 10_000_000
 
 
 @dataclass(frozen=True)
-class Window:
+class Familiarity:
+    """How many documents of a text a run knows, and from where."""
+
+    documents: int
+    trained: int  # documents that it was trained on
+    held_out: int  # others that its data folder held out: not learned from, but its best step was chosen by them
+    verdict: Text  # the same in words
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """One figure to beat."""
+
+    name: str
+    loss_nats: float
+    perplexity: float
+    bits_per_byte: float
+    bits_per_character: float
+
+
+@dataclass(frozen=True)
+class Baselines:
+    """All figures to beat, and the text that they were counted on."""
+
+    rows: list[Baseline]
+    counted: str  # where the text that was counted comes from
+    counted_tokens: int
+    all_tokens: int  # tokens of that text; where they are more, only the first were counted
+
+    @property
+    def references(self) -> dict[str, float]:
+        """Nats by name, as a run's config has them."""
+        return {row.name: row.loss_nats for row in self.rows}
+
+
+@dataclass(frozen=True)
+class TextScore(Measurement):
+    """How well a model predicts a text, and how that was measured."""
+
+    loss_nats: float  # mean over all tokens, each document's end included
+    perplexity: float  # e to the loss: among how many equally likely tokens it hesitates
+    bits_per_byte: float
+    bits_per_character: float
+    tokens: int
+    documents: int
+    bytes: int
+    characters: int
+    unknown: int  # tokens that hide what the tokenizer does not know; bits per byte are too low by what they hide
+    context: int
+    stride: int
+    tokenizer: str  # fingerprint of the tokenizer
+    text: str  # where the text comes from
+    seen: Familiarity | None = None  # whether the model has learned from it; None where that cannot be told
+    baselines: Baselines | None = None  # what counting reaches on the same text, where that was asked for
+
+    def _repr_html_(self) -> str:
+        return score_table(self).html()
+
+
+class Window(NamedTuple):
     """Inputs ``start`` to ``stop`` of a sequence, of which those from ``scored`` on count."""
 
     start: int
@@ -57,42 +133,32 @@ def evaluate_text(
     on_progress: OnProgress | None = None,
 ) -> TextScore:
     """Measure a model on a text; the context is the model's, and the stride half of it, unless given."""
-    context, stride = check_windows(model, context_length, stride)
-    nats = document_nats(model, text, context, stride, on_progress)
-    return score(float(nats.sum()), text, context, stride)
+    how = check_windows(model, context_length, stride)
+    return score(float(document_nats(model, text, *how, on_progress).sum()), text, *how)
 
 
 def document_nats(model: GPT, text: HeldOut, context: int, stride: int, on_progress: OnProgress | None = None) -> Nats:
     """Nats of each document of a text, its end included: (documents,)."""
     sequences = (np.concatenate([[text.end], document]) for document in text)
     found, done = np.zeros(text.documents), 0
-    if on_progress is not None:
-        on_progress(Message("measuring"), 0, len(text.line))
     for place, nats in enumerate(token_nats(model, sequences, context, stride)):
-        found[place] = nats.sum()
-        done += len(nats)
         if on_progress is not None:
             on_progress(Message("measuring"), done, len(text.line))
+        found[place] = nats.sum()
+        done += len(nats)
+    if on_progress is not None:
+        on_progress(Message("measuring"), done, len(text.line))
     return found
 
 
 def score(nats: float, text: HeldOut, context: int, stride: int) -> TextScore:
     """A score from the nats of a whole text."""
-    return TextScore(
-        **figures(nats / len(text.line), text),
-        tokens=len(text.line),
-        documents=text.documents,
-        bytes=text.bytes,
-        characters=text.characters,
-        unknown=text.unknown,
-        context=context,
-        stride=stride,
-        tokenizer=text.tokenizer,
-        text=str(text.name),
-    )
+    shared = {name: getattr(text, name) for name in ("documents", "bytes", "characters", "unknown", "tokenizer")}
+    how = {"tokens": len(text.line), "context": context, "stride": stride, "text": str(text.name)}
+    return TextScore(**_figures(nats / len(text.line), text), **shared, **how)
 
 
-def figures(loss: float, text: HeldOut) -> dict[str, Any]:
+def _figures(loss: float, text: HeldOut) -> dict[str, Any]:
     """What a mean loss in nats is as perplexity, and in bits for each byte and character of a text."""
     bits = loss / math.log(2) * len(text.line)
     by_text = {"bits_per_byte": bits / text.bytes, "bits_per_character": bits / text.characters}
@@ -122,11 +188,8 @@ def check_windows(model: GPT, context_length: int | None, stride: int | None) ->
         )
     stride = max(1, context // 2) if stride is None else stride
     if not 1 <= stride <= context:
-        raise UsageError(
-            "a stride of {stride} is not between 1 and the context, {context}; half of it is usual",
-            stride=stride,
-            context=context,
-        )
+        wrong = "a stride of {stride} is not between 1 and the context, {context}; half of it is usual"
+        raise UsageError(wrong, stride=stride, context=context)
     return context, stride
 
 
@@ -136,13 +199,11 @@ def windows(length: int, context: int, stride: int) -> list[Window]:
     >>> windows(10, context=6, stride=3)
     [Window(start=0, scored=0, stop=6), Window(start=3, scored=6, stop=9), Window(start=6, scored=9, stop=10)]
     """
-    found, scored = [], 0
-    for start in range(0, length, stride):
+    found, scored, start = list[Window](), 0, 0
+    while scored < length:
         stop = min(start + context, length)
         found.append(Window(start, scored, stop))
-        scored = stop
-        if stop == length:
-            break
+        scored, start = stop, start + stride
     return found
 
 
@@ -153,33 +214,97 @@ def token_nats(model: GPT, sequences: Iterable[Line], context: int, stride: int)
     Windows of several sequences go through the model together; one that is shorter is filled up on its right, which no
     token before it can see.
     """
-    remaining = iter(sequences)
+    remaining, device = iter(sequences), model.tokens.weight.device
+    room = _GPU_POSITIONS if device.type == "cuda" else _POSITIONS
     with evaluating(model):
         while shelf := list(islice(remaining, _SORTED)):
-            yield from _shelf_nats(model, shelf, context, stride)
+            found = [np.zeros(max(0, len(each) - 1)) for each in shelf]
+            places = [
+                (place, each) for place, line in enumerate(shelf) for each in windows(len(line) - 1, context, stride)
+            ]
+            places.sort(key=lambda place: place[1].stop - place[1].start, reverse=True)
+            while places:
+                width = places[0][1].stop - places[0][1].start
+                size = max(1, room // width)
+                batch, places = places[:size], places[size:]
+                rows = [torch.from_numpy(shelf[place][each.start : each.stop + 1]) for place, each in batch]
+                tokens = pad_sequence(rows, batch_first=True).to(device)  # (B, T + 1)
+                hidden = model.hidden(tokens[:, :-1])  # (B, T, C)
+                nats = token_losses(hidden, model.head.weight, tokens[:, 1:], model.head.bias).double().cpu().numpy()
+                for (place, (start, scored, stop)), row in zip(batch, nats, strict=True):
+                    found[place][scored:stop] = row[scored - start : stop - start]
+            yield from found
 
 
-def _shelf_nats(model: GPT, shelf: list[Line], context: int, stride: int) -> list[Nats]:
-    places = [(number, each) for number, line in enumerate(shelf) for each in windows(len(line) - 1, context, stride)]
-    places.sort(key=lambda place: place[1].stop - place[1].start, reverse=True)
-    found = [np.zeros(max(0, len(each) - 1)) for each in shelf]
-    device = model.tokens.weight.device
-    room = _GPU_POSITIONS if device.type == "cuda" else _POSITIONS
-    first = 0
-    while first < len(places):
-        width = places[first][1].stop - places[first][1].start
-        batch = places[first : first + max(1, room // width)]
-        nats = _batch_nats(model, [shelf[number][window.start : window.stop + 1] for number, window in batch])
-        for (number, window), row in zip(batch, nats, strict=True):
-            found[number][window.scored : window.stop] = row[window.scored - window.start : window.stop - window.start]
-        first += len(batch)
-    return found
+# -- what it has to beat ----------------------------------------------------------------------------------------------
 
 
-def _batch_nats(model: GPT, rows: list[Line]) -> Nats:
-    """Nats of every token but the first of each row: -> (B, T); what lies beyond a row's end means nothing."""
-    tokens = pad_sequence([torch.from_numpy(row) for row in rows], batch_first=True).to(model.tokens.weight.device)
-    hidden = model.hidden(tokens[:, :-1])  # (B, T, C)
-    nats = token_losses(hidden, model.head.weight, tokens[:, 1:], model.head.bias)
-    found: Nats = nats.double().cpu().numpy()
-    return found
+def count_baselines(data: Dataset, text: HeldOut, vocab_size: int, on_progress: OnProgress | None = None) -> Baselines:
+    """Count the training split of a data folder, and measure on a text of the same tokenizer."""
+    if data.tokenizer.fingerprint != text.tokenizer:
+        raise DataError(
+            "{path} was made by tokenizer {fingerprint}, and the text by {tokenizer}; baselines are counted on the "
+            "tokens of the model: give the data that it was trained on",
+            path=data.path,
+            fingerprint=data.tokenizer.fingerprint,
+            tokenizer=text.tokenizer,
+        )
+    learned = tokens_of(data["train"], MAX_TOKENS)
+    rows = baselines(learned, text, vocab_size, ORDERS, on_progress)
+    return Baselines(rows, str(data.path), len(learned), data["train"].info.tokens)
+
+
+def baselines(
+    learned: Line, text: HeldOut, vocab_size: int, orders: Sequence[int], on_progress: OnProgress | None = None
+) -> list[Baseline]:
+    """Figures to beat on a text, from tokens of documents end to end that may be counted."""
+    counts = (np.bincount(each, minlength=vocab_size) for each in (learned, text.line))
+    losses = {"ln V": math.log(vocab_size), "unigram": frequency_nats(*counts)}
+    for done, order in enumerate(orders, 1):
+        counted = KneserNey(learned, order, vocab_size, text.end)
+        losses[f"{order}-gram"] = float(counted.nats(text.line).mean())
+        if on_progress is not None:
+            on_progress(Message("counting"), done, len(orders))
+    return [Baseline(name, **_figures(loss, text)) for name, loss in losses.items()]
+
+
+# -- as it is told ----------------------------------------------------------------------------------------------------
+
+
+def score_table(score: TextScore, name: str = "model") -> Table:
+    """A model's score on a text, what counting reaches on it, and how both were measured."""
+    others = score.baselines
+    cells = [[name, *_cells(score)], *([row.name, *_cells(row)] for row in (others.rows if others else ()))]
+    how = vars(score) | {
+        "tokens": Plural("{n} token", "{n:,} tokens", n=score.tokens),
+        "documents": Plural("{n} document", "{n:,} documents", n=score.documents),
+    }
+    verdict: Text = Message("that cannot be told") if score.seen is None else score.seen.verdict
+    template = verdict if isinstance(verdict, str) else verdict.template
+    answer = next((Message(each) for each in _ANSWERS if each.lower() == template.lower()), verdict)
+    remarks: list[Text] = [
+        Message(
+            "{tokens} of {documents} ({bytes:,} bytes, {characters:,} characters); context {context}, stride {stride}; "
+            "tokenizer {tokenizer}",
+            **how,
+        ),
+        Message("Has this model learned from the text? {answer}.", answer=answer),
+    ]
+    if score.unknown:
+        remarks.append(
+            Message(
+                "{n:,} tokens are unknown to the tokenizer: what they hide was not measured, so bits per byte and per "
+                "character are too low",
+                n=score.unknown,
+            )
+        )
+    if others is not None and others.counted_tokens < others.all_tokens:
+        told = "n-grams counted in the first {n:,} of {all:,} tokens"
+        remarks.append(Message(told, n=others.counted_tokens, all=others.all_tokens))
+    header: list[Text] = ["", Message("nats per token"), FIGURES["perplexity"], *list(FIGURES.values())[:2]]
+    return Table(score.text, header, cells, remarks)
+
+
+def _cells(row: TextScore | Baseline) -> list[str]:
+    wide = f"{row.perplexity:,.1f}" if row.perplexity < 1e6 else f"{row.perplexity:.2e}"
+    return [f"{row.loss_nats:.4f}", wide, f"{row.bits_per_byte:.4f}", f"{row.bits_per_character:.4f}"]

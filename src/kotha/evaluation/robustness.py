@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from kotha.artifacts.model_folder import Bundle
 from kotha.errors import UsageError, nearest
@@ -24,7 +25,7 @@ from kotha.model.classifier import TextClassifier
 from kotha.model.gpt import GPT
 from kotha.model.seq2seq import Seq2Seq
 from kotha.report.table import Table
-from kotha.text.corpus.dialogues import Dialogue, holds_dialogues, read_dialogues
+from kotha.text.corpus.dialogues import holds_dialogues, read_dialogues
 from kotha.text.corpus.labelled import read_labelled
 from kotha.text.corpus.pairs import read_text_pairs
 from kotha.text.corpus.problems import Errors
@@ -60,8 +61,7 @@ class Robustness(Measurement):
     seed: int
 
 
-@dataclass(frozen=True)
-class _Material:
+class _Material(NamedTuple):
     """A text, and how a model is measured on it once its words are changed."""
 
     figure: Text
@@ -107,8 +107,8 @@ def evaluate_perturbed(
             read = tuple(perturb(text, kind=kind, share=share, seed=seed) for text in given.texts)
             after, words = given.measure(read), _changed_words(given.texts, read)
         else:
-            other = _material(bundle, Path(kind), pair, errors)
-            after, read, words = other.measure(other.texts), other.texts, None
+            _, read, measure, _ = _material(bundle, Path(kind), pair, errors)
+            after, words = measure(read), None
         falls.append(Fall(kind, after, after / before - 1 if before else math.nan, words, read[0][:_SHOWN_LETTERS]))
     return Robustness(given.figure, given.more_is_better, before, tuple(falls), share, seed)
 
@@ -123,10 +123,8 @@ def robustness_table(found: Robustness, name: str) -> Table:
         rows.append([kind, f"{fall.after:.4f}", change, words, " ".join(fall.example.split())])
     remark = Message(
         "{figure}: {better}; where a kind goes word by word, {share:.0%} of them, seed {seed}",
-        figure=found.figure,
+        **vars(found),
         better=Message("more is better") if found.more_is_better else Message("less is better"),
-        share=found.share,
-        seed=found.seed,
     )
     header = [Message("written"), found.figure, Message("change"), Message("words changed"), Message("begins")]
     return Table(name, header, rows, [remark])
@@ -144,35 +142,32 @@ def _material(bundle: Bundle, path: Path, pair: tuple[str | None, str | None], e
         return _Material(
             "chrF++", pairs.sources, lambda sources: evaluate_pairs(bundle, replace(pairs, sources=sources)).chrf
         )
-    if isinstance(model, GPT) and tokenizer is not None and holds_dialogues(path):
+    if not isinstance(model, GPT) or tokenizer is None:
+        raise UsageError(
+            "a {family} model is not measured on changed texts; a gpt, a classifier and a seq2seq are",
+            family=bundle.config.family,
+        )
+    if holds_dialogues(path):
         asked = read_dialogues(path, errors=errors)
+        parts = [turns[-2].text.rpartition("\n") for turns in asked.turns]
 
         def right(questions: tuple[str, ...]) -> float:
-            turned = tuple(map(_with_question, asked.turns, questions))
+            turned = tuple(
+                (*turns[:-2], Turn(turns[-2].role, above + line_end + question), turns[-1])
+                for turns, (above, line_end, _), question in zip(asked.turns, parts, questions, strict=True)
+            )
             return evaluate_instructions(bundle, replace(asked, turns=turned)).right
 
-        questions = tuple(turns[-2].text.rpartition("\n")[2] for turns in asked.turns)
-        return _Material(Message("answered right"), questions, right)
-    if isinstance(model, GPT) and tokenizer is not None:
-        held_out = read_held_out(path, tokenizer, errors=errors, most_bytes=_MOST_BYTES)
-        documents = tuple(tokenizer.decode(document[:-1].tolist()) for document in held_out)
-        words = sum(len(text.split()) for text in documents)
+        return _Material(Message("answered right"), tuple(question for *_, question in parts), right)
+    held_out = read_held_out(path, tokenizer, errors=errors, most_bytes=_MOST_BYTES)
+    documents = tuple(tokenizer.decode(document[:-1].tolist()) for document in held_out)
+    words = sum(len(text.split()) for text in documents)
 
-        def bits(texts: tuple[str, ...]) -> float:
-            score = evaluate_text(model, from_texts(texts, tokenizer, str(path)))
-            return score.loss_nats * score.tokens / math.log(2) / words
+    def bits(texts: tuple[str, ...]) -> float:
+        score = evaluate_text(model, from_texts(texts, tokenizer, str(path)))
+        return score.loss_nats * score.tokens / math.log(2) / words
 
-        return _Material(Message("bits per word"), documents, bits, more_is_better=False)
-    raise UsageError(
-        "a {family} model is not measured on changed texts; a gpt, a classifier and a seq2seq are",
-        family=bundle.config.family,
-    )
-
-
-def _with_question(turns: Dialogue, question: str) -> Dialogue:
-    """A conversation with another last line before its answer."""
-    above, line_end, _ = turns[-2].text.rpartition("\n")
-    return (*turns[:-2], Turn(turns[-2].role, above + line_end + question), turns[-1])
+    return _Material(Message("bits per word"), documents, bits, more_is_better=False)
 
 
 def _changed_words(texts: Sequence[str], changed: Sequence[str]) -> float:

@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
+from typing import Any
 
 import numpy as np
 
@@ -69,17 +70,11 @@ def score_translations(translations: Sequence[str], *references: Sequence[str]) 
                 n=len(translations),
                 n_references=len(each),
             )
-    bleu, chrf = BLEU(), CHRF(word_order=_WORDS)
-    given = [list(each) for each in references]
-    found = bleu.corpus_score(list(translations), given), chrf.corpus_score(list(translations), given)
-    return TranslationScore(
-        bleu=float(found[0].score),
-        bleu_signature=str(bleu.get_signature()),
-        chrf=float(found[1].score),
-        chrf_signature=str(chrf.get_signature()),
-        sentences=len(translations),
-        translations=tuple(translations),
-    )
+    figures: dict[str, Any] = {}
+    for name, metric in {"bleu": BLEU(), "chrf": CHRF(word_order=_WORDS)}.items():
+        found = metric.corpus_score(list(translations), [list(each) for each in references])
+        figures |= {name: float(found.score), f"{name}_signature": str(metric.get_signature())}
+    return TranslationScore(**figures, sentences=len(translations), translations=tuple(translations))
 
 
 def evaluate_pairs(
@@ -96,8 +91,9 @@ def evaluate_pairs(
     if learned is None:
         return score
     known = {*learned.sources}, {*learned.targets}
-    both = zip(pairs.sources, pairs.targets, strict=True)
-    seen = sum(source in known[0] or target in known[1] for source, target in both)
+    seen = sum(
+        source in known[0] or target in known[1] for source, target in zip(pairs.sources, pairs.targets, strict=True)
+    )
     remembered = score_translations(remembered_targets(learned, pairs.sources), pairs.targets)
     baselines = {"nearest neighbour": {"bleu": remembered.bleu, "chrf": remembered.chrf}}
     return replace(score, seen=seen, baselines=baselines)
@@ -110,26 +106,22 @@ def remembered_targets(learned: TextPairs, sources: Sequence[str]) -> list[str]:
     >>> remembered_targets(learned, ["the river is blue"])
     ['একটি নীল নদী']
     """
-    places: defaultdict[str, list[int]] = defaultdict(list)
-    for place, source in enumerate(learned.sources):
-        for word in set(_words(source)):
+    known = [set(source.lower().split()) for source in learned.sources]
+    places = defaultdict[str, list[int]](list)
+    for place, words in enumerate(known):
+        for word in words:
             places[word].append(place)
     rarity = {word: math.log(1 + len(learned) / len(found)) for word, found in places.items()}
-    sizes = np.array([sum(rarity[word] for word in set(_words(source))) for source in learned.sources])
+    sizes = np.array([sum(rarity[word] for word in words) for words in known])
     answers = []
     for source in sources:
-        words = set(_words(source))
-        shared = np.zeros(len(learned))
+        words, shared = set(source.lower().split()), np.zeros(len(learned))
         for word in words & places.keys():
             shared[places[word]] += rarity[word]
         asked = sum(rarity.get(word, 0.0) for word in words)
         alike = shared / np.maximum(asked + sizes - shared, 1e-9)  # of all their words, those in common
         answers.append(learned.targets[int(alike.argmax())])
     return answers
-
-
-def _words(text: str) -> list[str]:
-    return text.lower().split()
 
 
 # -- as it is told ---------------------------------------------------------------------------------------------------
@@ -142,12 +134,12 @@ def translation_table(score: TranslationScore, name: str) -> Table:
     """Both figures beside what remembering reaches, and how they were measured."""
     remarks: list[Text] = [f"BLEU: {score.bleu_signature}", f"chrF++: {score.chrf_signature}"]
     if score.fields is not None:
-        source, target = score.fields
         told = "Translated from {source!r}, compared with {target!r}."
-        remarks.append(Message(told, source=source, target=target))
+        remarks.append(Message(told, **dict(zip(("source", "target"), score.fields, strict=True))))
     if score.seen:
-        told = "It has learned from {n:,} of these pairs, so these figures are too good."
-        remarks.append(Message(told, n=score.seen))
+        remarks.append(
+            Message("It has learned from {n:,} of these pairs, so these figures are too good.", n=score.seen)
+        )
     if score.translations and all(len(text.split()) < _LONGEST_RUN for text in score.translations):
         told = "BLEU counts runs of up to four words, and no translation has four; chrF++ says more here."
         remarks.append(Message(told))
@@ -163,14 +155,14 @@ def translations_document(score: TranslationScore, pairs: TextPairs, title: Text
     rows = list(zip(pairs.sources, score.translations, pairs.targets, strict=True))
     if len(rows) > _SHOWN:
         blocks.append(Paragraph(Message("The first {n} of {pairs}.", n=_SHOWN, pairs=_pairs(len(rows)))))
-    words = {(row, column): "words" for row in range(len(rows[:_SHOWN])) for column in range(3)}
-    header = [Message("source"), Message("this model"), Message("a person")]
-    blocks.append(Table("", header, rows[:_SHOWN], marks=words))
+    shown = rows[:_SHOWN]
+    words = {(row, column): "words" for row in range(len(shown)) for column in range(3)}
+    blocks.append(Table("", [Message("source"), Message("this model"), Message("a person")], shown, marks=words))
     if score.baselines:
         blocks.append(Heading(Message("Compared with what is simpler")))
         blocks.append(Table("", ["", "BLEU", "chrF++"], score.compared(Message("this model"), 2)))
-    blocks.append(Heading(Message("How it was measured")))
-    blocks.append(Settings([("BLEU", score.bleu_signature), ("chrF++", score.chrf_signature)]))
+    signatures: list[tuple[str, Text]] = [("BLEU", score.bleu_signature), ("chrF++", score.chrf_signature)]
+    blocks += [Heading(Message("How it was measured")), Settings(signatures)]
     compared = Message("Figures can be compared where the signatures are equal.")
     return Report(title, [lead], blocks, [Message("Made by Kotha."), compared])
 

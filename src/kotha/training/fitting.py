@@ -48,10 +48,10 @@ class Fitting:
         auxiliary_models: Sequence[nn.Module] = (),
     ) -> None:
         self._model, self._config, self._arithmetic, self._ranks = model, config, arithmetic, ranks
-        self._how, self._say, self.context_length = how, say, how["context_length"]
+        self._how, self._say, self.context_length = how, say, how.context_length
         self._auxiliary_models = auxiliary_models  # what is only read beside the model is compiled as well
         available = available_memory(arithmetic.device)
-        planned = largest_micro_batch(model.config, config, available_bytes=available, **how)
+        planned = largest_micro_batch(model.config, config, available, how)
         self.micro_batch_size = min(planned, ranks.share(config.batch_size)[1])
 
     def settle(self, gradients: Callable[[int], Any]) -> None:
@@ -59,7 +59,7 @@ class Fitting:
         if self._arithmetic.device.type == "cuda":
             torch.set_float32_matmul_precision("high")
             torch.compiler.set_stance("force_eager" if self._config.compile == "off" else "default")
-        compiled = self._how["compiled"]
+        compiled = self._how.compiled
         layers = blocks(self._model, *self._auxiliary_models) if compiled else []
         for block in layers:  # all alike: one is compiled, and the others use it
             block.compile()
@@ -112,8 +112,8 @@ class Fitting:
 
     def plan(self) -> MemoryPlan:
         """What this process is expected to need; on a CPU, beside what it already has from its work before."""
-        planned = plan_memory(self._model.config, self._config, micro_batch_size=self.micro_batch_size, **self._how)
-        if self._how["device"] != "cpu":
+        planned = plan_memory(self._model.config, self._config, self.micro_batch_size, self._how)
+        if self._how.device != "cpu":
             return planned
         base = max(planned.base, resident_memory() - planned.weights - planned.average)
         total = max(planned.total - planned.base + base, peak_memory(self._arithmetic.device))

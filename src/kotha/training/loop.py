@@ -32,9 +32,9 @@ from kotha.training.device import choose_arithmetic, largest_memory, peak_flops_
 from kotha.training.distributed import ALONE, Ranks, Stragglers, distribute, gathering, whole
 from kotha.training.fitting import Fitting, Learner, OnRemark, OutOfMemory, Recording, blocks, measure
 from kotha.training.optim import Average, Optimizers, learning_rate_share, swapped_weights
-from kotha.training.plan.flops import count_work
 from kotha.training.plan.memory import check_room, how_planned
 from kotha.training.plan.rules import fit_to_time
+from kotha.training.plan.step_time import count_work
 from kotha.training.tasks.task import Batch, Task, Tensors
 
 # Reading a number from a GPU waits for it, so only every so many steps are logged there.
@@ -140,7 +140,7 @@ class Training:
         self.fitting = Fitting(self.model, config, self.arithmetic, ranks, how, on_remark, task.auxiliary_models)
         records = ranks.alone and self.arithmetic.precision != "float16" and config.compile != "off"
         self._recording = Recording(device, wanted=records)
-        timed = [learner] if how["compiled"] else blocks(self.model)  # no compiler likes a clock inside
+        timed = [learner] if how.compiled else blocks(self.model)  # no compiler likes a clock inside
         self._stragglers = Stragglers(ranks, timed, device, on_remark)
 
     # -- the run ----------------------------------------------------------------------------------------------------

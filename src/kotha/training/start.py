@@ -29,12 +29,20 @@ from kotha.training.distributed import ALONE, Ranks
 from kotha.training.fitting import OnRemark
 from kotha.training.loop import Training
 from kotha.training.origin import Origin, check_lora
-from kotha.training.plan.design import RECIPE, Design, as_learned, check_enough, propose
-from kotha.training.plan.gpus import GPU
+from kotha.training.plan.design import (
+    RECIPE,
+    Budget,
+    Design,
+    TextSize,
+    as_learned,
+    budget_for,
+    check_enough,
+    measure_text,
+    propose,
+)
 from kotha.training.plan.memory import planned_context
-from kotha.training.plan.planning import Budget, TextSize, budget_for, measure_text
 from kotha.training.plan.rules import EVALUATIONS, pace_of, times, warmed_in_time
-from kotha.training.plan.step_time import predict_seconds_per_step, use_fastest_threads
+from kotha.training.plan.step_time import GPU, predict_seconds_per_step, use_fastest_threads
 from kotha.training.show.report import write_report
 from kotha.training.tasks.masked_words import MaskedWords
 from kotha.training.tasks.task import NextToken

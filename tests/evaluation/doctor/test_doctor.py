@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kotha.artifacts.run_folder import RunFolder
-from kotha.evaluation.doctor.diagnosis import DataFacts, Finding, advice, diagnose, look_at, reassure
+from kotha.evaluation.doctor import diagnosis
+from kotha.evaluation.doctor.curve import read_curve
+from kotha.evaluation.doctor.diagnosis import DataFacts, Finding, advice, look_at, reassure
 from kotha.i18n.catalogue import catalogue, translate
 from kotha.model.config import GPTConfig
 from kotha.model.presets import MODERN
@@ -37,6 +39,12 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., RunFolder
         return folder
 
     return trained
+
+
+def diagnose(
+    config: Any, metrics: Any, references: dict[str, float] | None = None, data: DataFacts | None = None
+) -> list[Finding]:
+    return diagnosis.diagnose(read_curve(config, metrics, references), data)
 
 
 def findings(folder: RunFolder, **more: Any) -> dict[str, Finding]:
@@ -141,7 +149,7 @@ def test_a_tokenizer_for_another_script(trained, make_data, texts, monkeypatch) 
     english = train_tokenizer(["the quick brown fox jumps over the lazy dog again"] * 9, "bpe", 320)
     data = make_data(texts[:20], tokenizer=english, validation=0.2)
     run = trained(data, {"vocab_size": english.vocab_size}, steps=6, evaluate_every=3)
-    monkeypatch.setattr("kotha.evaluation.doctor.signs.VOCABULARY_OF_WORDS", 300)
+    monkeypatch.setattr("kotha.evaluation.doctor.curve.VOCABULARY_OF_WORDS", 300)
     found = findings(run)
     assert list(found) == ["mismatch-tokenizer", "untrained"]
     assert found["mismatch-tokenizer"].evidence["letters"] < 0.5, "three bytes a letter"

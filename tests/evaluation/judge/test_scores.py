@@ -5,8 +5,7 @@ import pytest
 from scipy.optimize import minimize
 
 from kotha.errors import DataError
-from kotha.evaluation.judge.bradley_terry import fit_strengths
-from kotha.evaluation.judge.results import agreement
+from kotha.evaluation.judge.results import agreement, fit_strengths
 
 WINS = np.array([[0, 12.5, 9, 4], [7.5, 0, 8, 3], [5, 6, 0, 0], [6, 1, 0, 0]], dtype=float)
 
@@ -33,10 +32,9 @@ def test_two_have_a_closed_form_with_its_error() -> None:
     found = fit_strengths(np.array([[0.0, 30.0], [10.0, 0.0]]), prior=0.0)
     assert found.values[0] - found.values[1] == pytest.approx(np.log(3))
     half = 1.96 * np.sqrt(1 / 30 + 1 / 10)  # of the logarithm of odds
-    chance, low, high = found.chance(0, 1)
-    assert chance == pytest.approx(0.75)
-    assert (np.log(low / (1 - low)), np.log(high / (1 - high))) == pytest.approx((np.log(3) - half, np.log(3) + half))
-    assert found.interval(0) == pytest.approx((np.log(3) / 2 - half / 2, np.log(3) / 2 + half / 2))
+    odds = np.log(3)
+    assert found.interval(np.array([1.0, -1.0])) == pytest.approx((odds - half, odds, odds + half))
+    assert found.interval(np.array([1.0, 0.0])) == pytest.approx(((odds - half) / 2, odds / 2, (odds + half) / 2))
 
 
 def test_the_spread_is_the_inverse_of_the_curvature_by_differences() -> None:

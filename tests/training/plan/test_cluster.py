@@ -15,7 +15,7 @@ from kotha.model.presets import preset
 from kotha.training.config import recipe
 from kotha.training.plan import cluster as on_paper
 from kotha.training.plan.cluster import LADDER, Cluster, assumptions, ladder_model, plan_cluster, predict_step
-from kotha.training.plan.gpus import GPUS
+from kotha.training.plan.step_time import GPUS
 
 ROOT = Path(__file__).parents[3]
 PUBLISHED = json.loads((ROOT / "benchmarks" / "results" / "published_runs.json").read_text(encoding="utf-8"))["runs"]

@@ -169,7 +169,7 @@ def _measure(model: GPTConfig, tokens: int, precision: Any, device: str) -> tupl
     seconds = median(outcome.seconds["kotha"])
     peak = peak_memory(how.device)
     foretold = predict_seconds_per_step(model, settings, batch_size, model.context_length, how)
-    plan = plan_memory(model, settings, micro_batch_size=batch_size, **how_planned(model, settings, how))
+    plan = plan_memory(model, settings, batch_size, how_planned(model, settings, how))
     return tokens / seconds, peak, tokens / foretold, plan.total
 
 

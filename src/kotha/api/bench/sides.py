@@ -38,8 +38,7 @@ from kotha.training.config import TrainConfig
 from kotha.training.device import Arithmetic, peak_flops_per_second
 from kotha.training.distributed import Ranks
 from kotha.training.loop import Training
-from kotha.training.plan.flops import count_work
-from kotha.training.plan.step_time import predict_seconds_per_step
+from kotha.training.plan.step_time import count_work, predict_seconds_per_step
 from kotha.training.tasks.task import Batch, NextToken
 
 DRAWN = SamplingSettings(temperature=0.8, top_k=40, repetition_penalty=None)

@@ -1,12 +1,13 @@
 """What a training curve shows, in plain words, and what to try: a pure function of what a run has logged.
 
-The signs are in ``signs.py``, and for each kind of finding what was seen and what to try in ``advice.json`` (its Bangla
+The signs are in ``curve.py``, and for each kind of finding what was seen and what to try in ``advice.json`` (its Bangla
 with all other Bangla, in ``i18n/bn``). A healthy run has no findings. The workshop asks the same
 of a student: question 7b (training 2.61, validation 4.08: what does that tell you?) and 12b (validation has stalled
 while training still falls: what could be done?).
 """
 
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -16,9 +17,8 @@ from typing import Any, Literal
 import numpy as np
 
 from kotha.artifacts.run_folder import figure, mapping
-from kotha.evaluation.doctor import signs
-from kotha.evaluation.doctor.curve import MEASURED, Curve, evaluations_of, points_of, read_curve
-from kotha.evaluation.doctor.signs import Symptoms
+from kotha.evaluation.doctor import curve as signs
+from kotha.evaluation.doctor.curve import MEASURED, Curve, Symptoms, evaluations_of, points_of, read_curve
 from kotha.i18n.catalogue import translate
 from kotha.i18n.message import Message
 from kotha.i18n.numbers import LANGUAGES
@@ -26,25 +26,16 @@ from kotha.report.single_file import training_page
 from kotha.text.held_out import tokens_of
 from kotha.text.shards import Dataset
 
-Severity = Literal["alarm", "notice"]
-Sign = Callable[[Curve], Symptoms | None]
-
 # Training tokens that are searched for copies of validation documents.
 _SEARCHED = 50_000_000
 _NOTICES = ("empty", "plateau", "mismatch-validation")
 
 # In each group the first sign that is there is told; the later ones would say the same less well.
-_BROKEN: dict[str, Sign] = {"not-a-number": signs.lost, "learning-rate-too-high": signs.rising}
-_GROUPS: list[dict[str, Sign]] = [
-    {
-        "untrained": signs.untrained,
-        "read-too-little": signs.read_too_little,
-        "no-better-than-counting": signs.not_beaten,
-    },
-    {"mismatch-validation": signs.unlike, "memorising": signs.by_heart, "plateau": signs.flat},
-]
-_LEAKS: dict[str, Sign] = {"leak-below-floor": signs.below_floor, "leak": signs.too_good}
-_TOKENIZER: dict[str, Sign] = {"mismatch-tokenizer": signs.foreign}
+_Group = tuple[Callable[[Curve], Symptoms | None], ...]
+_BROKEN: _Group = (signs.not_a_number, signs.learning_rate_too_high)
+_LEARNED: _Group = (signs.untrained, signs.read_too_little, signs.no_better_than_counting)
+_HELD_OUT: _Group = (signs.mismatch_validation, signs.memorising, signs.plateau)
+_LEAKS: _Group = (signs.leak_below_floor, signs.leak)
 
 
 @dataclass(frozen=True)
@@ -60,7 +51,7 @@ class Finding:
     """Something that a run shows."""
 
     kind: str
-    severity: Severity
+    severity: Literal["alarm", "notice"]
     evidence: Symptoms
     words: Message  # what was seen
     advice: tuple[Message, ...]  # what to try
@@ -96,39 +87,26 @@ def examine(
 ) -> Examination:
     """Read a run's curve, and its data where they are given; ``references`` are further losses to compare with."""
     facts = None if dataset is None else look_at(dataset)
-    findings = diagnose(config, metrics, references=references, data=facts)
     curve = read_curve(config, metrics, references)
+    findings = diagnose(curve, facts)
     healthy = reassure(None if curve.best is None else curve.best.loss, curve.references)
     return Examination(findings, None if findings else healthy, facts is not None, curve)
 
 
-def diagnose(
-    config: dict[str, Any],
-    metrics: Sequence[dict[str, Any]],
-    *,
-    references: dict[str, float] | None = None,
-    data: DataFacts | None = None,
-) -> list[Finding]:
-    """What a run's config and metrics show, gravest first; an empty list when nothing is wrong.
-
-    ``references`` adds losses to those in the config, such as a 5-gram's; ``data`` is what ``look_at`` saw.
-    """
-    curve = read_curve(config, metrics, references)
+def diagnose(curve: Curve, data: DataFacts | None = None) -> list[Finding]:
+    """What a curve shows, gravest first; an empty list when nothing is wrong. ``data`` is what ``look_at`` saw."""
     if not curve.losses and not curve.evaluations and curve.lost is None:
         return [_finding("empty", {})]
-    found = broken = _first(curve, _BROKEN)
+    broken = _first(curve, _BROKEN)
+    shares = {}
     if data is not None:
         shares = {"mismatch-unknown": (data.unknown_share, signs.UNKNOWN_SHARE)}
         shares["leak-copies"] = data.copied_share, signs.COPIED_SHARE
-        found = found + [
-            _finding(kind, {"share": 100 * share}) for kind, (share, most) in shares.items() if share > most
-        ]
-    found = found + _first(curve, _TOKENIZER)
+    proved = [_finding(kind, {"share": 100 * share}) for kind, (share, most) in shares.items() if share > most]
+    found = [*broken, *proved, *_first(curve, (signs.mismatch_tokenizer,))]
     if not broken:
-        found += [each for group in _GROUPS for each in _first(curve, group)]
-    if not any(each.kind == "leak-copies" for each in found):
-        found += _first(curve, _LEAKS)
-    return found
+        found += _first(curve, _LEARNED) + _first(curve, _HELD_OUT)
+    return found if any(each.kind == "leak-copies" for each in proved) else found + _first(curve, _LEAKS)
 
 
 def look_at(data: Dataset) -> DataFacts:
@@ -136,31 +114,27 @@ def look_at(data: Dataset) -> DataFacts:
     held_out = data["validation"]
     line, unknown = tokens_of(held_out), data.tokenizer.special.get("unk")
     n_unknown = 0 if unknown is None else int(np.count_nonzero(line == unknown))
-    wanted = {document.tobytes() for document in held_out}
-    seen: set[bytes] = set()
-    read = 0
+    wanted = Counter(document.tobytes() for document in held_out)
+    copied = read = 0
     for document in data["train"]:
-        seen |= {document.tobytes()} & wanted
+        copied += wanted.pop(document.tobytes(), 0)
         read += len(document)
         if read > _SEARCHED:
             break
-    copied = sum(document.tobytes() in seen for document in held_out)
     return DataFacts(n_unknown / max(1, len(line)), copied / max(1, len(held_out)))
 
 
-def _first(curve: Curve, group: dict[str, Sign]) -> list[Finding]:
-    for kind, sign in group.items():
-        evidence = sign(curve)
-        if evidence is not None:
-            return [_finding(kind, evidence)]
+def _first(curve: Curve, group: _Group) -> list[Finding]:
+    for sign in group:
+        if (evidence := sign(curve)) is not None:
+            return [_finding(sign.__name__.replace("_", "-"), evidence)]
     return []
 
 
 def _finding(kind: str, evidence: Symptoms) -> Finding:
-    severity: Severity = "notice" if kind in _NOTICES else "alarm"
     said = advice()[kind]
-    tries = tuple(Message(each, **evidence) for each in said["try"])
-    return Finding(kind, severity, evidence, Message(said["seen"], **evidence), tries)
+    seen, *tries = (Message(each, **evidence) for each in (said["seen"], *said["try"]))
+    return Finding(kind, "notice" if kind in _NOTICES else "alarm", evidence, seen, tuple(tries))
 
 
 @cache
@@ -203,19 +177,18 @@ def doctor_page(
     name: str, config: dict[str, Any], metrics: Sequence[dict[str, Any]], found: Examination, language: str = "en"
 ) -> str:
     """The whole page as HTML; ``name`` is the run's."""
-    points = points_of(metrics, _POINTS)
-    columns = {key: [_short(point[key]) for point in points] for key in ("step", *MEASURED)}
+    points, curve = points_of(metrics, _POINTS), found.curve
     data = {
         "name": name,
         "sizes": {key: value for key, value in mapping(config, "model").items() if type(value) is int},
         "steps": figure(config, "training", "steps"),
-        "epochs": found.curve.epochs,
-        "references": found.curve.references,
+        "epochs": curve.epochs,
+        "references": curve.references,
         "predicted_seconds": figure(config, "predicted", "seconds"),
         "predicted_bytes": figure(config, "predicted", "memory_bytes", "total"),
-        "columns": columns,
+        "columns": {key: [_short(point[key]) for point in points] for key in ("step", *MEASURED)},
         "evaluations": evaluations_of(metrics),
-        "counted": any("gram" in each and each != "unigram" for each in found.curve.references),
+        "counted": any("gram" in each and each != "unigram" for each in curve.references),
         **found.to_dict(),
     }
     return training_page("doctor", f"{name}: the doctor's word", data, made_by="kotha doctor", language=language)

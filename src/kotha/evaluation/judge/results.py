@@ -1,24 +1,33 @@
 """What a judging comes to: who won how often, how strong each is, and how far judges agree.
 
+Strengths are Bradley–Terry's: the chance that a wins against b is e^a / (e^a + e^b)
+(https://www.jstor.org/stable/2334029), a tie is half a win for each. They are fitted by maximum likelihood (Newton's
+method), and lie around 0, the mean of all; their uncertainty is the inverse of the curvature there. One that has won
+everything would be infinitely strong, so every pair that met is given one more tie; ``prior`` says how many.
+
 Agreement is Krippendorff's alpha for names: 1 for judges who always agree, 0 for no more than chance. Any number of
-judges will do, and not each must have seen everything.
+judges will do, and not each must have seen everything (https://en.wikipedia.org/wiki/Krippendorff's_alpha).
 """
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
-from kotha.evaluation.judge.bradley_terry import fit_strengths
+from kotha.errors import DataError
 from kotha.evaluation.measurement import Measurement
 from kotha.i18n.message import Message, Plural, Text
 from kotha.report.table import Table
 
 Choice = Literal["left", "right", "tie"]
 CHOICES: tuple[Choice, ...] = get_args(Choice)
+Numbers = NDArray[np.float64]
+_DEVIATIONS = 1.96  # 95 of 100
+_ROUNDS, _CLOSE = 100, 1e-10
 
 
 @dataclass(frozen=True)
@@ -91,36 +100,71 @@ class JudgingResult(Measurement):
     first_chosen: float | None  # share of decided judgements for the text shown first: near a half, unless order sways
 
 
+class Strengths(NamedTuple):
+    """Strengths in nats of odds, around 0, and how they vary together."""
+
+    values: Numbers  # (n,)
+    covariance: Numbers  # (n, n)
+
+    def interval(self, weights: Numbers) -> tuple[float, float, float]:
+        """Where a sum of strengths, each times its weight, lies in 95 of 100 cases: low, middle, high."""
+        middle, half = weights @ self.values, _DEVIATIONS * np.sqrt(weights @ self.covariance @ weights)
+        return float(middle - half), float(middle), float(middle + half)
+
+
+def fit_strengths(wins: Numbers, prior: float = 1.0) -> Strengths:
+    """Strengths from wins: row against column, a tie half to each, (n, n) -> (n,) and (n, n).
+
+    >>> found = fit_strengths(np.array([[0.0, 3.0], [1.0, 0.0]]), prior=0.0)
+    >>> round(float(np.exp(found.values[0] - found.values[1])), 6)  # it won three times as often
+    3.0
+    """
+    n, met = len(wins), (wins + wins.T > 0).astype(float)
+    if n < 2 or not np.linalg.matrix_power(met + np.eye(n), n).all():
+        raise DataError("these have not all met, not even by way of others, so they cannot be compared; judge more")
+    counted = wins + prior / 2 * met
+    games, won = counted + counted.T, counted.sum(axis=1)
+    values = np.zeros(n)
+    centre = np.full_like(games, 1 / n)  # fixes the mean, which the games leave open
+    for _ in range(_ROUNDS):
+        chances = 1 / (1 + np.exp(values[None] - values[:, None]))  # row wins against column
+        curved = games * chances * (1 - chances)
+        curvature = np.diag(curved.sum(axis=1)) - curved + centre
+        step = np.linalg.solve(curvature, won - (games * chances).sum(axis=1))
+        values = values + np.clip(step, -1, 1)
+        if np.abs(step).max() < _CLOSE:
+            break
+    return Strengths(values - values.mean(), np.linalg.inv(curvature) - centre)  # around the mean, which is certain
+
+
 def judging_result(
     models: Sequence[str], pairs: Sequence[BlindPair], said: Mapping[str, Mapping[str, Choice]], same: int
 ) -> JudgingResult:
     """What judges have said of pairs, by judge and pair; ``same`` pairs were no pairs."""
     by_id = {pair.id: pair for pair in pairs}
-    judged = [(by_id[pair], choice) for choices in said.values() for pair, choice in choices.items()]
-    number = {name: place for place, name in enumerate(models)}
-    outcomes = np.zeros((len(number), len(number), 3), dtype=np.int64)  # row's wins, ties, losses against column
-    for pair, choice in judged:
-        left, right = (number[name] for name in pair.models)
-        place = ("left", "tie", "right").index(choice)
-        outcomes[left, right, place] += 1
-        outcomes[right, left, 2 - place] += 1
-    strengths = fit_strengths(outcomes[..., 0] + outcomes[..., 1] / 2)
-    order = sorted(number.items(), key=lambda each: -strengths.values[each[1]])
-    standings = [
-        Standing(
-            name, float(strengths.values[place]), *strengths.interval(place), *outcomes[place].sum(axis=0).tolist()
-        )
-        for name, place in order
-    ]
-    meetings = []
-    for (one, place), (other, against) in combinations(order, 2):
-        wins, ties, losses = outcomes[place, against].tolist()
-        if wins or ties or losses:
-            meetings.append(Meeting(one, other, wins, ties, losses, *strengths.chance(place, against)))
     of_pair = defaultdict[str, list[str]](list)
-    for pair, choice in judged:
-        of_pair[pair.id].append(choice)
-    counts = Counter(choice for _, choice in judged)
+    outcomes = np.zeros((len(models), len(models), 3), dtype=np.int64)  # row's wins, ties, losses against column
+    for choices in said.values():
+        for pair, choice in choices.items():
+            of_pair[pair].append(choice)
+            left, right = map(models.index, by_id[pair].models)
+            place = ("left", "tie", "right").index(choice)
+            outcomes[left, right, place] += 1
+            outcomes[right, left, 2 - place] += 1
+    strengths, unit = fit_strengths(outcomes[..., 0] + outcomes[..., 1] / 2), np.eye(len(models))
+    order = np.argsort(-strengths.values, kind="stable").tolist()
+    standings = []
+    for place in order:
+        low, strength, high = strengths.interval(unit[place])
+        standings.append(Standing(models[place], strength, low, high, *outcomes[place].sum(axis=0).tolist()))
+    meetings = []
+    for one, other in combinations(order, 2):
+        if outcomes[one, other].any():
+            odds = strengths.interval(unit[one] - unit[other])
+            low, chance, high = (float(1 / (1 + np.exp(-each))) for each in odds)
+            counts = outcomes[one, other].tolist()
+            meetings.append(Meeting(models[one], models[other], *counts, chance, low, high))
+    counts = Counter(choice for choices in of_pair.values() for choice in choices)
     decided = counts["left"] + counts["right"]
     return JudgingResult(
         standings=tuple(standings),
@@ -135,9 +179,6 @@ def judging_result(
 
 def agreement(judged: Iterable[Sequence[str]]) -> Agreement:
     """How far judges agree, from what was said of each thing: Krippendorff's alpha for names.
-
-    It is 1 for judges who always agree, 0 for those who agree no more than by chance. Any number of judges will do, and
-    not each must have seen everything (https://en.wikipedia.org/wiki/Krippendorff's_alpha).
 
     >>> found = agreement([["left", "left"], ["right", "right"], ["left", "right"]])
     >>> found.things, round(found.share or 0, 3), round(found.alpha or 0, 3)
@@ -161,35 +202,30 @@ def judging_tables(result: JudgingResult) -> list[Table]:
     remarks = [
         Message("strength: nats of odds around the mean (Bradley–Terry), 95 % interval; {judged}", judged=judged)
     ]
-    found = result.agreement
-    if found.share is not None:
-        agree = Plural(
+    things, share, alpha = vars(result.agreement).values()
+    if share is not None:
+        agree: Message = Plural(
             "judges agree on {share:.0%} of {n} shared pair",
             "judges agree on {share:.0%} of {n:,} shared pairs",
-            n=found.things,
-            share=found.share,
+            n=things,
+            share=share,
         )
-        alpha = None if found.alpha is None else Message("Krippendorff's alpha {alpha:.2f}", alpha=found.alpha)
-        remarks.append(agree if alpha is None else Message("{agree}, {alpha}", agree=agree, alpha=alpha))
+        if alpha is not None:
+            also = Message("Krippendorff's alpha {alpha:.2f}", alpha=alpha)
+            agree = Message("{agree}, {alpha}", agree=agree, alpha=also)
+        remarks.append(agree)
     if result.first_chosen is not None:
         told = "the text shown first was chosen in {share:.0%} of the decided judgements"
         remarks.append(Message(told, share=result.first_chosen))
-    rows: list[list[Text]] = [
-        [
-            *(each.model, f"{each.strength:+.2f}"),
-            Message("{low} to {high}", low=f"{each.low:+.2f}", high=f"{each.high:+.2f}"),
-            *_counts(each),
-        ]
-        for each in result.standings
-    ]
-    interval = "{share} ({low} to {high})"
-    met: list[list[Text]] = [
-        [
-            *(each.one, each.other, *_counts(each)),
-            Message(interval, share=f"{each.chance:.0%}", low=f"{each.low:.0%}", high=f"{each.high:.0%}"),
-        ]
-        for each in result.meetings
-    ]
+    rows: list[list[Text]] = []
+    for each in result.standings:
+        interval = Message("{low} to {high}", low=f"{each.low:+.2f}", high=f"{each.high:+.2f}")
+        rows.append([each.model, f"{each.strength:+.2f}", interval, *_counts(each)])
+    met: list[list[Text]] = []
+    for two in result.meetings:
+        share, low, high = (f"{value:.0%}" for value in (two.chance, two.low, two.high))
+        chance = Message("{share} ({low} to {high})", share=share, low=low, high=high)
+        met.append([two.one, two.other, *_counts(two), chance])
     outcomes = [Message("wins"), Message("ties"), Message("losses")]
     header = [Message("model"), Message("strength"), Message("interval"), *outcomes]
     against = [Message("model"), Message("against"), *outcomes, Message("chance to win")]

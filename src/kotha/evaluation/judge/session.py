@@ -12,9 +12,10 @@ later, and judges who work at the same time never write into one file. Two texts
 
 import hashlib
 import itertools
+import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -23,16 +24,22 @@ import numpy as np
 
 from kotha.errors import DataError, KothaError, UsageError
 from kotha.evaluation.judge.results import CHOICES, BlindPair, Choice, JudgingResult, judging_result
+from kotha.generation.answers import Request, Result
+from kotha.generation.conversation import was_taught
+from kotha.generation.engine import Engine
+from kotha.generation.settings import SamplingSettings
+from kotha.i18n.message import Message, OnProgress
 from kotha.report.built import words
 from kotha.report.single_file import report_page
 from kotha.storage.atomic import atomic_directory, atomic_write, write_page
 from kotha.storage.destinations import checked_path
 from kotha.storage.json_files import as_json, read_table
 from kotha.storage.status import is_file, matching
+from kotha.text.tokenizer.chat import ChatTemplate, Turn
 
 PAIRS, JUDGEMENTS = "pairs.json", "judgements"
 _FORMAT, SAID, _VERSION = "kotha-judging", "kotha-judgements", 1
-_MOST_BYTES = 1 << 28
+_MOST_BYTES, _MOST_PROMPT_BYTES = 1 << 28, 1 << 24
 
 
 @dataclass
@@ -59,24 +66,24 @@ class Judging:
         if len(models) < 2 or not prompts:
             raise UsageError("a judging needs two models or more, and a prompt at least")
         chance = np.random.default_rng(seed)
-        pairs, same = [], 0
+        pairs = []
         for number, prompt in enumerate(prompts):
             for one, other in itertools.combinations(models, 2):
                 left, right = (one, other) if chance.random() < 0.5 else (other, one)
                 texts = written[left][number], written[right][number]
-                same += texts[0] == texts[1]
-                if texts[0] != texts[1]:
-                    # Its name says nothing of whose its texts are.
-                    digest = hashlib.sha256(as_json(sorted((prompt, *texts))).encode()).hexdigest()[:12]
-                    pairs.append(BlindPair(f"{number}-{digest}", prompt, *texts, (left, right)))
+                # Its name says nothing of whose its texts are.
+                name = f"{number}-{_digest(as_json(sorted((prompt, *texts))))[:12]}"
+                pairs.append(BlindPair(name, prompt, *texts, (left, right)))
+        n_all = len(pairs)
+        pairs = [pair for pair in pairs if pair.left != pair.right]
         if not pairs:
             raise DataError("all the models wrote the same everywhere, so there is nothing to judge")
-        told = {"format": _FORMAT, "format_version": _VERSION, "models": models, "same": same}
-        told |= {"about": dict(about or {}), "pairs": [asdict(pair) for pair in pairs]}
+        made = cls(path, models, tuple(pairs), n_all - len(pairs), dict(about or {}))
+        told = {"format": _FORMAT, "format_version": _VERSION, "models": models, "same": made.same, "about": made.about}
         with atomic_directory(checked_path(path), lambda _: False) as partial:
-            atomic_write(partial / PAIRS, as_json(told, indent=1) + "\n")
+            atomic_write(partial / PAIRS, as_json({**told, "pairs": made._as_dicts}, indent=1) + "\n")
             (partial / JUDGEMENTS).mkdir()
-        return cls(path, models, tuple(pairs), same, dict(about or {}))
+        return made
 
     @classmethod
     def open(cls, path: Path) -> "Judging":
@@ -103,7 +110,11 @@ class Judging:
     @cached_property
     def fingerprint(self) -> str:
         """The same for the same pairs; a judge's file says which ones it is about."""
-        return hashlib.sha256(as_json([asdict(pair) for pair in self.pairs]).encode()).hexdigest()[:16]
+        return _digest(as_json(self._as_dicts))[:16]
+
+    @property
+    def _as_dicts(self) -> list[dict[str, Any]]:
+        return [asdict(pair) for pair in self.pairs]
 
     # -- judging ----------------------------------------------------------------------------------------------------
 
@@ -115,8 +126,8 @@ class Judging:
     def left_for(self, judge: str) -> list[BlindPair]:
         """The pairs that a judge has not judged, in that judge's order."""
         said = self.said_by(judge)
-        digest = hashlib.sha256(f"{self.fingerprint} {judge}".encode()).digest()
-        order = np.random.default_rng(int.from_bytes(digest[:8], "big")).permutation(len(self.pairs))
+        seed = int(_digest(f"{self.fingerprint} {judge}")[:16], 16)
+        order = np.random.default_rng(seed).permutation(len(self.pairs))
         return [self.pairs[place] for place in order if self.pairs[place].id not in said]
 
     def record(self, judge: str, pair: str, choice: Choice) -> None:
@@ -131,8 +142,7 @@ class Judging:
 
     def judgements(self) -> dict[str, dict[str, Choice]]:
         """What each judge said, by pair."""
-        found = (self._read(file) for file in matching(self.path / JUDGEMENTS, "*.json"))
-        return dict(found)
+        return dict(map(self._read, matching(self.path / JUDGEMENTS, "*.json")))
 
     def result(self) -> JudgingResult:
         """Who won so far, and how far judges agree."""
@@ -153,7 +163,7 @@ class Judging:
         if not judge.strip():
             raise UsageError("a judge needs a name")
         if plain != judge:  # two names must not become one file
-            plain += "-" + hashlib.sha256(judge.encode()).hexdigest()[:8]
+            plain += "-" + _digest(judge)[:8]
         return self.path / JUDGEMENTS / f"{plain}.json"
 
     def _write(self, judge: str, said: Mapping[str, Choice]) -> None:
@@ -162,18 +172,14 @@ class Judging:
 
     def _read(self, file: Path) -> tuple[str, dict[str, Choice]]:
         values = read_table(file, most_bytes=_MOST_BYTES)
-        judge, said = values.get("judge"), values.get("judgements")
-        if values.get("format") == SAID and values.get("pairs") != self.fingerprint:
+        judge, said, ours = values.get("judge"), values.get("judgements"), values.get("format") == SAID
+        if ours and values.get("pairs") != self.fingerprint:
             raise KothaError(
                 "{file} is about other pairs than {path}; it belongs to another judging", file=file, path=self.path
             )
-        known = {(pair.id, choice) for pair in self.pairs for choice in CHOICES}
-        if not (
-            values.get("format") == SAID
-            and isinstance(judge, str)
-            and isinstance(said, dict)
-            and all(isinstance(choice, str) for choice in said.values())
-            and said.items() <= known
+        ids = {pair.id for pair in self.pairs}
+        if not (ours and isinstance(judge, str) and isinstance(said, dict) and said.keys() <= ids) or not all(
+            choice in CHOICES for choice in said.values()
         ):
             raise KothaError(
                 "{file} holds no judgements; give a file that the page of this judging has returned", file=file
@@ -193,3 +199,75 @@ def judging_page(judging: Judging) -> str:
     pairs = [{name: getattr(pair, name) for name in ("id", "prompt", "left", "right")} for pair in judging.pairs]
     data = {"format": SAID, "pairs_fingerprint": judging.fingerprint, "pairs": pairs}
     return report_page("judge", words("reports")["title.judge"]["bn"], data, made_by="kotha judge")
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+# -- what models write for it ------------------------------------------------------------------------------------------
+
+
+def read_prompts(path: Path) -> list[str]:
+    """Prompts of a file: a line each; of .jsonl the field prompt, instruction or text.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "a.txt"
+    ...     _ = file.write_text("নদীর ধারে\\n\\nমা\\n")
+    ...     read_prompts(file)
+    ['নদীর ধারে', 'মা']
+    """
+    try:
+        with path.open("rb") as file:
+            text = file.read(_MOST_PROMPT_BYTES + 1)
+        lines = [line.strip() for line in text.decode().splitlines() if line.strip()]
+        prompts = [_of_row(line) for line in lines] if path.suffix == ".jsonl" else lines
+    except (UnicodeDecodeError, ValueError, KeyError, TypeError) as error:
+        raise DataError(
+            "{path} holds no prompts: {error}; give a line for each, or .jsonl with a prompt", path=path, error=error
+        ) from error
+    if not prompts or len(text) > _MOST_PROMPT_BYTES:
+        raise DataError("{path} holds no prompts, or far too many to judge; give a line for each", path=path)
+    return list(dict.fromkeys(prompts))
+
+
+def _of_row(line: str) -> str:
+    row = json.loads(line)
+    if isinstance(row, str):
+        return row
+    return str(next(row[name] for name in ("prompt", "instruction", "question", "text") if name in row))
+
+
+def write_continuations(
+    names: Sequence[str],
+    opened: Callable[[str], Engine],
+    prompts: Sequence[str],
+    tokens: int,
+    settings: SamplingSettings,
+    on_progress: OnProgress | None = None,
+) -> dict[str, list[str]]:
+    """What each model writes after each prompt, one model in memory at a time; all have the same seed at a prompt.
+
+    One that was taught to answer is asked in turns.
+    """
+    written: dict[str, list[str]] = {}
+    for name in names:
+        engine = opened(name)
+        tokenizer = engine.tokenizer
+        starts: Sequence[str | tuple[int, ...]] = prompts
+        if tokenizer is not None and was_taught(engine):
+            template = ChatTemplate.of(tokenizer)
+            starts = [tuple(template.prompt(tokenizer, [Turn("user", prompt)])) for prompt in prompts]
+        numbers = [
+            engine.submit(Request(prompt=start, tokens=tokens, settings=replace(settings, seed=settings.seed + number)))
+            for number, start in enumerate(starts)
+        ]
+        results: dict[int, Result] = {}
+        while engine.busy:
+            results |= {event.number: event.result for event in engine.step() if event.result is not None}
+            if on_progress is not None:
+                done = len(written) * len(prompts) + len(results)
+                on_progress(Message("writing"), done, len(names) * len(prompts))
+        written[name] = [results[number].text.strip() for number in numbers]
+    return written

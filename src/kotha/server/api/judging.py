@@ -10,9 +10,8 @@ from pydantic import Field
 
 from kotha.api.model import load
 from kotha.errors import DataError
-from kotha.evaluation.judge.continuations import write_continuations
 from kotha.evaluation.judge.results import Choice, Meeting
-from kotha.evaluation.judge.session import Judging
+from kotha.evaluation.judge.session import Judging, write_continuations
 from kotha.generation.settings import SamplingSettings
 from kotha.i18n.message import OnProgress
 from kotha.server.api.requests import WireAnswer, of_server

@@ -20,9 +20,9 @@ from kotha.server.serial_executor import HowFar
 from kotha.server.state import State, state_of
 from kotha.server.wire import FieldError, InEnglish, JsonObject, ModelName, Said
 from kotha.storage.json_files import as_json
-from kotha.training.plan.gpus import gpu_named
-from kotha.training.plan.planning import TextSize, budget_for
+from kotha.training.plan.design import TextSize, budget_for
 from kotha.training.plan.render import tell_plan
+from kotha.training.plan.step_time import gpu_named
 from kotha.training.start import TrainRequest
 
 router = APIRouter(prefix="/api", tags=["Uses"])

@@ -1,7 +1,7 @@
 """Many GPUs on paper: what a cluster would need for a training, and how long it would take. None was tried here.
 
 A step is what one GPU computes for its share of the batch, by the share of the peak that was measured here on one GPU
-(``gpus.py``), or what its messages take, whichever is longer, and a layer's messages that nothing hides. While the
+(``step_time.py``), or what its messages take, whichever is longer, and a layer's messages that nothing hides. While the
 model fits on a GPU its gradients are summed (DDP, ring all-reduce: each byte travels twice); where it does not, every
 GPU keeps a part (FSDP: weights are gathered for the forward and again for the backward pass of each micro-batch,
 gradients reduce-scattered once). Within a node messages go by NVLink; between nodes each GPU has its own network card.
@@ -20,7 +20,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from kotha.errors import ConfigError, UsageError
 from kotha.i18n.message import Message, Plural, Text
@@ -28,10 +28,16 @@ from kotha.i18n.numbers import Count, Duration, Size
 from kotha.model.config import GPTConfig
 from kotha.training.config import TrainConfig
 from kotha.training.plan.design import shape
-from kotha.training.plan.flops import count_work
-from kotha.training.plan.gpus import COMPILE_SECONDS, GPU, SECONDS_PER_LAYER, SHARE_OF_PEAK, moving_seconds
 from kotha.training.plan.memory import Conditions, largest_micro_batch, plan_memory
 from kotha.training.plan.render import Reason, Table, amount
+from kotha.training.plan.step_time import (
+    COMPILE_SECONDS,
+    GPU,
+    SECONDS_PER_LAYER,
+    SHARE_OF_PEAK,
+    count_work,
+    moving_seconds,
+)
 
 PER_NODE = 8
 NETWORK = 400e9 / 8  # bytes a second of one GPU's card, each way
@@ -68,11 +74,7 @@ class Cluster:
         if not 1 <= self.gpus <= _MOST_GPUS:
             raise UsageError("gpus={gpus} must be from 1 to {most:,}", gpus=self.gpus, most=_MOST_GPUS)
         if not 1 <= self.nodes <= self.gpus or self.gpus % self.nodes:
-            raise UsageError(
-                "nodes={nodes} cannot share {gpus} GPUs evenly; give a divisor of {gpus}",
-                nodes=self.nodes,
-                gpus=self.gpus,
-            )
+            raise UsageError("nodes={nodes} cannot share {gpus} GPUs evenly; give a divisor of {gpus}", **vars(self))
         for name in ("network", "storage"):
             if not 0 < getattr(self, name) < math.inf:
                 raise UsageError("{name} must be above 0", name=name)
@@ -82,6 +84,10 @@ class Cluster:
         within = n_bytes * (self.gpus - 1) / self.gpus / self.gpu.link
         between = n_bytes * (self.nodes - 1) / self.nodes / (self.network * self.gpus / self.nodes)
         return max(within, between) / LINK_SHARE
+
+    def how(self, context: int, sharded: bool) -> Conditions:
+        """How a training runs on each of its GPUs."""
+        return Conditions(context, "bfloat16", "cuda", compiled=True, ranks=self.gpus, sharded=sharded)
 
 
 @dataclass(frozen=True)
@@ -111,24 +117,17 @@ class ClusterPlan:
         """How long so many tokens take, with what is lost."""
         return tokens / self.tokens_per_second / (1 - self.lost_share) / _DAY
 
-    def disk_bytes(self, tokens: float) -> float:
-        """Tokens and checkpoints on the disk."""
-        return tokens * self.token_bytes + _KEPT * self.checkpoint_bytes
-
-    def to_dict(self, tokens: tuple[float, ...], gpus: int) -> dict[str, Any]:
-        """Ready for JSON."""
-        runs = [
-            {
-                "tokens": each,
-                "days": self.days(each),
-                "gpu_hours": self.days(each) * 24 * gpus,
-                "disk_bytes": self.disk_bytes(each),
-                "failures": self.days(each) * self.failures_per_day,
-                "flops": each * self.flops_per_token,
-            }
-            for each in tokens
-        ]
-        return {**asdict(self), "runs": runs}
+    def run(self, tokens: float, gpus: int) -> dict[str, float]:
+        """What so many tokens take, ready for JSON; on the disk are tokens and checkpoints."""
+        days = self.days(tokens)
+        return {
+            "tokens": tokens,
+            "days": days,
+            "gpu_hours": days * 24 * gpus,
+            "disk_bytes": tokens * self.token_bytes + _KEPT * self.checkpoint_bytes,
+            "failures": days * self.failures_per_day,
+            "flops": tokens * self.flops_per_token,
+        }
 
 
 def ladder_model(layers: int, width: int) -> GPTConfig:
@@ -140,25 +139,24 @@ def plan_cluster(
     model: GPTConfig, training: TrainConfig, cluster: Cluster, batch_size: int | None = None
 ) -> ClusterPlan:
     """What a cluster makes of a model, sharded where it must be; ``batch_size`` in sequences, else by the table."""
-    context = training.context_length or model.context_length
+    context, gpus = training.context_length or model.context_length, cluster.gpus
     work = count_work(model, context)
     usual = max(tokens for least, tokens in _BATCHES if work.parameters >= least)
-    sequences = batch_size or max(usual // context, cluster.gpus)
-    if sequences < cluster.gpus or sequences % cluster.gpus:
+    sequences = batch_size or max(usual // context, gpus)
+    if sequences < gpus or sequences % gpus:
         raise ConfigError(
             "a batch of {sequences} sequences cannot be shared by {gpus} GPUs; give a multiple of {gpus}",
             sequences=sequences,
-            gpus=cluster.gpus,
+            gpus=gpus,
         )
     training = training.change(batch_size=sequences)
     sharded, micro, memory = _fit(model, training, cluster, context)
-    step = predict_step(model, context, cluster, sequences // cluster.gpus, micro, sharded)
+    step = predict_step(model, context, cluster, sequences // gpus, micro, sharded)
     tokens = sequences * context
-    kept = plan_memory(model, training, micro_batch_size=1, **_how(context))
+    kept = plan_memory(model, training, 1, Conditions(context, "bfloat16", "cuda", compiled=True))
     saved = kept.weights + kept.optimizer + kept.average
-    per_card = 8 * step.sent * (cluster.nodes - 1) / cluster.nodes / (cluster.gpus / cluster.nodes)
-    failures = FAILURES * cluster.gpus
-    apart, writing = _DAY / failures, saved / (cluster.storage * cluster.nodes)
+    per_card = 8 * step.sent * (cluster.nodes - 1) / cluster.nodes / (gpus / cluster.nodes)
+    apart, writing = _DAY / (FAILURES * gpus), saved / (cluster.storage * cluster.nodes)
     every = math.sqrt(2 * writing * apart)
     again = every / 2 + NOTICED_SECONDS + COMPILE_SECONDS + writing  # done again after a failure, and before it
     return ClusterPlan(
@@ -172,19 +170,18 @@ def plan_cluster(
         message_seconds=step.messages,
         seconds_per_step=step.seconds,
         tokens_per_second=tokens / step.seconds,
-        peak_share=tokens * work.training_per_token / step.seconds / (cluster.gpus * cluster.gpu.half),
+        peak_share=tokens * work.training_per_token / step.seconds / (gpus * cluster.gpu.half),
         network_needed=per_card / LINK_SHARE / step.compute,
         checkpoint_bytes=saved,
         checkpoint_seconds=writing,
-        failures_per_day=failures,
+        failures_per_day=FAILURES * gpus,
         checkpoint_every_seconds=every,
         lost_share=min(0.99, writing / every + again / apart),
         token_bytes=2 if model.vocab_size <= _LARGEST_SHORT_ID else 4,
     )
 
 
-@dataclass(frozen=True)
-class ClusterStep:
+class ClusterStep(NamedTuple):
     """One update, in seconds."""
 
     compute: float  # of one GPU
@@ -211,26 +208,15 @@ def _fit(model: GPTConfig, training: TrainConfig, cluster: Cluster, context: int
     """Whether it is sharded, the largest micro-batch that fits, and the memory that it takes on one GPU."""
     room = cluster.gpu.memory
     for sharded in (False, True) if cluster.gpus > 1 else (False,):
-        how = _how(context, cluster.gpus, sharded)
-        size = largest_micro_batch(model, training, available_bytes=room, **how)
-        memory = plan_memory(model, training, micro_batch_size=size, **how).total
+        how = cluster.how(context, sharded)
+        size = largest_micro_batch(model, training, room, how)
+        memory = plan_memory(model, training, size, how).total
         if memory <= room:
             return sharded, size, memory
     raise ConfigError(
         "{gpus} x {gpu} are too small for {n_layers} layers of {d_model}: one sequence of {context} "
         "tokens needs {needed:.0f} GB on each; take more GPUs or a shorter context",
-        gpus=cluster.gpus,
-        gpu=cluster.gpu.title,
-        n_layers=model.n_layers,
-        d_model=model.d_model,
-        context=context,
-        needed=memory / 1e9,
-    )
-
-
-def _how(context: int, ranks: int = 1, sharded: bool = False) -> Conditions:
-    return Conditions(
-        context_length=context, precision="bfloat16", device="cuda", compiled=True, ranks=ranks, sharded=sharded
+        **{**vars(model), "gpus": cluster.gpus, "gpu": cluster.gpu.title, "context": context, "needed": memory / 1e9},
     )
 
 
@@ -270,48 +256,55 @@ def tell_cluster(
     models = [model] if model is not None else [ladder_model(*sizes) for sizes in LADDER]
     if model is None and context_length is not None:
         models = [each.replace(context_length=context_length) for each in models]
-    plans = [plan_cluster(each, training, cluster, batch_size) for each in models]
-    names = [f"{each.n_layers} x {each.d_model}" for each in models]
+    planned = {f"{each.n_layers} x {each.d_model}": (each, plan_cluster(each, training, cluster, batch_size))
+               for each in models}  # fmt: skip
     assumed = assumptions(cluster, models[0], training)
     found = {
         "gpu": cluster.gpu.title,
         "gpus": cluster.gpus,
         "nodes": cluster.nodes,
         "models": [
-            {"config": each.to_dict(), **plan.to_dict(tokens, cluster.gpus)}
-            for each, plan in zip(models, plans, strict=True)
+            {"config": each.to_dict(), **asdict(plan), "runs": [plan.run(n, cluster.gpus) for n in tokens]}
+            for each, plan in planned.values()
         ],
         "assumed": [dict(zip(("what", "value", "why"), each, strict=True)) for each in assumed],
     }
-    return found, _tables(cluster, list(zip(names, plans, strict=True)), tokens, assumed)
+    where: dict[str, Any] = {"n": cluster.gpus, "gpu": cluster.gpu.title}
+    where["machines"] = Plural("{n} machine", "{n:,} machines", n=cluster.nodes)
+    many: list[Text] = [Message("for {n} tokens", n=Count(each)) for each in tokens]
+    tables: list[Table] = []
+    for title, header, cells in (
+        ("{n} x {gpu} in {machines}: what they give", [*_GIVEN, *many], _given_cells),
+        ("{n} x {gpu} in {machines}: what they need", _NEEDED, _needed_cells),
+        ("on the disk: tokens, and three checkpoints", many, _disk_cells),
+    ):
+        rows = [[name, *cells(plan, tokens)] for name, (_, plan) in planned.items()]
+        tables.append((Message(title, **where), [Message("layers x width"), *header], rows))
+    told = [list[Text](each) for each in assumed]
+    return found, [*tables, (Message("assumed"), ["", Message("value"), Message("why")], told)]
 
 
-def _tables(
-    cluster: Cluster, plans: list[tuple[str, ClusterPlan]], tokens: tuple[float, ...], assumed: list[Reason]
-) -> list[Table]:
-    machines = Plural("{n} machine", "{n:,} machines", n=cluster.nodes)
-    where: dict[str, Any] = {"n": cluster.gpus, "gpu": cluster.gpu.title, "machines": machines}
-    sizes, many = Message("layers x width"), [Message("for {n} tokens", n=Count(each)) for each in tokens]
-    given = [sizes, Message("parameters"), Message("how"), Message("tokens a step"), Message("tokens a second")]
-    needed = [sizes, Message("memory a GPU"), Message("network a GPU"), Message("a checkpoint")]
-    gives, needs, disk = list[list[Text]](), list[list[Text]](), list[list[Text]]()
-    for name, plan in plans:
-        how = "FSDP" if plan.sharded else "DDP"
-        speed = [f"{plan.tokens_per_step:,}", f"{plan.tokens_per_second:,.0f}", f"{plan.peak_share:.0%}"]
-        days = [amount(Duration(_DAY * plan.days(each))) for each in tokens]
-        gives.append([name, amount(Count(plan.parameters)), how, *speed, *days])
-        network = f"{plan.network_needed / 1e9:,.0f} Gb/s" if plan.network_needed else Message("not needed")
-        memory, saved = (amount(Size(each)) for each in (plan.memory_bytes, plan.checkpoint_bytes))
-        times = [amount(Duration(each)) for each in (plan.checkpoint_seconds, plan.checkpoint_every_seconds)]
-        needs.append([name, memory, network, saved, *times, f"{plan.lost_share:.2%}"])
-        disk.append([name, *(amount(Size(plan.disk_bytes(each))) for each in tokens)])
-    written = [Message("written in"), Message("every"), Message("lost")]
-    return [
-        (Message("{n} x {gpu} in {machines}: what they give", **where), [*given, Message("of the peak"), *many], gives),
-        (Message("{n} x {gpu} in {machines}: what they need", **where), [*needed, *written], needs),
-        (Message("on the disk: tokens, and three checkpoints"), [sizes, *many], disk),
-        (Message("assumed"), ["", Message("value"), Message("why")], [list(each) for each in assumed]),
-    ]
+_GIVEN: list[Text] = list(map(Message, ("parameters", "how", "tokens a step", "tokens a second", "of the peak")))
+_NEEDED: list[Text] = list(
+    map(Message, ("memory a GPU", "network a GPU", "a checkpoint", "written in", "every", "lost"))
+)
+
+
+def _given_cells(plan: ClusterPlan, tokens: tuple[float, ...]) -> list[Text]:
+    speed = [f"{plan.tokens_per_step:,}", f"{plan.tokens_per_second:,.0f}", f"{plan.peak_share:.0%}"]
+    days = [amount(Duration(_DAY * plan.days(each))) for each in tokens]
+    return [amount(Count(plan.parameters)), "FSDP" if plan.sharded else "DDP", *speed, *days]
+
+
+def _needed_cells(plan: ClusterPlan, _: tuple[float, ...]) -> list[Text]:
+    network = f"{plan.network_needed / 1e9:,.0f} Gb/s" if plan.network_needed else Message("not needed")
+    memory, saved = (amount(Size(each)) for each in (plan.memory_bytes, plan.checkpoint_bytes))
+    times = [amount(Duration(each)) for each in (plan.checkpoint_seconds, plan.checkpoint_every_seconds)]
+    return [memory, network, saved, *times, f"{plan.lost_share:.2%}"]
+
+
+def _disk_cells(plan: ClusterPlan, tokens: tuple[float, ...]) -> list[Text]:
+    return [amount(Size(plan.run(each, 1)["disk_bytes"])) for each in tokens]
 
 
 def assumptions(cluster: Cluster, model: GPTConfig, training: TrainConfig) -> list[Reason]:

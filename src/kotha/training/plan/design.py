@@ -11,18 +11,25 @@ it, if its planned memory fits, and if it sees enough tokens in the time. Batch,
 It proposes; it does not search. A trained pair of runs says more than all of these rules.
 """
 
-from functools import cached_property
-from typing import Any
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any, cast
 
-from kotha.errors import ConfigError, DataError
+import numpy as np
+
+from kotha.errors import ConfigError, DataError, UsageError
 from kotha.i18n.message import Message, Plural
-from kotha.model.config import GPTConfig
+from kotha.model.config import GPTConfig, ModelConfig
 from kotha.model.parameters import count_parameters
 from kotha.model.presets import preset
-from kotha.training.config import TrainConfig, recipe
-from kotha.training.plan.flops import count_work
-from kotha.training.plan.memory import MemoryPlan, plan_memory
-from kotha.training.plan.planning import Budget, TextSize
+from kotha.text.corpus.documents import read_documents
+from kotha.text.shards import DATASET_FILE, Dataset
+from kotha.training.config import Precision, TrainConfig, recipe
+from kotha.training.device import available_memory, choose_arithmetic
+from kotha.training.plan.memory import Conditions, Device, Number, largest_micro_batch, plan_memory
 from kotha.training.plan.rules import (
     EVALUATIONS,
     batch_for,
@@ -35,6 +42,133 @@ from kotha.training.plan.rules import (
     rates_for,
     restraint_for,
 )
+from kotha.training.plan.step_time import (
+    COMPILE_SECONDS,
+    GPU,
+    SHARE_OF_PEAK,
+    arithmetic_there,
+    count_work,
+    peak_of,
+    predict_seconds_per_step,
+)
+
+# -- the text ----------------------------------------------------------------------------------------------------------
+
+# Of a corpus, what `kotha prepare` leaves for training.
+_TRAIN_SHARE = 0.95
+# Characters of a token with so many pieces, and how many more with each doubling (docs/experiments.md).
+_CHARACTERS_PER_TOKEN, _PER_DOUBLING, _AT = 4.29, 0.476, 8192
+
+
+@dataclass(frozen=True)
+class TextSize:
+    """A text to learn from. A data folder knows its tokens; of a corpus they are estimated from the news set."""
+
+    path: str
+    bytes: int  # of the training part
+    characters: int
+    documents: int
+    tokens: int | None = None  # of the training part, where it is already cut into tokens
+    vocab_size: int | None = None  # of its tokenizer, where it has one
+    validation_tokens: int | None = None
+
+    @property
+    def prepared(self) -> bool:
+        """Is it a data folder?"""
+        return self.tokens is not None
+
+    def tokens_with(self, vocab_size: int) -> int:
+        """Tokens of the training part: counted, or estimated for a vocabulary."""
+        if self.tokens is not None:
+            return self.tokens
+        per_token = _CHARACTERS_PER_TOKEN + _PER_DOUBLING * math.log2(vocab_size / _AT)
+        return int(self.characters / max(1.0, per_token))
+
+
+def measure_text(path: str) -> TextSize:
+    """Measure a data folder or any corpus that can be read."""
+    if (Path(path) / DATASET_FILE).is_file():
+        data = Dataset(path, verify=False)
+        train, held_out = data["train"].info, data.splits.get("validation")
+        validation = None if held_out is None else held_out.info.tokens
+        size = data.tokenizer.vocab_size
+        return TextSize(path, train.bytes, train.characters, train.documents, train.tokens, size, validation)
+    sizes = np.zeros(3, np.int64)  # bytes, characters, documents
+    for document in read_documents([path]):
+        sizes += (len(document.text.encode()), len(document.text), 1)
+    if not sizes[2]:
+        raise DataError("{path} has no text in it; name a data folder, a file or a folder of texts", path=path)
+    return TextSize(path, *(int(_TRAIN_SHARE * each) for each in sizes.tolist()))
+
+
+# -- the budget --------------------------------------------------------------------------------------------------------
+
+Pace = Callable[[ModelConfig, TrainConfig, int, int], float]  # seconds of a step: model, settings, micro-batch, context
+
+# Of the time, what goes into evaluations, samples and saving.
+ASIDE = 0.1
+# What small models reach of a processor's large products, and how long a run takes to start there.
+_USUAL_SHARE, _START_SECONDS = 0.3, 10.0
+
+
+@dataclass(frozen=True)
+class Budget:
+    """A machine, and what may be used of it."""
+
+    device: Device
+    precision: Number
+    memory_bytes: int
+    minutes: float
+    start_seconds: float  # before the first step: imports, a short timing, compiling
+    reachable: float  # operations a second that no training there exceeds
+    usual: float  # operations a second that one may expect, to choose sizes before anything is timed
+    pace: Pace
+
+    def how(self, context_length: int) -> Conditions:
+        """How a training runs there."""
+        return Conditions(context_length, self.precision, self.device, compiled=self.device == "cuda")
+
+    def micro_batch(self, model: ModelConfig, settings: TrainConfig, context_length: int) -> int:
+        """Sequences at once that the memory holds."""
+        return largest_micro_batch(model, settings, self.memory_bytes, self.how(context_length))
+
+    @property
+    def seconds(self) -> float:
+        """What is left for the steps."""
+        return max(0.0, 60 * self.minutes * (1 - ASIDE) - self.start_seconds)
+
+
+def budget_for(
+    minutes: float,
+    memory_bytes: int | None = None,
+    device: str | None = None,
+    precision: Precision = "auto",
+    gpu: GPU | None = None,
+) -> Budget:
+    """This machine, or a GPU by name; without a budget of memory, what is free there."""
+    arithmetic = choose_arithmetic(precision, device) if gpu is None else arithmetic_there(precision, gpu)
+    memory = available_memory(arithmetic.device) if gpu is None else gpu.memory
+    if gpu is not None and memory_bytes is not None and memory_bytes > memory:
+        raise UsageError(
+            "{given:g} GB are more than {gpu} has ({there:g}); give less or none",
+            given=memory_bytes / 1e9,
+            gpu=gpu.title,
+            there=memory / 1e9,
+        )
+    peak, kind = peak_of(arithmetic, gpu), cast("Device", arithmetic.device.type)
+    return Budget(
+        device=kind,
+        precision=cast("Number", arithmetic.precision),
+        memory_bytes=memory_bytes or memory,
+        minutes=minutes,
+        start_seconds=COMPILE_SECONDS if kind == "cuda" else _START_SECONDS,
+        reachable=peak,
+        usual=peak * (_USUAL_SHARE if gpu is None else SHARE_OF_PEAK),
+        pace=partial(predict_seconds_per_step, arithmetic=arithmetic, gpu=gpu),
+    )
+
+
+# -- the design --------------------------------------------------------------------------------------------------------
 
 # Layers and width. One step up costs about twice as much.
 RUNGS = (
@@ -65,21 +199,21 @@ def propose(
     ``model`` its sizes stay, and nothing is refused.
     """
     if model is not None:
-        only = Design(text, budget, model, fixed or {})
-        only.take_smaller_steps()
-        return only
+        return Design(text, budget, model, fixed or {}).with_enough_steps()
     check_enough(text)
     vocab_size = text.vocab_size or choose_vocabulary(text.bytes)
     considered: list[Design] = []
     for layers, width in reversed(RUNGS):
-        trial = Design(text, budget, shape(layers, width, vocab_size), fixed or {}, (layers, width) == RUNGS[0])
+        trial = Design(text, budget, shape(layers, width, vocab_size), fixed or {})
+        smallest = (layers, width) == RUNGS[0]
+        if smallest:
+            trial = trial.with_enough_steps()
+        trial.verdict = trial.judge(smallest)
         considered.append(trial)
-        if not trial.verdict:
+        if trial.verdict is None:
             trial.considered = considered
             return trial
-    last = considered[-1].verdict
-    assert last is not None, "none was taken"
-    raise ConfigError("{verdict}", verdict=last)
+    raise ConfigError("{verdict}", verdict=considered[-1].verdict)
 
 
 def check_enough(text: TextSize) -> None:
@@ -116,117 +250,102 @@ def as_learned(model: GPTConfig, context_length: int | None) -> GPTConfig:
 class Design:
     """One model held against text, memory and time, and how it would be trained."""
 
-    def __init__(
-        self, text: TextSize, budget: Budget, model: GPTConfig, fixed: dict[str, Any], smallest: bool = False
-    ) -> None:
-        self._text, self._budget, self._smallest, self._fixed = text, budget, smallest, fixed
+    def __init__(self, text: TextSize, budget: Budget, model: GPTConfig, fixed: dict[str, Any]) -> None:
+        self._given, self._fixed = (text, budget, model), fixed
+        self.verdict: Message | None = None  # why not, with what would be needed; None if it fits
         self.considered: list[Design] = []  # rungs tried, largest first, this one last; none where sizes were given
-        self.parameters = _parameters(model)
+        self.parameters = count_parameters(model).total
         self._train_tokens = text.tokens_with(model.vocab_size)
-        by_time = budget.usual * budget.seconds / _work(model, min(256, model.context_length))
-        self._short = is_short(by_time)
-        self._most_tokens = most_epochs(self._short) * self._train_tokens
+        work = count_work(model, min(256, model.context_length)).training_per_token
+        by_time = budget.usual * budget.seconds / work
+        short = is_short(by_time)
+        self._most_tokens = most_epochs(short) * self._train_tokens
         expected = min(by_time, self._most_tokens)
         context = fixed.get("context_length") or min(model.context_length, context_for(expected))
         self._base = {
             "context_length": context,
             "batch_size": batch_for(expected, context, little_text=by_time > self._most_tokens),
             **rates_for(model.d_model),
-            **restraint_for(expected / self._train_tokens, self._short),
+            **restraint_for(expected / self._train_tokens, short),
             **fixed,
         }
         self.model = as_learned(model, context).replace(dropout=self._base["dropout"])
-        self.context_length, self.batch_size = int(context), int(self._base["batch_size"])
+        self.context_length, self.tokens_per_step = int(context), int(self._base["batch_size"] * context)
 
-    @cached_property
-    def verdict(self) -> Message | None:
+    def with_enough_steps(self) -> "Design":
+        """The same with half the batch, as often as there would be very few steps, unless the user chose it."""
+        design, size = self, int(self._base["batch_size"])
+        while (
+            self._given[1].seconds < _FEW_STEPS * design.seconds_per_step
+            and size > _SMALLEST_BATCH
+            and "batch_size" not in self._fixed
+        ):
+            size //= 2
+            design = Design(*self._given, {**self._fixed, "batch_size": size})
+        return design
+
+    def judge(self, smallest: bool) -> Message | None:
         """Why not, with what would be needed; None if it fits. What is quickly told comes first."""
-        if not self._smallest and self.parameters > max(SMALL_MODEL, PARAMETERS_PER_BYTE * self._text.bytes):
-            return Message(
-                "{n:,} parameters for {size:,} bytes of text: it would memorise it",
-                n=self.parameters,
-                size=self._text.bytes,
-            )
-        wanted = 0.0 if self._smallest else TOKENS_PER_PARAMETER * self.parameters
-        work = _work(self.model, self.context_length)
-        if wanted * work / self._budget.reachable > self._budget.seconds:
+        text, budget, _ = self._given
+        wanted, n = 0.0 if smallest else TOKENS_PER_PARAMETER * self.parameters, self.parameters
+        if not smallest and n > max(SMALL_MODEL, PARAMETERS_PER_BYTE * text.bytes):
+            return Message("{n:,} parameters for {size:,} bytes of text: it would memorise it", n=n, size=text.bytes)
+        work = count_work(self.model, self.context_length).training_per_token
+        if wanted * work / budget.reachable > budget.seconds:
             return Message(
                 "too slow: {wanted:,.0f} tokens would take more than the time at this machine's very best",
                 wanted=wanted,
             )
-        if self._smallest:
-            self.take_smaller_steps()
-        elif _LEAST_BYTES_PER_PARAMETER * self.parameters > self._budget.memory_bytes:
+        if not smallest and _LEAST_BYTES_PER_PARAMETER * n > budget.memory_bytes:
             return Message("too large: its weights, gradients and the optimizer alone need more than the memory")
-        total, available = self.memory.total, self._budget.memory_bytes
-        if total > available:
+        needed = plan_memory(self.model, self._settings, self.micro_batch_size, budget.how(self.context_length)).total
+        if needed > budget.memory_bytes:
             return Message(
                 "{available:g} GB of memory is too little for {layers} of {width}: it needs {needed:.2f} GB, one "
                 "sequence of {context} tokens at a time; give at least {least:.1f} GB",
-                available=available / 1e9,
+                available=budget.memory_bytes / 1e9,
                 layers=Plural("{n} layer", "{n:,} layers", n=self.model.n_layers),
                 width=self.model.d_model,
-                needed=total / 1e9,
+                needed=needed / 1e9,
                 context=self.context_length,
-                least=total / 1e9 + 0.05,
+                least=needed / 1e9 + 0.05,
             )
-        tokens = self._budget.seconds / self.seconds_per_step * self.tokens_per_step
+        tokens = budget.seconds / self.seconds_per_step * self.tokens_per_step
         slow = "too slow: {tokens:,.0f} tokens in the time, and it should see {wanted:,.0f}"
         return None if tokens >= wanted else Message(slow, tokens=tokens, wanted=wanted)
 
     @property
-    def tokens_per_step(self) -> int:
-        """Tokens that one update sees."""
-        return self.batch_size * self.context_length
-
-    @cached_property
-    def seconds_per_step(self) -> float:
-        """As the machine was timed, or a GPU's is estimated."""
-        return self._budget.pace(self.model, recipe(RECIPE, **self._base), self.micro_batch_size, self.context_length)
-
-    def take_smaller_steps(self) -> None:
-        """Halve the batch as long as there would be very few steps, unless the user chose it."""
-        while (
-            self._budget.seconds < _FEW_STEPS * self.seconds_per_step
-            and self.batch_size > _SMALLEST_BATCH
-            and "batch_size" not in self._fixed
-        ):
-            self.batch_size = self._base["batch_size"] = self.batch_size // 2
-            for name in ("seconds_per_step", "micro_batch_size", "memory"):
-                self.__dict__.pop(name, None)
+    def _settings(self) -> TrainConfig:
+        return recipe(RECIPE, **self._base)
 
     @cached_property
     def micro_batch_size(self) -> int:
         """Sequences at once that the memory holds."""
-        return self._budget.micro_batch(self.model, recipe(RECIPE, **self._base), self.context_length)
+        return self._given[1].micro_batch(self.model, self._settings, self.context_length)
 
     @cached_property
-    def memory(self) -> MemoryPlan:
-        """What it needs."""
-        settings, how = recipe(RECIPE, **self._base), self._budget.how(self.context_length)
-        return plan_memory(self.model, settings, micro_batch_size=self.micro_batch_size, **how)
+    def seconds_per_step(self) -> float:
+        """As the machine was timed, or a GPU's is estimated."""
+        return self._given[1].pace(self.model, self._settings, self.micro_batch_size, self.context_length)
 
     @property
-    def _steps_by(self) -> tuple[int, int]:
-        """How many steps the time allows, and how many the text."""
-        by_time = max(EVALUATIONS, int(self._budget.seconds / self.seconds_per_step))
-        return by_time, max(LEAST_STEPS, int(self._most_tokens / self.tokens_per_step))
+    def _steps_by_time(self) -> int:
+        return max(EVALUATIONS, int(self._given[1].seconds / self.seconds_per_step))
 
     @property
     def most_steps(self) -> int:
         """Steps after which more passes would only memorise the text."""
-        return self._steps_by[1]
+        return max(LEAST_STEPS, int(self._most_tokens / self.tokens_per_step))
 
     @property
     def text_ends(self) -> bool:
         """Is it the text and not the time that ends it?"""
-        by_time, by_text = self._steps_by
-        return by_time > by_text
+        return self._steps_by_time > self.most_steps
 
     @property
     def tokens(self) -> int:
         """Tokens that it will see."""
-        return min(self._steps_by) * self.tokens_per_step
+        return min(self._steps_by_time, self.most_steps) * self.tokens_per_step
 
     @property
     def epochs(self) -> float:
@@ -236,8 +355,14 @@ class Design:
     @property
     def changes(self) -> dict[str, Any]:
         """Settings that differ from the recipe's."""
-        steps = min(self._steps_by)
-        sizes = {"micro_batch_size": self.micro_batch_size, "evaluate_tokens": self._evaluate_tokens(steps)}
+        # Evaluations may cost their share of the time, all together; a forward pass is a third of a step.
+        affordable, held_out = int(_EVALUATING * 3 * self.tokens / EVALUATIONS), self._given[0].validation_tokens
+        least = max(2 * self.context_length, affordable)
+        sizes = {
+            "micro_batch_size": self.micro_batch_size,
+            "evaluate_tokens": None if held_out is not None and held_out <= affordable else least,
+        }
+        steps = min(self._steps_by_time, self.most_steps)
         return {**pace_of(steps), **decay_for(steps), **sizes, **self._base}
 
     @property
@@ -250,21 +375,3 @@ class Design:
         """The model's fields that differ from the preset that a design is built on."""
         names = ("n_layers", "d_model", "n_heads", "d_ff")
         return {name: getattr(self.model, name) for name in names}
-
-    def _evaluate_tokens(self, steps: int) -> int | None:
-        """As many as cost their share of the time, all evaluations together; a forward pass is a third of a step."""
-        affordable = int(_EVALUATING * 3 * steps * self.tokens_per_step / EVALUATIONS)
-        held_out = self._text.validation_tokens
-        return None if held_out is not None and held_out <= affordable else max(2 * self.context_length, affordable)
-
-
-def _parameters(model: GPTConfig) -> int:
-    """Parameters of a shape of the ladder, without building it: blocks are alike."""
-    one, two = (count_parameters(model.replace(n_layers=layers)).total for layers in (1, 2))
-    return one + (model.n_layers - 1) * (two - one)
-
-
-def _work(model: GPTConfig, context_length: int) -> float:
-    """Operations of training for each token, without building all of its blocks."""
-    one = count_work(model.replace(n_layers=1), context_length)
-    return one.training["head"] + model.n_layers * (one.training_per_token - one.training["head"])

@@ -10,7 +10,7 @@ On a CPU the total is what the process has resident at most (``ru_maxrss``), on 
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal, NamedTuple, NotRequired, TypedDict, Unpack, cast
+from typing import Literal, NamedTuple, cast
 
 from torch import nn
 
@@ -40,19 +40,20 @@ _BASE = 370 << 20
 _SCATTERED = 0.06
 # Chunks of logits that exist together in the loss: themselves, and their exponentials while they are summed.
 _CHUNKS = 2
-# Copies of a matrix that Muon's iteration holds together, and those that AdamW makes of the tensor it moves.
-_MUON_COPIES, _ADAMW_COPIES = 5, 1
+# Copies of a matrix that Muon's iteration holds together; AdamW makes one of the tensor it moves, on a CPU.
+_MUON_COPIES = 5
 
 
-class Conditions(TypedDict):
+@dataclass(frozen=True)
+class Conditions:
     """How a training runs, as far as its memory depends on it."""
 
     context_length: int
     precision: Number
     device: Device
     compiled: bool
-    ranks: NotRequired[int]
-    sharded: NotRequired[bool]
+    ranks: int = 1
+    sharded: bool = False
 
 
 @dataclass(frozen=True)
@@ -70,97 +71,80 @@ class MemoryPlan:
     moment: str  # which one it is: forward, backward, step or validation
 
 
-def plan_memory(
-    model: ModelConfig,
-    training: TrainConfig,
-    *,
-    micro_batch_size: int,
-    context_length: int,
-    precision: Number,
-    device: Device,
-    compiled: bool,
-    ranks: int = 1,
-    sharded: bool = False,
-) -> MemoryPlan:
+def plan_memory(model: ModelConfig, training: TrainConfig, micro_batch_size: int, how: Conditions) -> MemoryPlan:
     """What one process needs to train a model in micro-batches of a size.
 
     >>> from kotha.model.presets import preset
-    >>> plan = plan_memory(preset("mini"), TrainConfig(), micro_batch_size=2, context_length=4, precision="float32",
-    ...     device="cpu", compiled=False)
+    >>> plan = plan_memory(preset("mini"), TrainConfig(), 2, Conditions(4, "float32", "cpu", compiled=False))
     >>> plan.weights, plan.optimizer > 2 * plan.weights
     (3632, True)
     """
     sizes = _sizes(model, training.optimizer, training.lora)
-    shares = ranks if sharded else 1
+    shares = how.ranks if how.sharded else 1
     weights, states, learning = (-(-each // shares) for each in (sizes.weights, sizes.optimizer, sizes.learning))
-    gradients = learning * (2 if ranks > 1 and not sharded else 1)
+    gradients = learning * (2 if how.ranks > 1 and not how.sharded else 1)
     average = learning if training.ema_decay is not None else 0
-    body = body_memory(model, micro_batch_size, context_length, precision, device, compiled)
-    width, places = DTYPES[precision].itemsize, positions(model, context_length)
+    width, places, on_cpu = DTYPES[how.precision].itemsize, positions(model, how.context_length), how.device == "cpu"
+    seen = max(1, POSITIONS_AT_ONCE[how.device] // places)  # sequences of a validation batch
+    body, measured = (
+        body_memory(model, each, how.context_length, how.precision, how.device, how.compiled)
+        for each in (micro_batch_size, seen)
+    )
     kept = body.kept + micro_batch_size * places * sizes.beside * width
-    loss, loss_gradients, chunk = _loss(model, sizes.vocabulary, micro_batch_size, context_length, width, device)
-    seen = max(1, POSITIONS_AT_ONCE[device] // places)  # sequences of a validation batch
-    _, _, seen_chunk = _loss(model, sizes.vocabulary, seen, context_length, width, device)
-    measuring = body_memory(model, seen, context_length, precision, device, compiled).measuring
+    loss, loss_gradients, chunk = _loss(model, sizes.vocabulary, micro_batch_size, how)
     hidden = _FLOAT32 * seen * places * model.d_model
+    reading = hidden + _loss(model, sizes.vocabulary, seen, how)[2] + width * sizes.vocabulary * model.d_model
     depth = max(1, model.n_layers)
     # With FSDP, gathered when their turn comes: what stands outside the blocks, this block and the next.
     gathered = sizes.weights - sizes.blocks + 2 * sizes.blocks // depth if shares > 1 else 0
     table = _FLOAT32 * model.vocab_size * model.d_model if isinstance(model, TextConfig) else 0
-    copies = 0 if device == "cuda" else _ADAMW_COPIES  # a GPU's AdamW is one kernel
-    step = _FLOAT32 * max(copies * sizes.largest_moved, _MUON_COPIES * sizes.largest_matrix)
-    accumulated = gradients if training.batch_size > micro_batch_size * ranks else 0
-    validation = max(measuring, hidden + seen_chunk + width * sizes.vocabulary * model.d_model)
+    step = _FLOAT32 * max(sizes.largest_moved if on_cpu else 0, _MUON_COPIES * sizes.largest_matrix)
+    accumulated = gradients if training.batch_size > micro_batch_size * how.ranks else 0
+    first, last = accumulated + kept + loss_gradients, gradients + kept // depth + table  # of the backward pass
     moments = {
         "forward": accumulated + kept + loss + chunk,
-        "backward": max(
-            accumulated + kept + loss_gradients + body.working, gradients + kept // depth + body.working + table
-        ),
+        "backward": max(first, last) + body.working,
         "step": gradients + -(-step // shares),
-        "validation": gradients + average + validation + sizes.merged,
+        "validation": gradients + average + max(measured.measuring, reading) + sizes.merged,
     }
     moment = max(moments, key=lambda name: moments[name])
     base, total = 0, weights + states + average + gathered + moments[moment]
-    if device == "cpu":
+    if on_cpu:
         base, total = _BASE, _BASE + total + int(_SCATTERED * total)
     return MemoryPlan(weights, gradients, states, average, kept, loss + chunk, base, total, moment)
 
 
-def _loss(
-    model: ModelConfig, vocabulary: int, batch_size: int, context_length: int, width: int, device: Device
-) -> tuple[int, int, int]:
+def _loss(model: ModelConfig, vocabulary: int, batch_size: int, how: Conditions) -> tuple[int, int, int]:
     """The loss at its fullest with its gradients so far, those gradients as it made them and scaled, and its chunk.
 
     Under autocast there are copies in the type of the products.
     """
-    rows = batch_size
+    rows, width = batch_size, DTYPES[how.precision].itemsize
     if not isinstance(model, ViTConfig | ClassifierConfig):
-        rows = int(batch_size * context_length * (CHOSEN if isinstance(model, BERTConfig) else 1.0))
+        rows = int(batch_size * how.context_length * (CHOSEN if isinstance(model, BERTConfig) else 1.0))
     head, read = vocabulary * model.d_model, rows * model.d_model  # numbers in the head, and in what it reads
-    largest = GPU_CHUNK_LOGITS if device == "cuda" else CHUNK_LOGITS
+    largest = GPU_CHUNK_LOGITS if how.device == "cuda" else CHUNK_LOGITS
     chunk = _CHUNKS * _FLOAT32 * min(rows * vocabulary, max(largest, vocabulary))
     copied, summed = (width, _FLOAT32) if width < _FLOAT32 else (0, 0)
     fullest = copied * (read + 2 * head) + width * read + _FLOAT32 * head
     return fullest, 2 * width * (read + head) + summed * head, chunk
 
 
-def largest_micro_batch(
-    model: ModelConfig, training: TrainConfig, *, available_bytes: int, **how: Unpack[Conditions]
-) -> int:
+def largest_micro_batch(model: ModelConfig, training: TrainConfig, available_bytes: int, how: Conditions) -> int:
     """What is asked for; else the whole batch of a process if it fits and is of use, or a power of two that does."""
     if training.micro_batch_size is not None:
         return training.micro_batch_size
-    size = training.batch_size // how.get("ranks", 1)
-    if how["device"] == "cpu":
-        size = min(size, CPU_POSITIONS // positions(model, how["context_length"]))
-    while size > 1 and plan_memory(model, training, micro_batch_size=size, **how).total > available_bytes:
+    size = training.batch_size // how.ranks
+    if how.device == "cpu":
+        size = min(size, CPU_POSITIONS // positions(model, how.context_length))
+    while size > 1 and plan_memory(model, training, size, how).total > available_bytes:
         size = 1 << (size - 1).bit_length() - 1  # the next power of two below
     return max(1, size)
 
 
 def check_room(model: ModelConfig, training: TrainConfig, room: int, how: Conditions) -> None:
     """Refuse a training for which so much memory is too little, even with one sequence at a time."""
-    needed = plan_memory(model, training, micro_batch_size=1, **how).total
+    needed = plan_memory(model, training, 1, how).total
     if needed > room:
         raise ConfigError(
             "this model takes {needed} of memory to learn from one sequence at a time, and here are {room}; "
@@ -176,14 +160,9 @@ def how_planned(
     """How a training with this arithmetic will run."""
     device = cast("Device", arithmetic.device.type)
     assert device in ("cpu", "cuda"), f"no plan for {device}"
-    return {
-        "context_length": planned_context(model, training),
-        "precision": cast("Number", arithmetic.precision),
-        "device": device,
-        "compiled": training.compile == "on" or (training.compile == "auto" and device == "cuda"),
-        "ranks": ranks,
-        "sharded": sharded,
-    }
+    compiled = training.compile == "on" or (training.compile == "auto" and device == "cuda")
+    precision = cast("Number", arithmetic.precision)
+    return Conditions(planned_context(model, training), precision, device, compiled, ranks, sharded)
 
 
 def planned_context(model: ModelConfig, training: TrainConfig) -> int:

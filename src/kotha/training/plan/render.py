@@ -1,4 +1,4 @@
-"""A plan for people: its tables and sentences, why a design is as it is, and the learning rate in a few lines."""
+"""A training seen from before, ready for JSON and for people: tables, sentences, why a design is as it is, a page."""
 
 import json
 import shlex
@@ -7,26 +7,34 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import torch
+
+from kotha.errors import UsageError
 from kotha.i18n.message import Message, Plural, Text
 from kotha.i18n.numbers import Amount, Count, Duration, Size
 from kotha.model.config import ModelConfig
 from kotha.model.parameters import count_parameters
 from kotha.report.single_file import training_page
 from kotha.training.config import TrainConfig
+from kotha.training.device import available_memory, choose_arithmetic, share_of_peak
 from kotha.training.optim import learning_rate_share, schedule_steps
-from kotha.training.plan.design import BASE, RECIPE, TOKENS_PER_PARAMETER, Design
-from kotha.training.plan.planning import ASIDE, TextSize, TrainingPlan, measure_text, plan_training
+from kotha.training.plan.design import ASIDE, BASE, RECIPE, TOKENS_PER_PARAMETER, Design, TextSize, measure_text
+from kotha.training.plan.memory import how_planned, largest_micro_batch, plan_memory
 from kotha.training.plan.rules import times
-from kotha.training.plan.step_time import use_fastest_threads
+from kotha.training.plan.step_time import (
+    GPU,
+    arithmetic_there,
+    count_work,
+    peak_of,
+    predict_seconds_per_step,
+    tokens_per_step,
+    use_fastest_threads,
+)
 from kotha.training.start import TrainRequest, choose_settings
 
 _TOLD = json.loads(Path(__file__).with_name("render.json").read_text(encoding="utf-8"))
 _POINTS = 400  # of a drawn schedule
-_ON_PAGE = (
-    *("preset", "config", "parameters", "precision", "device", "context_length", "micro_batch_size", "gpu"),
-    *("memory_available_bytes", "memory_bytes", "flops", "tokens_per_step", "steps", "tokens", "epochs"),
-    *("seconds_per_step", "seconds", "time_source", "peak_flops_per_second", "peak_share", "doors"),
-)
+_NOT_ON_PAGE = ("compiled", "flops_per_token")
 _LONG = 60  # a cell longer than this is a sentence
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 # Rungs that did not fit, as many as say something.
@@ -63,85 +71,146 @@ def tell_plan(
     text = measure_text(data) if isinstance(data, str) else data
     timed_here = request.minutes is not None and request.gpu is None
     choice = choose_settings(request, text, before_timing if timed_here else lambda: None)
-    model, settings = choice.model, choice.settings
+    model, settings, preset = choice.model, choice.settings, request.preset
+    tokens = None if text is None else text.tokens_with(getattr(model, "vocab_size", 1))
     plan = plan_training(
-        model,
-        settings,
-        request.device,
-        timed=timed,
-        seconds_per_step=choice.seconds_per_step,
-        gpu=request.gpu,
-        train_tokens=None if text is None else text.tokens_with(getattr(model, "vocab_size", 1)),
+        model, settings, request.device, timed=timed, pace=choice.seconds_per_step, gpu=request.gpu, train_tokens=tokens
     )
     parameters, out = asdict(count_parameters(model)), doors(model)
-    found = {"preset": request.preset, "config": model.to_dict(), "parameters": parameters, **plan.to_dict()}
+    found = {"preset": preset, "config": model.to_dict(), "parameters": parameters, **plan}
     found["doors"] = [asdict(door) for door in out]
-    design = Message("design: {family}", family=model.family)
-    title = design if request.preset is None else f"{request.preset}: {model.family}"
-    tables = [*_plan_tables(title, parameters, plan), _door_table(out)]
+    title = f"{preset}: {model.family}" if preset else Message("design: {family}", family=model.family)
+    opened: Rows = [[door.name, Message("open") if door.open else Message("closed"), door.because] for door in out]
+    door_table: Table = (Message("doors of kotha export"), [Message("door"), "", Message("because")], opened)
+    tables = [*_plan_tables(title, found), door_table]
     if choice.design is None or text is None:
         return found, PlanText(title, settings, tables, plan_words(plan))
     found["design"] = facts = design_facts(choice.design, text)
     return found, PlanText(title, settings, [*_design_tables(facts), *tables], plan_words(plan), facts["commands"])
 
 
-def plan_words(plan: TrainingPlan) -> list[Message]:
+def plan_training(
+    model: ModelConfig,
+    training: TrainConfig,
+    device: str | None = None,
+    *,
+    timed: bool = True,
+    pace: float | None = None,
+    gpu: GPU | None = None,
+    train_tokens: int | None = None,
+) -> dict[str, Any]:
+    """Memory by part, work by part and time of a training, ready for JSON.
+
+    On this machine the time is measured on a few small steps, unless ``pace`` has the seconds of one; for a named
+    ``gpu`` it is estimated; on a GPU that is not here and has no name there is none. ``train_tokens`` tells how many
+    epochs the steps are.
+    """
+    if training.dropout is not None:
+        model = model.replace(dropout=training.dropout)
+    if gpu is not None and device == "cpu":
+        raise UsageError(
+            "gpu {gpu} and device cpu: the one says a GPU, the other the processor; leave one out", gpu=gpu.title
+        )
+    here = gpu is None and (device != "cuda" or torch.cuda.is_available())
+    arithmetic = choose_arithmetic(training.precision, device) if here else arithmetic_there(training.precision, gpu)
+    how = how_planned(model, training, arithmetic)
+    named = None if gpu is None else gpu.memory
+    available, context = available_memory(arithmetic.device) if here else named, how.context_length
+    size = training.micro_batch_size or training.batch_size
+    if available is not None:
+        size = largest_micro_batch(model, training, available, how)
+    peak: float | None = None
+    if gpu is not None or (here and timed):
+        pace = pace or predict_seconds_per_step(model, training, size, context, arithmetic, gpu)
+        peak = peak_of(arithmetic, gpu)
+    source = Message("a few small steps on this machine")
+    if gpu is not None:
+        source = Message("an estimate from what was measured on an H200, see benchmarks/results")
+    work, n = count_work(model, context), tokens_per_step(model, training, context)
+    each, thumb, tokens = work.training_per_token, 6 * work.parameters, n * training.steps
+    return {
+        "precision": arithmetic.precision,
+        "device": how.device,
+        "compiled": how.compiled,
+        "context_length": context,
+        "micro_batch_size": size,
+        "gpu": None if gpu is None else gpu.title,
+        "memory_available_bytes": named,
+        "tokens_per_step": n,
+        "steps": training.steps,
+        "seconds_per_step": pace,
+        "time_source": source if peak else None,
+        "peak_flops_per_second": peak,
+        "memory_bytes": asdict(plan_memory(model, training, size, how)),
+        "flops_per_token": each,
+        "flops": {
+            "forward_per_token": work.forward,
+            "training_per_token": work.training,
+            "forward_per_token_total": sum(work.forward.values()),
+            "training_per_token_total": each,
+            "per_step": each * n,
+            "rule_of_thumb_per_token": thumb,
+            "rule_of_thumb_ratio": thumb / each,
+        },
+        "tokens": tokens,
+        "epochs": tokens / train_tokens if train_tokens else None,
+        "seconds": None if pace is None else pace * training.steps,
+        # MFU; None where the fastest products were timed while the machine was busy.
+        "peak_share": share_of_peak(each * n / pace, peak) if pace and peak else None,
+    }
+
+
+def plan_words(plan: dict[str, Any]) -> list[Message]:
     """What the tables do not say: the fullest moment, the rule of thumb, a step, the whole run."""
-    work, available = plan.work, plan.memory_available_bytes
-    moment = Message(plan.memory.moment)
+    flops, memory, available = plan["flops"], plan["memory_bytes"], plan["memory_available_bytes"]
+    moment = Message(memory["moment"])
     words = [Message("the parts are not all there at once; the fullest moment is {moment}", moment=moment)]
-    if available is not None and plan.memory.total > available:
+    if available is not None and memory["total"] > available:
         small = "{gpu} has {memory}: this does not fit; try a smaller micro-batch or model"
-        words.append(Message(small, gpu=plan.gpu, memory=Size(available)))
-    many = "" if plan.epochs is None else Message(", {times} times through the data", times=times(plan.epochs))
+        words.append(Message(small, gpu=plan["gpu"], memory=Size(available)))
+    epochs, pace, n = plan["epochs"], plan["seconds_per_step"], plan["tokens_per_step"]
     words += [
         Message(
             "6 operations for each parameter, the rule of thumb, would be {thumb}, {ratio:.2f} times the count",
-            thumb=Count(work.rule_of_thumb),
-            ratio=work.rule_of_thumb / work.training_per_token,
+            thumb=Count(flops["rule_of_thumb_per_token"]),
+            ratio=flops["rule_of_thumb_ratio"],
         ),
         Message(
             "{work} operations a token, {tokens:,} tokens a step, {per_step:.3g} a step",
-            work=Count(work.training_per_token),
-            tokens=plan.tokens_per_step,
-            per_step=work.training_per_token * plan.tokens_per_step,
+            work=Count(plan["flops_per_token"]),
+            tokens=n,
+            per_step=flops["per_step"],
         ),
         Plural(
             "{n} step read {tokens} tokens{times}",
             "{n:,} steps read {tokens} tokens{times}",
-            n=plan.steps,
-            tokens=Count(plan.tokens),
-            times=many,
+            n=plan["steps"],
+            tokens=Count(plan["tokens"]),
+            times="" if epochs is None else Message(", {times} times through the data", times=times(epochs)),
         ),
     ]
-    if plan.seconds_per_step is None or plan.seconds is None:
+    if pace is None:
         return words
+    share, peak = plan["peak_share"], plan["peak_flops_per_second"]
+    of_peak: Text = ""
+    if share is not None:
+        of_peak = Message(", {share:.0%} of the peak, which is {peak:,.3g} TFLOP/s", share=share, peak=peak / 1e12)
+    elif peak:
+        of_peak = Message(", more than the peak that was timed: this machine is busy, and all of its times are guesses")
     whole = Message(
         "{seconds:,.3g} s a step {where}, {time} for all; {speed:,.0f} tokens a second{share}",
-        seconds=plan.seconds_per_step,
-        where=Message("here") if plan.gpu is None else Message("on {gpu}", gpu=plan.gpu),
-        time=Duration(plan.seconds),
-        speed=plan.tokens_per_step / plan.seconds_per_step,
-        share=_share_of_peak(plan),
+        seconds=pace,
+        where=Message("here") if plan["gpu"] is None else Message("on {gpu}", gpu=plan["gpu"]),
+        time=Duration(plan["seconds"]),
+        speed=n / pace,
+        share=of_peak,
     )
-    return [*words, whole, Message("the time: {source}", source=plan.time_source)]
-
-
-def _share_of_peak(plan: TrainingPlan) -> Text:
-    if plan.peak_flops_per_second is None:
-        return ""
-    if plan.peak_share is None:
-        return Message(", more than the peak that was timed: this machine is busy, and all of its times are guesses")
-    return Message(
-        ", {share:.0%} of the peak, which is {peak:,.3g} TFLOP/s",
-        share=plan.peak_share,
-        peak=plan.peak_flops_per_second / 1e12,
-    )
+    return [*words, whole, Message("the time: {source}", source=plan["time_source"])]
 
 
 def plan_page(found: dict[str, Any], settings: TrainConfig) -> str:
     """One offline page as HTML, of what ``tell_plan`` found, drawn as the studio's design room draws it."""
-    data = {name: found[name] for name in _ON_PAGE}
+    data = {name: value for name, value in found.items() if name not in _NOT_ON_PAGE}
     data |= {"design": found.get("design"), "schedule": drawn_schedule(settings)}
     return training_page("plan", "What a training needs, before it starts", data, made_by="kotha plan")
 
@@ -169,8 +238,8 @@ def schedule_lines(settings: TrainConfig, columns: int = 60, rows: int = 4) -> l
         bars = "".join(_BLOCKS[round(each * (len(_BLOCKS) - 1))] for each in filled)
         label = f"{settings.learning_rate:.1e}" if row == rows - 1 else "0" if row == 0 else ""
         lines.append(f"{label:>8} {bars}")
-    ends = f"{'1':<{max(1, len(places) - len(f'{settings.steps:,}'))}}{settings.steps:,}"
-    return [*lines, f"{'step':>8} {ends}"]
+    last = f"{settings.steps:,}"
+    return [*lines, f"{'step':>8} {'1':<{max(1, len(places) - len(last))}}{last}"]
 
 
 def has_sentences(rows: Rows) -> bool:
@@ -180,17 +249,17 @@ def has_sentences(rows: Rows) -> bool:
 
 def in_columns(title: str, rows: list[list[str]], width: Callable[[str], int] = len) -> str:
     """Rows whose last cell is a sentence, as plain lines; ``width`` says how wide a text is where it will stand."""
-    widths = [max(width(row[column]) for row in rows) for column in range(len(rows[0]) - 1)]
-    lines = [
-        [*(cell + " " * (wide - width(cell)) for cell, wide in zip(row[:-1], widths, strict=True)), row[-1]]
-        for row in rows
-    ]
-    return "\n".join([title, *("  " + "  ".join(cells) for cells in lines)])
+    widths = [max(map(width, column)) for column in zip(*(row[:-1] for row in rows), strict=True)]
+    lines = [title]
+    for *cells, sentence in rows:
+        padded = [cell + " " * (wide - width(cell)) for cell, wide in zip(cells, widths, strict=True)]
+        lines.append("  " + "  ".join([*padded, sentence]))
+    return "\n".join(lines)
 
 
 def _design_tables(facts: dict[str, Any]) -> list[Table]:
     """The choice with its reasons, and what did not fit."""
-    chosen: Rows = [[each["what"], each["value"], each["why"]] for each in facts["reasons"]]
+    chosen: Rows = [list(each.values()) for each in facts["reasons"]]
     refused = [each for each in facts["considered"] if each["verdict"]]
     rows: Rows = [
         [f"{each['layers']} x {each['width']}", f"{each['parameters']:,}", each["verdict"]]
@@ -201,51 +270,40 @@ def _design_tables(facts: dict[str, Any]) -> list[Table]:
     return [proposed, *([(Message("larger ones that do not fit"), header, rows)] if rows else [])]
 
 
-def _plan_tables(title: Text, parameters: dict[str, Any], plan: TrainingPlan) -> list[Table]:
-    part, share, total = Message("part"), Message("share"), Message("total")
-    called: dict[str, list[tuple[str, Message]]] = {
-        kind: [(name, Message(label)) for name, label in _TOLD[kind].items()]
-        for kind in ("parameters", "inside", "work", "memory")
-    }
-    whole = parameters["total"]
-    of_parameters: Rows = [
-        [what, f"{parameters[name]:,}", f"{parameters[name] / whole:.1%}"] for name, what in called["parameters"]
-    ]
-    of_parameters.append([total, f"{whole:,}", "100.0%"])
-    of_parameters += [[what, f"{parameters[name]:,}", ""] for name, what in called["inside"]]
-    forward, training, all_work = plan.work.forward, plan.work.training, plan.work.training_per_token
-    of_work: Rows = [
-        [what, _count(forward[name]), _count(training[name]), f"{training[name] / all_work:.1%}"]
-        for name, what in called["work"]
-        if training[name]
-    ]
-    of_work.append([total, _count(plan.work.forward_per_token), _count(all_work), "100.0%"])
-    memory = asdict(plan.memory)
-    of_memory: Rows = [
-        [what, amount(Size(memory[name])), f"{memory[name] / memory['total']:.1%}"] for name, what in called["memory"]
-    ]
-    of_memory.append([total, amount(Size(memory["total"])), ""])
-    work = Message("operations (multiply and add) for each token, context {n}", n=plan.context_length)
+def _plan_tables(title: Text, found: dict[str, Any]) -> list[Table]:
+    part, share = Message("part"), Message("share")
+    parameters, flops = found["parameters"], found["flops"]
+    passes = [flops[name] | {"total": flops[f"{name}_total"]} for name in ("forward_per_token", "training_per_token")]
+    inside: Rows = [[Message(what), f"{parameters[name]:,}", ""] for name, what in _TOLD["inside"].items()]
+    work = Message("operations (multiply and add) for each token, context {n}", n=found["context_length"])
     where = Message(
         "memory to train in {precision} on {device}, {shape} at once",
-        precision=plan.precision,
-        device=plan.gpu or plan.device,
-        shape=f"{plan.micro_batch_size} x {plan.context_length}",
+        precision=found["precision"],
+        device=found["gpu"] or found["device"],
+        shape=f"{found['micro_batch_size']} x {found['context_length']}",
     )
+    memory = _part_rows("memory", lambda value: amount(Size(value)), found["memory_bytes"])
+    memory[-1][-1] = ""  # the parts are not all there at once
+    counts = [*_part_rows("parameters", "{:,}".format, parameters), *inside]
     return [
-        (title, [part, Message("parameters"), share], of_parameters),
-        (work, [part, Message("forward"), Message("and backward"), share], of_work),
-        (where, [part, Message("memory"), share], of_memory),
+        (title, [part, Message("parameters"), share], counts),
+        (
+            work,
+            [part, Message("forward"), Message("and backward"), share],
+            _part_rows("work", lambda value: amount(Count(value)), *passes),
+        ),
+        (where, [part, Message("memory"), share], memory),
     ]
 
 
-def _door_table(doors: Sequence[Any]) -> Table:
-    rows: Rows = [[door.name, Message("open") if door.open else Message("closed"), door.because] for door in doors]
-    return Message("doors of kotha export"), [Message("door"), "", Message("because")], rows
-
-
-def _count(value: float) -> Message:
-    return amount(Count(value))
+def _part_rows(kind: str, form: Callable[[Any], Text], *columns: dict[str, Any]) -> Rows:
+    """A row for each part, and for the total: figures, and the share of the last of them."""
+    last = columns[-1]
+    return [
+        [Message(what), *(form(each[name]) for each in columns), f"{last[name] / last['total']:.1%}"]
+        for name, what in {**_TOLD[kind], "total": "total"}.items()
+        if last[name] or kind != "work"
+    ]
 
 
 def amount(value: Amount) -> Message:
@@ -300,8 +358,9 @@ def commands_for(design: Design, text: TextSize) -> list[str]:
         path, pieces, data = shlex.quote(text.path), design.model.vocab_size, "data"
         lines.append(f"kotha tokenizer train {path} --kind unigram --vocab-size {pieces} --out tokenizer")
         lines.append(f"kotha prepare {path} --tokenizer tokenizer --out data")
-    changes = {name: value for name, value in design.changes.items() if name != "steps" and value is not None}
-    words = " ".join(f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}"
-                     for name, value in {**design.sizes, **changes}.items())  # fmt: skip
+    changes = {**design.sizes, **design.changes}
+    steps = changes.pop("steps")
+    values = {name: f"{value:g}" if isinstance(value, float) else value for name, value in changes.items()}
+    words = " ".join(f"{name}={value}" for name, value in values.items() if value is not None)
     start = f"kotha train {shlex.quote(data)} --out run --preset {BASE} --recipe {RECIPE}"
-    return [*lines, f"{start} --steps {design.changes['steps']} --set {words}"]
+    return [*lines, f"{start} --steps {steps} --set {words}"]

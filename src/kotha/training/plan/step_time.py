@@ -1,33 +1,218 @@
-"""How long a step will take on this machine, from a few small ones.
+"""How much arithmetic a step is (FLOPs), and how long it takes: timed on this machine, or estimated for a named GPU.
 
-A small model is timed whole. Of a large one, a model of one layer and not too many words is timed on some tokens and on
-a few, and its layer alone: this tells what a micro-batch costs whatever its size (gradients of whole tables), what a
-token adds and what a layer adds; its optimizer is timed on a slice. Only sensible on the machine that will train, while
-it is as busy as it will be then. Nothing is compiled for it, so a GPU will do better than this says.
+A weight that multiplies takes 2 operations for each position, a product and a sum, and twice that going back: once for
+its input's gradient, once for its own (only the latter in the first layer of a ViT, whose images need none). Embeddings
+are looked up, which is no work. In attention, queries meet keys and weights meet values: this part grows with the
+square of the length. All S positions count, also those that a causal mask hides; a kernel that skips them does half of
+that part. Norms, bends and the softmax are left out. The rule of thumb is 6 N operations a token for N parameters
+(Kaplan et al. 2020, https://arxiv.org/abs/2001.08361): it counts looked-up tables as work and leaves out the square.
+
+On this machine a small model is timed whole. Of a large one, a model of one layer and not too many words is timed on
+some tokens and on a few, and its layer alone: this tells what a micro-batch costs whatever its size (gradients of whole
+tables), what a token adds and what a layer adds; its optimizer is timed on a slice. Only sensible on the machine that
+will train, while it is as busy as it will be then. Nothing is compiled for it, so a GPU will do better than this says.
+
+Of a named GPU (``gpus.json``) the speeds are the maker's for dense products with sums in float32: ``half`` in bfloat16
+(float16 where there is no bfloat16), ``single`` in float32, by TF32 where the GPU has it. No training reaches them.
+What ours reaches was measured on one H200 (benchmarks/results/train_speed.json), each step recorded as one CUDA graph:
+
+- the course's model with AdamW, 1,077,680 tokens a second in batches of 64 x 128 and 1,401,625 in batches of 512 x 128,
+  28 % and 36 % of the peak; ``gpt2`` in batches of 32 x 1,024, 496,085, 43 %. Two numbers come within 10 % of all:
+  each token costs its operations at 41 % of the peak, and each micro-batch 0.2 ms a layer;
+- ``bangla-modern`` with Muon, 1,141,885 in batches of 32 x 512: 4.3 ms a step more than those two numbers say, 0.08 ms
+  for each matrix that Muon moves.
+
+They are taken to hold for other GPUs and models, with the time to pass over the optimizer's memory added; another host
+or a newer torch changes them. An estimate, good for choosing, not for promising.
 """
 
+import json
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
 from statistics import median
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from kotha.errors import ConfigError
-from kotha.i18n.message import Plural
+from kotha.errors import ConfigError, UsageError, nearest
+from kotha.i18n.message import Message, Plural
 from kotha.i18n.numbers import Size
 from kotha.model.bert import BERT
-from kotha.model.config import ModelConfig, Seq2SeqConfig, TextConfig, ViTConfig
+from kotha.model.config import (
+    BERTClassifierConfig,
+    BERTConfig,
+    GPTClassifierConfig,
+    ModelConfig,
+    Seq2SeqConfig,
+    TextConfig,
+    ViTConfig,
+)
 from kotha.model.family import Model, Unfilled, build
 from kotha.model.loss import chunked_loss, next_token_loss
+from kotha.model.parameters import count_parameters
 from kotha.model.presets import preset
 from kotha.model.vit import ViT
-from kotha.training.config import TrainConfig, recipe
+from kotha.training.config import Precision, TrainConfig, recipe
 from kotha.training.device import Arithmetic, available_memory, choose_arithmetic, now, peak_flops_per_second, quickest
 from kotha.training.optim import Optimizers, orthogonalize, split_parameters
 from kotha.training.plan.activations import example_inputs, positions
-from kotha.training.plan.flops import count_work
 from kotha.training.tasks.masked_words import CHOSEN
+
+# -- work --------------------------------------------------------------------------------------------------------------
+
+_FORWARD, _TRAINING = 2, 6
+_PATCHES = 4  # of training: images need no gradients
+
+
+@dataclass(frozen=True)
+class Work:
+    """Floating-point operations for each position that is read; a Seq2Seq's source and target both count as read."""
+
+    forward: dict[str, float]  # going forward, by part
+    training: dict[str, float]  # forward and backward, by part
+    parameters: int
+
+    @property
+    def training_per_token(self) -> float:
+        """One position through the model and back."""
+        return sum(self.training.values())
+
+
+@lru_cache(maxsize=64)
+def count_work(model: ModelConfig, context_length: int) -> Work:
+    """Operations of a model on sequences of a length, by part.
+
+    A BERT's word head works on the guessed places only. A Seq2Seq reads as long a source as its target.
+    """
+    n = positions(model, context_length)
+    products = dict.fromkeys(("attention_matrices", "attention_scores", "feedforward", "head", "patches"), 0)
+    for name, module in build(model, "meta").named_modules():
+        if isinstance(module, nn.Linear):
+            products[_part(name)] += _positions_met(model, name, n) * module.weight.numel()
+    n_heads = sum(len(model.heads_of(name)) for name in model.attentions())  # of all attentions together
+    products["attention_scores"] = 2 * n_heads * model.d_head * n * n  # queries with keys, weights with values
+    read = 2 * n if isinstance(model, Seq2SeqConfig) else n
+    forward = {part: _FORWARD * value / read for part, value in products.items()}
+    times = {part: (_PATCHES if part == "patches" else _TRAINING) / _FORWARD for part in products}
+    training = {part: times[part] * value for part, value in forward.items()}
+    return Work(forward, training, count_parameters(model).total)
+
+
+def _part(name: str) -> str:
+    if ".attention." in name or ".cross." in name:
+        return "attention_matrices"
+    if ".feedforward." in name:
+        return "feedforward"
+    return "patches" if name.startswith("patches") else "head"
+
+
+def _positions_met(model: ModelConfig, name: str, n_positions: int) -> int:
+    """Positions of one example that a layer works on."""
+    match model, name.removeprefix("body.").split(".")[0]:
+        case GPTClassifierConfig() | BERTClassifierConfig(), "head" | "pooler":
+            return 1
+        case BERTConfig(), "transform" | "head":
+            return int(CHOSEN * n_positions)
+        case (BERTConfig(), "pooler" | "pair_head") | (ViTConfig(), "head"):
+            return 1
+        case ViTConfig(), "patches":
+            return n_positions - 1
+    return n_positions
+
+
+# -- GPUs by name ------------------------------------------------------------------------------------------------------
+
+SHARE_OF_PEAK = 0.41
+SECONDS_PER_LAYER = 0.2e-3
+COMPILE_SECONDS = 70.0
+_SECONDS_PER_MUON_MATRIX = 0.08e-3
+# A step of the optimizer reads weights, gradients and its two memories and writes all but the gradients.
+_PASSES, _FLOAT32 = 7, 4
+
+
+@dataclass(frozen=True)
+class GPU:
+    """What a maker says of a GPU."""
+
+    title: str
+    half: float  # operations a second in bfloat16 or float16
+    single: float  # operations a second in float32 or TF32
+    bandwidth: float  # bytes a second from and to its memory
+    memory: int  # bytes that a program can have, nearly
+    link: float  # bytes a second to another GPU of the same machine, each way: NVLink, else PCIe
+    bfloat16: bool = True  # or float16, with scaled gradients
+
+    @property
+    def precision(self) -> str:
+        """The type that a training takes there."""
+        return "bfloat16" if self.bfloat16 else "float16"
+
+    def peak(self, precision: str) -> float:
+        """Operations a second at most."""
+        return self.single if precision == "float32" else self.half
+
+
+_TABLE = json.loads(Path(__file__).with_name("gpus.json").read_text(encoding="utf-8"))
+GPUS = {name: GPU(**each) for name, each in _TABLE.items()}
+
+
+def gpu_named(name: str) -> GPU:
+    """The GPU of a name; an unknown one is refused with the nearest.
+
+    >>> gpu_named("h200").precision
+    'bfloat16'
+    """
+    plain = name.lower().replace(" ", "-").replace("_", "-")
+    if plain not in GPUS:
+        raise UsageError("gpu {name!r} is not in the table{nearest}", name=name, nearest=nearest(plain, GPUS))
+    return GPUS[plain]
+
+
+def arithmetic_there(precision: Precision, gpu: GPU | None) -> Arithmetic:
+    """The arithmetic of a GPU that is not here, by its name or without one."""
+    best = "bfloat16" if gpu is None else gpu.precision
+    return Arithmetic(torch.device("cuda"), best if precision == "auto" else precision, Message("as the GPU has it"))
+
+
+def peak_of(arithmetic: Arithmetic, gpu: GPU | None) -> float:
+    """Operations a second at most: timed here, or as a GPU's maker has it."""
+    if gpu is None:
+        return peak_flops_per_second(arithmetic.device, arithmetic.dtype)
+    return gpu.peak(arithmetic.precision)
+
+
+def _estimate(
+    gpu: GPU, model: ModelConfig, training: TrainConfig, micro_batch_size: int, context_length: int, precision: str
+) -> float:
+    work = count_work(model, context_length)
+    layers = model.n_layers + getattr(model, "n_decoder_layers", 0)
+    tokens = tokens_per_step(model, training, context_length)
+    products = tokens * work.training_per_token / (SHARE_OF_PEAK * gpu.peak(precision))
+    waiting = -(-training.batch_size // micro_batch_size) * layers * SECONDS_PER_LAYER
+    muon = _SECONDS_PER_MUON_MATRIX * _muon_matrices(model) if training.optimizer == "muon" else 0.0
+    return products + waiting + moving_seconds(gpu, work.parameters) + muon
+
+
+def moving_seconds(gpu: GPU, parameters: float) -> float:
+    """Seconds in which the optimizer passes over its memory."""
+    return _PASSES * _FLOAT32 * parameters / gpu.bandwidth
+
+
+def tokens_per_step(model: ModelConfig, training: TrainConfig, context_length: int) -> int:
+    """Positions that an update reads; a Seq2Seq reads two texts."""
+    texts = 2 if isinstance(model, Seq2SeqConfig) else 1
+    return training.batch_size * positions(model, context_length) * texts
+
+
+@lru_cache(maxsize=64)
+def _muon_matrices(model: ModelConfig) -> int:
+    return len(split_parameters(build(model, "meta"), use_muon=True)[0])
+
+
+# -- a few small steps -------------------------------------------------------------------------------------------------
 
 # What one timed pass should take, so that all of the timing takes a few seconds.
 _PASS_SECONDS = 0.2
@@ -41,9 +226,16 @@ _BATCH, _CONTEXT = 8, 128
 
 
 def predict_seconds_per_step(
-    model: ModelConfig, training: TrainConfig, micro_batch_size: int, context_length: int, arithmetic: Arithmetic
+    model: ModelConfig,
+    training: TrainConfig,
+    micro_batch_size: int,
+    context_length: int,
+    arithmetic: Arithmetic,
+    gpu: GPU | None = None,
 ) -> float:
-    """Seconds of one update: its micro-batches forward and back, and the optimizer."""
+    """Seconds of one update: its micro-batches forward and back, and the optimizer; timed here, or of a ``gpu``."""
+    if gpu is not None:
+        return _estimate(gpu, model, training, micro_batch_size, context_length, arithmetic.precision)
     micro_batches = -(-training.batch_size // micro_batch_size)
     with torch.random.fork_rng():  # dropout draws here, not from the caller's numbers
         if _affordable(model, micro_batch_size, context_length, arithmetic) == (micro_batch_size, context_length):

@@ -12,8 +12,7 @@ from kotha.errors import UsageError
 from kotha.i18n.message import Message, Option
 from kotha.model.presets import preset
 from kotha.text.shards import Dataset
-from kotha.training.plan.design import BASE
-from kotha.training.plan.planning import measure_text
+from kotha.training.plan.design import BASE, measure_text
 from kotha.training.plan.rules import EVALUATIONS
 from kotha.training.plan.step_time import use_fastest_threads
 from kotha.training.start import USUAL_PRESET, TrainRequest, choose_settings, take_sizes
