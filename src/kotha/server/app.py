@@ -12,7 +12,7 @@ from starlette.types import ASGIApp
 
 import kotha
 from kotha.server import errors
-from kotha.server.api import exercise, heads, inside, judging, numbers, plan, runs, tables, text, uses, write
+from kotha.server.api import exercise, heads, inside, judging, numbers, plan, runs, tables, text, uses
 from kotha.server.indexes import Indexes
 from kotha.server.jobs import routes as job_routes
 from kotha.server.jobs.store import JobStore
@@ -27,13 +27,16 @@ from kotha.storage import bundled
 
 _FIELDS = Path(__file__).with_name("fields.json")
 # Our own routes, in the order of the OpenAPI page.
-_OURS = (text, write, inside, heads, exercise, numbers, uses, runs, plan, judging, tables)
+_OURS = (text, inside, heads, exercise, numbers, uses, runs, plan, judging, tables)
 # What is being written when the server stops was given its time; how long the last steps of it may take.
 _DRAIN_SECONDS = 5.0
 
 
 class _App(FastAPI):
-    """FastAPI's app; what a field is for is told by a file beside it, by its schema's name or for all (``*``)."""
+    """FastAPI's app; what a field is for is told by a file beside it, by its schema's name or for all (``*``).
+
+    A dataclass of the library may have defaults; as an answer it is ``complete``.
+    """
 
     def openapi(self) -> dict[str, Any]:
         """The schema of every address."""
@@ -43,6 +46,8 @@ class _App(FastAPI):
             known = descriptions["*"] | descriptions.get(name, {})
             for field, about in schema.get("properties", {}).items():
                 about["description"] = known.get(field, "")
+            if name in descriptions["complete"]:
+                schema["required"] = list(schema["properties"])
         return told
 
 

@@ -9,7 +9,6 @@ from kotha.api.model import LanguageModel
 from kotha.errors import KothaError, UsageError, nearest
 from kotha.i18n.message import Message
 from kotha.server.errors import by_name
-from kotha.server.serial_executor import SerialExecutor
 from kotha.server.settings import StartAdvice
 
 
@@ -24,7 +23,6 @@ class ServedIndex:
 
     def __init__(self, name: str, place: str, title: str = "") -> None:
         self.name, self._place, self.title = name, place, title or name
-        self.turns = SerialExecutor()  # for questions that need no model
 
     @contextmanager
     def opened(self, model: LanguageModel | None = None) -> Iterator[Index]:

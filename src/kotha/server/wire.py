@@ -87,8 +87,6 @@ class ToldMessage(BaseModel):
 Said = Annotated[
     ToldMessage, BeforeValidator(lambda given: to_json(given) if isinstance(given, Message | str) else given)
 ]
-# A message where a string is expected: its English.
-InEnglish = Annotated[str, BeforeValidator(lambda given: str(given) if isinstance(given, Message) else given)]
 
 
 class WireRequest(BaseModel):

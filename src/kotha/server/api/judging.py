@@ -15,7 +15,7 @@ from kotha.evaluation.judge.results import Choice, Meeting
 from kotha.evaluation.judge.session import Judging
 from kotha.generation.settings import SamplingSettings
 from kotha.i18n.message import OnProgress
-from kotha.server.api.requests import WireAnswer, of_server
+from kotha.server.api.requests import WireAnswer, route
 from kotha.server.errors import RefusedError, refusing
 from kotha.server.jobs.kinds import Id
 from kotha.server.state import State
@@ -69,7 +69,7 @@ class JudgingTold(WireAnswer):
     meetings: list[Meeting]
 
 
-@of_server(router, "/judgings", JudgingTold, shares=True)
+@route(router, "/judgings", JudgingTold, shares=True)
 def begin_judging(state: State, on_progress: OnProgress, body: JudgingRequest) -> JsonObject:
     """Let models write, and make blind pairs of it."""
     if len(set(body.models)) < len(body.models):
@@ -99,7 +99,7 @@ def begin_judging(state: State, on_progress: OnProgress, body: JudgingRequest) -
     return _told(made, id, "")
 
 
-@of_server(router, "/judgings/{id}", JudgingTold, method="GET", reads=True)
+@route(router, "/judgings/{id}", JudgingTold, method="GET", reads=True)
 def judging(
     state: State,
     _: OnProgress,
@@ -110,7 +110,7 @@ def judging(
     return _told(_opened(state, id), id, judge)
 
 
-@of_server(router, "/judgings/{id}", JudgingTold, reads=True)
+@route(router, "/judgings/{id}", JudgingTold, reads=True)
 def judged(state: State, _: OnProgress, id: JudgingId, said: Judgement) -> JsonObject:
     """Say which of a pair is better; the next comes back. A second word on a pair takes the first one's place."""
     found = _opened(state, id)

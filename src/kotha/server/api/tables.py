@@ -12,7 +12,7 @@ from fastapi import Path as PathParameter
 
 from kotha.errors import KothaError
 from kotha.i18n.message import OnProgress
-from kotha.server.api.requests import WireAnswer, of_server
+from kotha.server.api.requests import WireAnswer, route
 from kotha.server.errors import by_name, refusing
 from kotha.server.jobs.kinds import Id, TwoColumnNames, uploaded_table
 from kotha.server.jobs.uploads import Ending
@@ -75,7 +75,7 @@ class ExampleTable(WireAnswer):
     ending: Ending
 
 
-@of_server(router, "/table", TableTold, reads=True)
+@route(router, "/table", TableTold, reads=True)
 def table(state: State, _: OnProgress, body: TableRequest) -> JsonObject:
     """The first rows of a table, its classes, and what is wrong with it, by line and column."""
     store = state.job_store()
