@@ -48,6 +48,7 @@ _MOST_MARKS = 30
 _PILE = regex.compile(rf"\p{{M}}{{{_MOST_MARKS + 1}}}")
 
 JsonObject = dict[str, Any]
+Id = Annotated[str, Field(pattern="^[0-9a-f]{12}$")]  # of a job, a file, a judging
 ModelName = Annotated[
     str,
     Field(max_length=200, examples=["box"]),

@@ -15,10 +15,10 @@ from kotha.i18n.message import OnProgress, Text
 from kotha.model.presets import presets
 from kotha.server.api.requests import WireAnswer, route
 from kotha.server.errors import by_name, refusing
-from kotha.server.jobs.kinds import Id, ModelSizes, job_output
+from kotha.server.jobs.kinds import ModelSizes, job_output
 from kotha.server.serial_executor import HowFar
 from kotha.server.state import State, state_of
-from kotha.server.wire import FieldError, JsonObject, ModelName, Said
+from kotha.server.wire import FieldError, Id, JsonObject, ModelName, Said
 from kotha.storage.json_files import as_json
 from kotha.training.plan.gpus import gpu_named
 from kotha.training.plan.planning import TextSize, budget_for

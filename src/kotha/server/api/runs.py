@@ -23,11 +23,11 @@ from kotha.finetune.examples import EXAMPLES, PARTS
 from kotha.i18n.message import Message, OnProgress
 from kotha.server.api.requests import WireAnswer, route
 from kotha.server.errors import RefusedError, by_name, check_most, refusing
-from kotha.server.jobs.kinds import Id, uploaded_file
+from kotha.server.jobs.kinds import uploaded_file
 from kotha.server.jobs.status import TRAININGS, Job
 from kotha.server.jobs.table import NoSuchJobError
 from kotha.server.state import State, state_of
-from kotha.server.wire import JsonObject, ToldMessage, WireRequest
+from kotha.server.wire import Id, JsonObject, ToldMessage, WireRequest
 from kotha.text.shards import Dataset
 
 router = APIRouter(prefix="/api", tags=["Jobs"])

@@ -14,10 +14,10 @@ from kotha.errors import KothaError
 from kotha.i18n.message import OnProgress
 from kotha.server.api.requests import WireAnswer, route
 from kotha.server.errors import by_name, refusing
-from kotha.server.jobs.kinds import Id, TwoColumnNames, uploaded_table
+from kotha.server.jobs.kinds import TwoColumnNames, uploaded_table
 from kotha.server.jobs.uploads import Ending
 from kotha.server.state import State
-from kotha.server.wire import JsonObject, Said, WireRequest
+from kotha.server.wire import Id, JsonObject, Said, WireRequest
 from kotha.text.corpus.columns import Named
 from kotha.text.corpus.documents import OnProblem, field_names
 from kotha.text.corpus.labelled import read_labelled

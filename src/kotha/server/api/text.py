@@ -293,7 +293,8 @@ def read(served: Served, _: OnProgress, body: ReadRequest) -> JsonObject:
     """How likely a model finds each token of a text, given those before it."""
     ids, tokenizer = _ids(served, body.prompt), tokenizer_of(served)
     found: list[tuple[float | None, int | None]] = [(None, None)]
-    for scores, those in zip(_scores(served, ids, slice(-1)), torch.tensor(ids)[1:, None].split(_SCORED), strict=True):
+    for scores in _scores(served, ids, slice(-1)):
+        those = torch.tensor(ids[len(found) : len(found) + len(scores)])[:, None]
         mine = scores.gather(-1, those)  # (t, 1)
         shares, ranks = (mine - scores.logsumexp(-1, keepdim=True)).exp(), 1 + (scores > mine).sum(-1)
         found += zip(shares[:, 0].tolist(), ranks.tolist(), strict=True)
@@ -370,8 +371,8 @@ def _scores(served: Served, ids: Sequence[int], rows: slice) -> Iterator[Tensor]
     """The logits of what comes after each of these rows, some at a time, of the very weights that write: (t, V)."""
     model = writer_of(served).engine.model
     hidden = model.hidden(torch.tensor([ids], device=model.tokens.weight.device))[0, rows]  # (T, C)
-    for some in hidden.split(_SCORED):
-        scores = model.head(some)[:, : tokenizer_of(served).vocab_size].float()
+    for start in range(0, len(hidden), _SCORED):
+        scores = model.head(hidden[start : start + _SCORED])[:, : tokenizer_of(served).vocab_size].float()
         if not bool(scores.isfinite().all()):
             raise KothaError(NO_NUMBERS)
         yield scores.cpu()

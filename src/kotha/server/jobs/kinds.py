@@ -13,7 +13,7 @@ from kotha.i18n.message import Message
 from kotha.model.presets import PRESETS, preset
 from kotha.server.errors import RefusedError
 from kotha.server.jobs.store import JOB_PLACE, OUT_PLACE, JobStore
-from kotha.server.wire import FieldError, ModelName, SeenName, Tags, WireRequest
+from kotha.server.wire import FieldError, Id, ModelName, SeenName, Tags, WireRequest
 from kotha.training.plan.rules import choose_vocabulary
 
 # A command line holds so many.
@@ -23,7 +23,6 @@ LEAST_VOCABULARY = 512
 # A story of the grammar, on the average.
 _STORY_BYTES = 2500
 PlaceOfModel = Callable[[str], Path]
-Id = Annotated[str, Field(pattern="^[0-9a-f]{12}$")]
 # What begins as a flag does is no name of a column.
 ColumnName = Annotated[str, Field(pattern="^[^-]", max_length=200)]
 TwoColumnNames = tuple[ColumnName, ColumnName]

@@ -14,7 +14,7 @@ from kotha.server.api.requests import check_texts, tokenizer_of
 from kotha.server.errors import RefusedError
 from kotha.server.model_registry import Served
 from kotha.server.openai.schema import ChatRequest, CompletionRequest, EmbeddingRequest
-from kotha.server.openai.writing import Chat, Completions, event_stream
+from kotha.server.openai.writing import Texts, event_stream
 from kotha.server.serial_executor import while_wanted
 from kotha.server.state import client_of, state_of
 from kotha.server.wire import JsonObject, NamedModel, as_list
@@ -46,23 +46,23 @@ def model(request: Request, name: NamedModel) -> JsonObject:
 @router.post("/completions")
 async def complete(request: Request, body: CompletionRequest) -> Any:
     """Go on with a text."""
-    return await _written(request, body, Completions)
+    return await _written(request, body)
 
 
 @router.post("/chat/completions")
 async def converse(request: Request, body: ChatRequest) -> Any:
     """Go on with a conversation."""
-    return await _written(request, body, Chat)
+    return await _written(request, body)
 
 
-async def _written(request: Request, body: Any, form: type[Chat] | type[Completions]) -> Any:
-    """Texts that go on with prompts, in a form, whole or as a stream."""
+async def _written(request: Request, body: CompletionRequest | ChatRequest) -> Any:
+    """Texts that go on with prompts, whole or as a stream."""
     state = state_of(request)
     seconds = state.settings.limits.seconds
     async with AsyncExitStack() as stack:
         served = await stack.enter_async_context(state.registry.use(body.model))
-        prompts = await asyncio.to_thread(form.prompts, body, served)
-        texts = form(body, served, prompts, client_of(request))
+        prompts = await asyncio.to_thread(body.prompts, served)
+        texts = Texts(body, served, prompts, client_of(request))
         if body.stream:
             return event_stream(texts.stream(), texts.cancel, seconds, stack.pop_all())
         try:
