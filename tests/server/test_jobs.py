@@ -300,7 +300,7 @@ def written(store: JobStore, kind: str, code: int | None) -> str:
         ("data", "file", 400, "is a file; data takes the id of a prepare job"),
         ("data", "tokenizer", 400, "is a tokenizer job; data takes the id of a prepare job"),
         ("data", "train", 400, "is a train job; data takes"),
-        ("data", "prepare running", 409, "is not done yet; wait until GET /api/jobs/"),
+        ("data", "prepare running", 409, "is not done yet, see GET /api/jobs/"),
         ("data", "prepare failed", 409, "failed, see GET /api/jobs/"),
         ("data", "prepare stopped", 409, "was stopped, see"),
         ("data", "damaged", 400, "is a damaged job; data takes"),
@@ -320,7 +320,7 @@ def test_an_id_of_another_kind_or_too_early_is_told_in_words(
 ) -> None:
     app = make_app([str(models / "plain")], ServeSettings(jobs=tmp_path), device="cpu")
     store: JobStore = app.state.kotha.jobs
-    file, table = store.bring("নদী", "txt"), store.uploads.bring("text,label", "csv")
+    file, table = store.bring("নদী", "txt"), store.bring("text,label", "csv")
     codes = {"": 0, "running": None, "failed": 1, "stopped": 143}
     kind, _, state = given.partition(" ")
     id = file if given == "file" else written(store, "train" if kind == "damaged" else kind, codes[state])
@@ -539,8 +539,6 @@ def test_the_event_loop_reads_no_job(tmp_path: Path, models: Path, monkeypatch: 
         watched(JobStore, name)
     for name in ("place", "all", "bring"):
         watched(Uploads, name)
-    app.state.kotha.registry.trained = app.state.kotha.jobs.trained
-    app.state.kotha.registry.trained_as = app.state.kotha.jobs.trained_as
     id = "0" * 12
     for url in started(app):
         for path in (

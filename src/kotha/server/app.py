@@ -18,7 +18,7 @@ from kotha.server.jobs import routes as job_routes
 from kotha.server.jobs.store import JobStore
 from kotha.server.model_registry import ModelRegistry
 from kotha.server.openai import routes
-from kotha.server.pages import book_router, studio_router
+from kotha.server.pages import page_router
 from kotha.server.safety import Guard
 from kotha.server.settings import ServeSettings
 from kotha.server.state import State, state_of
@@ -57,8 +57,9 @@ def make_app(
     device: str = "auto",
 ) -> FastAPI:
     """An app that serves these models; ``guarded`` must stand around it."""
-    settings, metrics = settings or ServeSettings(), Metrics()
-    registry = ModelRegistry(models, settings.limits, device, settings.weights)
+    settings = settings or ServeSettings()
+    jobs = None if settings.jobs is None else JobStore(settings.jobs, limits=settings.limits)
+    registry = ModelRegistry(models, settings.limits, device, settings.weights, jobs)
 
     @asynccontextmanager
     async def living(_: FastAPI) -> AsyncIterator[None]:
@@ -79,18 +80,12 @@ def make_app(
         redoc_url=None,
         responses=errors.RESPONSES,
     )
-    jobs = None if settings.jobs is None else JobStore(settings.jobs, limits=settings.limits)
-    indexes = Indexes(settings.indexes, settings.advice.index)
-    if jobs is not None:
-        registry.trained, registry.trained_as, indexes.made = jobs.trained, jobs.trained_as, jobs.indexed
-    app.state.kotha = State(settings, registry, metrics, jobs, indexes)
+    app.state.kotha = State(settings, registry, Metrics(registry), jobs, Indexes(settings.indexes, jobs))
     errors.install(app)
     app.include_router(routes.router)
     for module in (*_OURS, job_routes):
         app.include_router(module.router)
-    app.include_router(studio_router())
-    if settings.book is not None:
-        app.include_router(book_router(settings.book))
+    app.include_router(page_router(settings.book))
     _add_running(app)
     return app
 
@@ -121,11 +116,10 @@ def _add_running(app: FastAPI) -> None:
     @app.get("/metrics", tags=["Running"], response_class=Response)
     async def metrics(request: Request) -> Response:
         """Counters, as Prometheus reads them."""
-        state = state_of(request)
-        return Response(state.metrics.text(state.registry), media_type="text/plain; version=0.0.4; charset=utf-8")
+        return Response(state_of(request).metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
 def guarded(app: FastAPI) -> ASGIApp:
     """The app with the doorkeeper before it."""
     state: State = app.state.kotha
-    return Guard(RequestWatch(app, state.metrics, state.registry, state.settings.log_as), state.settings)
+    return Guard(RequestWatch(app, state.metrics, state.settings.log_as), state.settings)

@@ -27,7 +27,6 @@ from kotha.server.api.requests import (
     route,
 )
 from kotha.server.errors import RefusedError, UnsupportedByModelError, by_name, check_most, refusing
-from kotha.server.indexes import ServedIndex
 from kotha.server.model_registry import Served
 from kotha.server.state import State, state_of
 from kotha.server.wire import JsonObject, WireRequest
@@ -141,15 +140,13 @@ class IndexList(WireAnswer):
 
 
 @route(router, "/indexes", IndexList, method="GET")
-def indexes(state: State, _: OnProgress) -> JsonObject:
+def indexes(state: State, __: OnProgress) -> JsonObject:
     """The indexes that can be asked, and how much each holds."""
-
-    def size(index: ServedIndex) -> JsonObject:
-        with index.opened() as opened:
-            found = opened.measures
-        return {**vars(found), "name": index.name, "title": index.title}
-
-    return {"indexes": [size(each) for each in state.indexes.all().values()]}
+    found = []
+    for name, (title, _) in state.indexes.all().items():
+        with state.indexes.opened(name) as opened:
+            found.append({**vars(opened.measures), "name": name, "title": title})
+    return {"indexes": found}
 
 
 class AskRequest(WireRequest):
@@ -189,12 +186,12 @@ class AskAnswer(WireAnswer):
 def ask(served: Served | None, _: OnProgress, request: Request, body: AskRequest) -> JsonObject:
     """Find the passages that fit a question, and answer from them with citations, or say that nothing is found."""
     state = state_of(request)
-    index, limits = state.indexes.named(body.index), state.settings.limits
+    limits = state.settings.limits
     check_most(body.tokens or 0, limits.tokens, Message("tokens"), "tokens")
     places = {str(place): name for name, place in state.registry.named.items()}  # an index knows its model by that
-    with by_name(places), index.opened(None if served is None else served.model) as opened:
+    with by_name(places), state.indexes.opened(body.index, served and served.model) as opened:
         if not opened.measures.passages:
-            raise RefusedError("the index {name} is empty; no documents are in it yet", param="index", name=index.name)
+            raise RefusedError("the index {name} is empty; no documents are in it yet", param="index", name=body.index)
         said = opened.ask(body.question, body.limit, body.by, tokens=body.tokens or min(_TOKENS, limits.tokens))
 
     def called(source: str) -> str:

@@ -268,10 +268,10 @@ class JobStore:
         runs = {each.id: self.folder / each.id / OUT for each in self.all() if each.kind in TRAININGS}
         return {id: run for id, run in runs.items() if is_directory(run / RUN_MODEL)}
 
-    def indexed(self) -> dict[str, tuple[str, Path]]:
+    def indexed(self) -> dict[str, tuple[str, str]]:
         """The indexes that were made, by their jobs' ids, each with what people call it."""
         done = [each for each in self.all() if each.kind == "index" and each.state == "done"]
-        return {each.id: (each.name or each.id, self.folder / each.id / OUT) for each in done}
+        return {each.id: (each.name or each.id, str(self.folder / each.id / OUT)) for each in done}
 
     def trained_as(self, id: str) -> Path | None:
         """The run of one job; None where there is no such job, and in words where there is one without a model."""
