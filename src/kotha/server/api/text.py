@@ -42,7 +42,7 @@ from kotha.server.api.requests import (
 from kotha.server.batching import Ticket
 from kotha.server.errors import RefusedError, check_most
 from kotha.server.model_registry import Served
-from kotha.server.openai.writing import event_stream
+from kotha.server.openai.routes import event_stream
 from kotha.server.state import client_of, state_of
 from kotha.server.wire import Drawn, Ids, JsonObject
 from kotha.text.akshara import aksharas
@@ -62,7 +62,7 @@ _SCORED = 64
 class TokenizeRequest(AboutModel):
     """A text to be cut."""
 
-    text: str
+    text: Example
 
 
 class Tokenized(WireAnswer):
@@ -85,12 +85,6 @@ def _cut(served: Served, text: str) -> tuple[Tokenizer, list[int]]:
     check_most(len(text), served.limits.cut_characters, Message("characters"), "text")
     tokenizer = tokenizer_of(served)
     return tokenizer, tokenizer.encode(text)
-
-
-class CardRequest(AboutModel):
-    """A text to be cut and measured on."""
-
-    text: Example
 
 
 class CutPiece(TokenPiece):
@@ -116,7 +110,7 @@ class TokenizerCard(WireAnswer):
 
 
 @route(router, "/card", TokenizerCard)
-def card(served: Served, _: OnProgress, body: CardRequest) -> JsonObject:
+def card(served: Served, _: OnProgress, body: TokenizeRequest) -> JsonObject:
     """Where a tokenizer cuts a text, letter by letter, and its report card."""
     tokenizer, ids = _cut(served, body.text)
     pieces = [
@@ -306,10 +300,6 @@ def read(served: Served, _: OnProgress, body: ReadRequest) -> JsonObject:
     return {"tokens": tokens}
 
 
-class LogitsRequest(ReadRequest):
-    """What the next token follows."""
-
-
 class LogitsHead(WireAnswer):
     """What stands before the numbers."""
 
@@ -321,7 +311,7 @@ class LogitsHead(WireAnswer):
 
 
 @route(router, "/logits", media="application/octet-stream", model=LogitsHead)
-def logits(served: Served, _: OnProgress, body: LogitsRequest) -> Response:
+def logits(served: Served, _: OnProgress, body: ReadRequest) -> Response:
     """The scores of every token that could come next: a head in JSON, then float32, all of it little-endian.
 
     The head's length comes first, in four bytes; the head is filled up with spaces so that the numbers are aligned.

@@ -186,10 +186,10 @@ class AskAnswer(WireAnswer):
 def ask(served: Served | None, _: OnProgress, request: Request, body: AskRequest) -> JsonObject:
     """Find the passages that fit a question, and answer from them with citations, or say that nothing is found."""
     state = state_of(request)
-    limits = state.settings.limits
+    limits, model = state.settings.limits, None if served is None else served.model
     check_most(body.tokens or 0, limits.tokens, Message("tokens"), "tokens")
     places = {str(place): name for name, place in state.registry.named.items()}  # an index knows its model by that
-    with by_name(places), state.indexes.opened(body.index, served and served.model) as opened:
+    with by_name(places), state.indexes.opened(body.index, model) as opened:
         if not opened.measures.passages:
             raise RefusedError("the index {name} is empty; no documents are in it yet", param="index", name=body.index)
         said = opened.ask(body.question, body.limit, body.by, tokens=body.tokens or min(_TOKENS, limits.tokens))

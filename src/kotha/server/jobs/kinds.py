@@ -271,7 +271,7 @@ class AdaptJob(_FromTable):
         """The command."""
         columns = ("text", "label") if self.use == "classify" else ("instruction", "answer")
         named = dict(zip(columns, self.fields or (None, None), strict=True))
-        how = self.flags("epochs", errors=self.broken, **named)
+        how = self.flags("epochs", **named, errors=self.broken)
         return [["adapt", self.use, self.read(store), "--from", str(place(self.model)), *how]]
 
 
@@ -284,7 +284,7 @@ class PairsJob(_FromTable, _ForSoLong):
     def commands(self, store: JobStore, place: PlaceOfModel) -> list[list[str]]:
         """The command."""
         model = ["--preset", USUAL_PRESET] if self.start is None else ["--from", str(place(self.start))]
-        how = self.flags("minutes", "steps", "reverse", "seed", pair=self.fields, errors=self.broken)
+        how = self.flags("minutes", "steps", pair=self.fields, reverse=self.reverse, errors=self.broken, seed=self.seed)
         return [["train", self.read(store), *model, *how]]
 
 

@@ -55,7 +55,7 @@ class _ExitNote(_Note):
     why: _Text | None = None
 
 
-_NOTES = {JOB: _JobNote, PROCESS: _ProcessNote, EXIT: _ExitNote, LABEL: _LabelNote}
+_NOTES: dict[str, type[_Note]] = {JOB: _JobNote, PROCESS: _ProcessNote, EXIT: _ExitNote, LABEL: _LabelNote}
 
 
 def take_over(table: sqlite3.Connection, folder: Path) -> None:
