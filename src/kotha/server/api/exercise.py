@@ -23,7 +23,7 @@ from kotha.course.worksheet.papers import (
 )
 from kotha.course.worksheet.sheet import Sheet, recomputed, token_names
 from kotha.course.worksheet.spreadsheet import spreadsheet
-from kotha.i18n.message import Message, OnProgress, Text
+from kotha.i18n.message import Message, Text
 from kotha.model.vit import ViT
 from kotha.server.api.requests import (
     AboutModel,
@@ -106,7 +106,7 @@ class Worksheet(SheetTold):
 
 
 @route(router, "/inside/worksheet", Worksheet)
-def worksheet(served: Served, _: OnProgress, body: WorksheetRequest) -> JsonObject:
+def worksheet(served: Served, body: WorksheetRequest) -> JsonObject:
     """One attention head as arithmetic: every product, sum and exponential, to be done again by hand."""
     view = sheet_view(_of_model(served, body, served.limits.positions), rows=body.rows, precision=body.precision)
     count = sum(step.values.size for step in view.found.steps.values()) + sum(len(step.sums) for step in view.steps)
@@ -192,14 +192,14 @@ class ExerciseSheet(SheetTold):
 
 
 @route(router, "/exercise", ExerciseSheet, reads=True)
-def exercise(served: Served | None, _: OnProgress, body: ExerciseRequest) -> JsonObject:
+def exercise(served: Served | None, body: ExerciseRequest) -> JsonObject:
     """A sheet of self-attention to work out by hand: what is given, and what each step makes of it."""
     sheet = _by_hand(body) if served is None else for_paper(_of_model(served, body, MOST_TOKENS))
     return {**vars(sheet), "steps": steps_of(sheet)}
 
 
 @route(router, "/exercise/spreadsheet", media=XLSX, reads=True)
-def exercise_spreadsheet(served: Served | None, _: OnProgress, body: SpreadsheetRequest) -> Response:
+def exercise_spreadsheet(served: Served | None, body: SpreadsheetRequest) -> Response:
     """The same sheet as an .xlsx file: what is given as numbers, every other cell as a formula of them."""
     if served is not None:
         sheet = _of_model(served, body, MOST_TOKENS)

@@ -165,7 +165,7 @@ class EmbeddingsMap(WireAnswer):
 
 
 @route(router, "/inside/embeddings", EmbeddingsMap)
-def embeddings(served: Served, _: OnProgress, body: EmbeddingsRequest) -> JsonObject:
+def embeddings(served: Served, body: EmbeddingsRequest) -> JsonObject:
     """A map of the most frequent words (PCA), and the neighbours of one of them by cosine, less what all share."""
     check_reads(served)
     only = Message("it has no words; ask a model that reads text")

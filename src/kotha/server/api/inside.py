@@ -65,7 +65,7 @@ class AboutServed(WireAnswer):
 
 
 @route(router, "/models/{name}", AboutServed, method="GET")
-def about(served: Served, _: OnProgress, name: NamedModel) -> JsonObject:
+def about(served: Served, name: NamedModel) -> JsonObject:
     """What a model is: its family, its sizes, and the names of its attentions and heads."""
     model, config = served.model.model, served.model.config
     labels = config.class_names if isinstance(config, ViTConfig) else getattr(config, "labels", ())

@@ -101,7 +101,6 @@ def begin_judging(state: State, on_progress: OnProgress, body: JudgingRequest) -
 @route(router, "/judgings/{id}", JudgingTold, method="GET", reads=True)
 def judging(
     state: State,
-    _: OnProgress,
     id: JudgingId,
     judge: Annotated[str, Query(max_length=100, description="Whose next pair is wanted.")] = "",
 ) -> JsonObject:
@@ -110,7 +109,7 @@ def judging(
 
 
 @route(router, "/judgings/{id}", JudgingTold, reads=True)
-def judged(state: State, _: OnProgress, id: JudgingId, said: Judgement) -> JsonObject:
+def judged(state: State, id: JudgingId, said: Judgement) -> JsonObject:
     """Say which of a pair is better; the next comes back. A second word on a pair takes the first one's place."""
     found = _opened(state, id)
     if said.pair not in {pair.id for pair in found.pairs}:

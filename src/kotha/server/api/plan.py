@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 
 from kotha.errors import ConfigError, CorpusError, DataError
 from kotha.export.targets import supported_targets
-from kotha.i18n.message import OnProgress, Text
+from kotha.i18n.message import Text
 from kotha.model.presets import presets
 from kotha.server.api.requests import WireAnswer, route
 from kotha.server.errors import by_name, refusing
@@ -112,7 +112,7 @@ class PlanAnswer(WireAnswer):
 
 
 @route(router, "/plan", PlanAnswer)
-def plan(state: State, _: OnProgress, body: PlanRequest) -> JsonObject:
+def plan(state: State, body: PlanRequest) -> JsonObject:
     """What a model is made of and what its training takes, part by part; or which model fits the minutes there are."""
     changes = {name: getattr(body, name) for name in (*_SIZES, *_TRAINING) if getattr(body, name) is not None}
     data: str | TextSize | None = None
@@ -150,7 +150,7 @@ class MachineTold(WireAnswer):
 
 
 @route(router, "/machine", MachineTold, method="GET")
-def machine(_state: State, _: OnProgress) -> JsonObject:
+def machine(_state: State) -> JsonObject:
     """What this machine has; its speed is timed once, which takes a moment."""
     found = budget_for(minutes=1)
     return {**vars(found), "cores": os.cpu_count() or 1, "operations_per_second": found.usual}

@@ -5,7 +5,7 @@ import binascii
 import json
 from collections.abc import Callable, Iterator, Sequence, Sized
 from contextlib import AsyncExitStack, contextmanager
-from functools import cache, partial
+from functools import cache
 from inspect import Parameter, Signature, getdoc, signature
 from typing import Annotated, Any, TypeVar
 
@@ -84,29 +84,33 @@ def route(
 ) -> Callable[[Work], Work]:
     """Make a function a route that takes its turn in a thread; what it returns is told as JSON of a type.
 
-    It is called with what it works on, with who is told how far it is, and with what the request says. By its first
-    annotation that is the server's ``State`` (what only ``reads`` a few files does not wait for the others), or an
-    opened model: ``Served``, or None where the request may name none. Without an ``answer`` it returns a response, of
-    a ``media`` type.
+    It is called with what it works on, and with what the request says. By its first annotation that is the server's
+    ``State`` (what only ``reads`` a few files does not wait for the others), or an opened model: ``Served``, or None
+    where the request may name none. It may also ask for the ``request`` itself, and for ``on_progress``. Without an
+    ``answer`` it returns a response, of a ``media`` type.
     """
 
     def add(work: Work) -> Work:
-        on, _, *said = signature(work).parameters.values()
-        own = [each for each in said if each.name != "request"]  # of the request itself FastAPI is always asked
+        on, *said = signature(work).parameters.values()
+        ours = {each.name for each in said} & {"request", "on_progress"}
 
         async def routed(request: Request, **given: Any) -> Response:
             state, body = state_of(request), given.get("body")
             name = getattr(body, "model", None) if body is not None else given.get("name")
             first: State | Served | None = state if on.annotation is State else None
+
+            def told(on_progress: OnProgress) -> Any:
+                known = {"request": request, "on_progress": on_progress}
+                return work(first, **given, **{each: known[each] for each in ours})
+
             async with AsyncExitStack() as stack:
                 if first is None and name is not None:
                     first = await stack.enter_async_context(state.registry.use(name))
                 turns = first.turns if isinstance(first, Served) else state.reading if reads else state.turns
-                more = {} if own == said else {"request": request}
-                return await _in_turn(request, turns, answer, partial(work, first, **more, **given), shares)
+                return await _in_turn(request, turns, answer, told, shares)
 
         asked = [Parameter("request", Parameter.KEYWORD_ONLY, annotation=Request)]
-        asked += [each.replace(kind=Parameter.KEYWORD_ONLY) for each in own]
+        asked += [each.replace(kind=Parameter.KEYWORD_ONLY) for each in said if each.name not in ours]
         routed.__signature__ = Signature(asked)  # type: ignore[attr-defined]
         how: dict[str, Any] = {"response_model": answer, "name": work.__name__, "description": getdoc(work)}
         if answer is None:

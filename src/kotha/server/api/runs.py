@@ -124,9 +124,7 @@ def _known(name: str, config: JsonObject, job: Job | None) -> JsonObject:
 
 
 @route(router, "/runs/{name}", RunTold, method="GET", reads=True)
-def run(
-    state: State, _: OnProgress, name: NamedRun, after: Annotated[int, Query(ge=-1, description=_AFTER)] = -1
-) -> JsonObject:
+def run(state: State, name: NamedRun, after: Annotated[int, Query(ge=-1, description=_AFTER)] = -1) -> JsonObject:
     """One training with its curve; also before it has begun to learn."""
     place = _place_of(state, name)
     job = None if state.jobs is None or name in state.registry.places else state.jobs.status(name)
@@ -179,7 +177,7 @@ class RunScore(WireAnswer):
 
 
 @route(router, "/runs/{name}/score", RunScore, method="GET", reads=True)
-def score(state: State, _: OnProgress, name: NamedRun) -> JsonObject:
+def score(state: State, name: NamedRun) -> JsonObject:
     """What a training from examples reached on those that it never saw."""
     folder = RunFolder(_place_of(state, name))
     summary = folder.summary() if folder.exists else None
@@ -231,7 +229,7 @@ class DoctorAnswer(WireAnswer):
 
 
 @route(router, "/doctor", DoctorAnswer)
-def doctor(state: State, _: OnProgress, body: DoctorRequest) -> JsonObject:
+def doctor(state: State, body: DoctorRequest) -> JsonObject:
     """Read the loss curve of a run and say in plain words, English and Bangla, what it shows and what to try."""
     place = _place_of(state, body.run)
     folder = RunFolder(place)

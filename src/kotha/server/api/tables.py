@@ -11,7 +11,6 @@ from fastapi import APIRouter, Query
 from fastapi import Path as PathParameter
 
 from kotha.errors import KothaError
-from kotha.i18n.message import OnProgress
 from kotha.server.api.requests import WireAnswer, route
 from kotha.server.errors import by_name, refusing
 from kotha.server.jobs.kinds import TwoColumnNames, uploaded_table
@@ -76,7 +75,7 @@ class ExampleTable(WireAnswer):
 
 
 @route(router, "/table", TableTold, reads=True)
-def table(state: State, _: OnProgress, body: TableRequest) -> JsonObject:
+def table(state: State, body: TableRequest) -> JsonObject:
     """The first rows of a table, its classes, and what is wrong with it, by line and column."""
     store = state.job_store()
     place = uploaded_table(store, body.file, "file")

@@ -25,7 +25,7 @@ from kotha.errors import KothaError
 from kotha.generation.answers import Request as WritingRequest
 from kotha.generation.answers import StopReason
 from kotha.generation.plain import NO_NUMBERS
-from kotha.i18n.message import Message, OnProgress
+from kotha.i18n.message import Message
 from kotha.inside.inputs import likely
 from kotha.server.api.requests import (
     AboutModel,
@@ -74,7 +74,7 @@ class Tokenized(WireAnswer):
 
 
 @route(router, "/tokenize", Tokenized)
-def tokenize(served: Served, _: OnProgress, body: TokenizeRequest) -> JsonObject:
+def tokenize(served: Served, body: TokenizeRequest) -> JsonObject:
     """A text as letters and as tokens."""
     tokenizer, ids = _cut(served, body.text)
     tokens = [view_token(tokenizer, token) for token in ids]
@@ -110,7 +110,7 @@ class TokenizerCard(WireAnswer):
 
 
 @route(router, "/card", TokenizerCard)
-def card(served: Served, _: OnProgress, body: TokenizeRequest) -> JsonObject:
+def card(served: Served, body: TokenizeRequest) -> JsonObject:
     """Where a tokenizer cuts a text, letter by letter, and its report card."""
     tokenizer, ids = _cut(served, body.text)
     pieces = [
@@ -134,7 +134,7 @@ class Detokenized(WireAnswer):
 
 
 @route(router, "/detokenize", Detokenized)
-def detokenize(served: Served, _: OnProgress, body: DetokenizeRequest) -> JsonObject:
+def detokenize(served: Served, body: DetokenizeRequest) -> JsonObject:
     """The text of some tokens."""
     tokenizer = tokenizer_of(served)
     _check_ids(tokenizer, body.tokens, "tokens")
@@ -156,7 +156,7 @@ class LikelyTokens(WireAnswer):
 
 
 @route(router, "/next", LikelyTokens)
-def next_token(served: Served, _: OnProgress, body: NextRequest) -> JsonObject:
+def next_token(served: Served, body: NextRequest) -> JsonObject:
     """What could come after a text, and how likely the model finds it."""
     (scores,) = _scores(served, _ids(served, body.text, "text"), slice(-1, None))
     chances = scores[0].double().log_softmax(-1)  # (V,)
@@ -283,7 +283,7 @@ class ReadTold(WireAnswer):
 
 
 @route(router, "/read", ReadTold)
-def read(served: Served, _: OnProgress, body: ReadRequest) -> JsonObject:
+def read(served: Served, body: ReadRequest) -> JsonObject:
     """How likely a model finds each token of a text, given those before it."""
     ids, tokenizer = _ids(served, body.prompt), tokenizer_of(served)
     found: list[tuple[float | None, int | None]] = [(None, None)]
@@ -311,7 +311,7 @@ class LogitsHead(WireAnswer):
 
 
 @route(router, "/logits", media="application/octet-stream", model=LogitsHead)
-def logits(served: Served, _: OnProgress, body: ReadRequest) -> Response:
+def logits(served: Served, body: ReadRequest) -> Response:
     """The scores of every token that could come next: a head in JSON, then float32, all of it little-endian.
 
     The head's length comes first, in four bytes; the head is filled up with spaces so that the numbers are aligned.

@@ -51,7 +51,7 @@ class ClassifyAnswer(WireAnswer):
 
 
 @route(router, "/classify", ClassifyAnswer)
-def classify(served: Served, _: OnProgress, body: ClassesRequest) -> JsonObject:
+def classify(served: Served, body: ClassesRequest) -> JsonObject:
     """Of which class texts or images are, with probabilities; of texts on request why."""
     bundle = served.model.bundle
     if isinstance(bundle.model, ViT):
@@ -89,7 +89,7 @@ class FillAnswer(WireAnswer):
 
 
 @route(router, "/fill", FillAnswer)
-def fill(served: Served, _: OnProgress, body: FillRequest) -> JsonObject:
+def fill(served: Served, body: FillRequest) -> JsonObject:
     """The likeliest words for each ``[MASK]`` of a text; a BERT does this."""
     check_family(served, isinstance(served.model.model, BERT), Message("only a BERT fills gaps"))
     check_texts(served, [body.text], "text")
@@ -140,7 +140,7 @@ class IndexList(WireAnswer):
 
 
 @route(router, "/indexes", IndexList, method="GET")
-def indexes(state: State, __: OnProgress) -> JsonObject:
+def indexes(state: State) -> JsonObject:
     """The indexes that can be asked, and how much each holds."""
     found = []
     for name, (title, _) in state.indexes.all().items():
@@ -183,7 +183,7 @@ class AskAnswer(WireAnswer):
 
 
 @route(router, "/ask", AskAnswer, reads=True)
-def ask(served: Served | None, _: OnProgress, request: Request, body: AskRequest) -> JsonObject:
+def ask(served: Served | None, request: Request, body: AskRequest) -> JsonObject:
     """Find the passages that fit a question, and answer from them with citations, or say that nothing is found."""
     state = state_of(request)
     limits, model = state.settings.limits, None if served is None else served.model
