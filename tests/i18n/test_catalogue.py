@@ -104,7 +104,9 @@ def said(value: object) -> Iterator[str]:
             yield from said(each)
 
 
-@pytest.mark.parametrize("file", ["doctor/advice.json", "plan/cluster.json", "plan/render.json", "show/curves.json"])
+@pytest.mark.parametrize(
+    "file", ["doctor/advice.json", "faults.json", "plan/cluster.json", "plan/render.json", "show/curves.json"]
+)
 def test_what_a_data_file_says_is_in_the_catalogue(file: str) -> None:
     (path,) = SOURCE.glob(f"*/{file}")
     words = {text: " ".join(literal(text)).split() for text in said(json.loads(path.read_text(encoding="utf-8")))}

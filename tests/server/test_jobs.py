@@ -300,7 +300,7 @@ def written(store: JobStore, kind: str, code: int | None) -> str:
         ("data", "file", 400, "is a file; data takes the id of a prepare job"),
         ("data", "tokenizer", 400, "is a tokenizer job; data takes the id of a prepare job"),
         ("data", "train", 400, "is a train job; data takes"),
-        ("data", "prepare running", 409, "is not done yet; wait until GET /api/jobs/"),
+        ("data", "prepare running", 409, "is not done yet, see GET /api/jobs/"),
         ("data", "prepare failed", 409, "failed, see GET /api/jobs/"),
         ("data", "prepare stopped", 409, "was stopped, see"),
         ("data", "damaged", 400, "is a damaged job; data takes"),
@@ -320,7 +320,7 @@ def test_an_id_of_another_kind_or_too_early_is_told_in_words(
 ) -> None:
     app = make_app([str(models / "plain")], ServeSettings(jobs=tmp_path), device="cpu")
     store: JobStore = app.state.kotha.jobs
-    file, table = store.uploads.bring("নদী", "txt"), store.uploads.bring("text,label", "csv")
+    file, table = store.bring("নদী", "txt"), store.bring("text,label", "csv")
     codes = {"": 0, "running": None, "failed": 1, "stopped": 143}
     kind, _, state = given.partition(" ")
     id = file if given == "file" else written(store, "train" if kind == "damaged" else kind, codes[state])
@@ -441,7 +441,7 @@ def test_more_files_than_are_kept_are_refused(tmp_path: Path, models: Path) -> N
 
 def test_what_runs_and_what_it_reads_is_not_removed(tmp_path: Path, endless: list[str]) -> None:
     store = JobStore(tmp_path)
-    file = store.uploads.bring("নদী", "txt")
+    file = store.bring("নদী", "txt")
     data = store.begin("prepare", "", ["presets"])
     waited(store, data, over)
     running = store.begin("train", "", endless)
@@ -507,7 +507,7 @@ def test_more_texts_than_a_command_holds_are_refused(working: Address) -> None:
 
 def test_what_a_job_said_names_no_place_of_the_server(working: Address, tmp_path: Path) -> None:
     store = JobStore(working.folder)
-    file = store.uploads.bring("নদী", "txt")
+    file = store.bring("নদী", "txt")
     model = tmp_path / "some" / "model"
     texts = [str(store.uploads.place(file)), "--tokenizer", str(model)]
     id = store.begin("prepare", "", ["prepare", *texts, "--out", OUT_PLACE])
@@ -539,8 +539,6 @@ def test_the_event_loop_reads_no_job(tmp_path: Path, models: Path, monkeypatch: 
         watched(JobStore, name)
     for name in ("place", "all", "bring"):
         watched(Uploads, name)
-    app.state.kotha.registry.trained = app.state.kotha.jobs.trained
-    app.state.kotha.registry.trained_as = app.state.kotha.jobs.trained_as
     id = "0" * 12
     for url in started(app):
         for path in (

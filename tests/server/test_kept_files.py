@@ -14,7 +14,6 @@ from kotha.server.app import make_app
 from kotha.server.jobs import uploads as uploads_module
 from kotha.server.jobs.store import JobStore
 from kotha.server.jobs.table import FilesFullError, JobConflictError, NoSuchJobError
-from kotha.server.jobs.uploads import Upload, making_room
 from kotha.server.settings import Limits, ServeSettings
 
 AT_ONCE = Limits(file_rest_seconds=0)
@@ -86,14 +85,6 @@ def test_nothing_goes_for_a_file_that_has_no_room_even_so(tmp_path: Path) -> Non
         store.bring("c" * 13, "txt")
     assert ids(store) == {spare, needed}
     assert store.bring("c" * 12, "txt") in ids(store) and spare not in ids(store)
-
-
-def test_no_more_goes_than_must() -> None:
-    files = [Upload(str(i), "txt", 10, i, "") for i in range(5)]
-    limits = Limits(files_bytes=50, files=10)
-    assert making_room(files, files, 0, limits) == []
-    assert making_room(files, files, 11, limits) == files[:2]
-    assert making_room(files, files[:1], 11, limits) == []
 
 
 def test_spare_files_are_told_and_go_with_one_word(tmp_path: Path, models: Path) -> None:

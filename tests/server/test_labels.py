@@ -97,7 +97,7 @@ def test_half_a_letter_is_refused(working: Address) -> None:  # noqa: F811
 
 
 def test_a_foreign_id_is_no_job(working: Address, models: Path) -> None:  # noqa: F811
-    file = JobStore(working.folder).uploads.bring("নদী", "txt")
+    file = JobStore(working.folder).bring("নদী", "txt")
     for id in ("0" * 12, file):
         said = http.patch(f"{working.url}/api/jobs/{id}", json={"tags": ["ক"]})
         assert said.status_code == 404 and "there is no job" in said.text, said.text

@@ -113,7 +113,7 @@ def test_what_another_start_would_offer_is_told_with_its_flag(models: Path) -> N
         ]
     flags = ["--jobs FOLDER", "--jobs FOLDER", "--jobs FOLDER", "--index FILE", "--name NAME"]
     for answer, flag in zip(refused, flags, strict=True):
-        assert f"start it with {flag}" in answer.json()["error"]["message"], answer.text
+        assert f"start `kotha serve` with {flag}" in answer.json()["error"]["message"], answer.text
 
 
 def test_the_first_model_is_opened_before_anybody_asks(models: Path) -> None:

@@ -150,7 +150,7 @@ def test_documents_are_indexed_and_asked(school: Address) -> None:
 
 def test_the_commands_are_what_one_would_type(tmp_path: Path) -> None:
     store = JobStore(tmp_path)
-    table = store.uploads.bring("a,b\n1,2\n", "csv")
+    table = store.bring("a,b\n1,2\n", "csv")
     place = str(store.uploads.place(table))
     [taught] = AdaptJob(kind="adapt", use="instruct", table=table, fields=("q", "a"), model="m").commands(store, Path)
     assert taught[:3] == ["adapt", "instruct", place] and taught[-8:-4] == ["--instruction", "q", "--answer", "a"]

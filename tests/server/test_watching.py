@@ -17,10 +17,10 @@ LAST = {"type": "http.response.body", "body": b"b"}
 
 def counted_when_sent(messages: list[Message], fails_at: int | None = None) -> tuple[list[float], dict[str, float]]:
     """How many were counted as each message left, and in the end by status."""
-    metrics, shelf, seen = Metrics(), SimpleNamespace(opened={}), []
+    metrics, seen = Metrics(SimpleNamespace(figures=dict)), []  # type: ignore[arg-type]
 
     def by_status() -> dict[str, float]:
-        text = metrics.text(shelf).decode()  # type: ignore[arg-type]
+        text = metrics.text().decode()
         found = re.findall(r'kotha_requests_total\{path="other",status="(\d+)"\} (\S+)', text)
         return {status: float(value) for status, value in found}
 
@@ -33,7 +33,7 @@ def counted_when_sent(messages: list[Message], fails_at: int | None = None) -> t
     async def send(message: Message) -> None:
         seen.append(sum(by_status().values()))
 
-    watch: Any = RequestWatch(app, metrics, shelf, "none")  # type: ignore[arg-type]
+    watch: Any = RequestWatch(app, metrics, "none")
     asyncio.run(watch({"type": "http", "method": "GET"}, None, send))
     return seen, by_status()
 

@@ -129,7 +129,7 @@ def test_a_text_is_read_whole_however_few_scores_are_held_at_a_time(
 ) -> None:
     asked = {"model": "plain", "prompt": TEXT}
     whole = http.post(f"{address.url}/api/read", json=asked, timeout=60).json()
-    monkeypatch.setattr("kotha.server.api.write._SCORED", 2)
+    monkeypatch.setattr("kotha.server.api.text._SCORED", 2)
     again = http.post(f"{address.url}/api/read", json=asked, timeout=60).json()
     for one, other in zip(whole["tokens"], again["tokens"], strict=True):
         assert one["id"] == other["id"] and one["rank"] == other["rank"]

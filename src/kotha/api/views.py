@@ -34,7 +34,7 @@ def attention_table(found: AttentionMaps) -> Table:
             looks = (f"{queries[query].text} → {keys[key].text} {share:.2f}" for query, key, share in head.looks)
             shares = (head.on_itself, head.on_previous, head.on_first)
             cells = ["-" if share is None else f"{share:.2f}" for share in shares]
-            rows.append([f"{head.name}.{head.head}", "   ".join(looks), *cells, f"{head.entropy_bits:.2f}"])
+            rows.append([f"{each.name}.{head.head}", "   ".join(looks), *cells, f"{head.entropy_bits:.2f}"])
     return Table(Message("who looks at whom (means over the text)"), [*header, Message("entropy, bits")], rows)
 
 

@@ -44,6 +44,18 @@ class Message:
     def __hash__(self) -> int:
         return hash(self.template)
 
+    @classmethod
+    def __get_pydantic_core_schema__(cls, *_: Any) -> dict[str, Any]:
+        """In an answer of the server a message is its English."""
+        python = {"type": "is-instance", "cls": cls}
+        english = {"type": "to-string"}
+        return {
+            "type": "json-or-python",
+            "json_schema": {"type": "str"},
+            "python_schema": python,
+            "serialization": english,
+        }
+
 
 class Plural(Message):
     """A message about ``n`` things, whose English differs for one.

@@ -83,7 +83,6 @@ class AttentionMaps:
 class HeadSummary:
     """What one head does with a text, in a line."""
 
-    name: str
     head: int
     looks: tuple[tuple[int, int, float], ...]
     """The strongest looks: (query, key, weight), of positions that had a choice."""
@@ -126,7 +125,7 @@ def summarize(each: AttentionMap) -> list[HeadSummary]:
         on_previous = float(weights.diagonal(-1).mean()) if alike and n_queries > 1 else None
         on_first = float(weights[1 if alike and n_queries > 1 else 0 :, 0].mean())
         entropy = float(entropy_bits(weights).mean())
-        found.append(HeadSummary(each.name, head, looks, on_itself, on_previous, on_first, entropy))
+        found.append(HeadSummary(head, looks, on_itself, on_previous, on_first, entropy))
     return found
 
 

@@ -12,13 +12,13 @@ from starlette.types import ASGIApp
 
 import kotha
 from kotha.server import errors
-from kotha.server.api import exercise, heads, inside, judging, numbers, plan, runs, tables, text, uses, write
+from kotha.server.api import exercise, heads, inside, judging, numbers, plan, runs, tables, text, uses
 from kotha.server.indexes import Indexes
 from kotha.server.jobs import routes as job_routes
 from kotha.server.jobs.store import JobStore
 from kotha.server.model_registry import ModelRegistry
 from kotha.server.openai import routes
-from kotha.server.pages import book_router, studio_router
+from kotha.server.pages import page_router
 from kotha.server.safety import Guard
 from kotha.server.settings import ServeSettings
 from kotha.server.state import State, state_of
@@ -27,13 +27,16 @@ from kotha.storage import bundled
 
 _FIELDS = Path(__file__).with_name("fields.json")
 # Our own routes, in the order of the OpenAPI page.
-_OURS = (text, write, inside, heads, exercise, numbers, uses, runs, plan, judging, tables)
+_OURS = (text, inside, heads, exercise, numbers, uses, runs, plan, judging, tables)
 # What is being written when the server stops was given its time; how long the last steps of it may take.
 _DRAIN_SECONDS = 5.0
 
 
 class _App(FastAPI):
-    """FastAPI's app; what a field is for is told by a file beside it, by its schema's name or for all (``*``)."""
+    """FastAPI's app; what a field is for is told by a file beside it, by its schema's name or for all (``*``).
+
+    A dataclass of the library may have defaults; as an answer it is ``complete``.
+    """
 
     def openapi(self) -> dict[str, Any]:
         """The schema of every address."""
@@ -43,6 +46,8 @@ class _App(FastAPI):
             known = descriptions["*"] | descriptions.get(name, {})
             for field, about in schema.get("properties", {}).items():
                 about["description"] = known.get(field, "")
+            if name in descriptions["complete"]:
+                schema["required"] = list(schema["properties"])
         return told
 
 
@@ -52,8 +57,9 @@ def make_app(
     device: str = "auto",
 ) -> FastAPI:
     """An app that serves these models; ``guarded`` must stand around it."""
-    settings, metrics = settings or ServeSettings(), Metrics()
-    registry = ModelRegistry(models, settings.limits, device, settings.weights)
+    settings = settings or ServeSettings()
+    jobs = None if settings.jobs is None else JobStore(settings.jobs, limits=settings.limits)
+    registry = ModelRegistry(models, settings.limits, device, settings.weights, jobs)
 
     @asynccontextmanager
     async def living(_: FastAPI) -> AsyncIterator[None]:
@@ -74,18 +80,12 @@ def make_app(
         redoc_url=None,
         responses=errors.RESPONSES,
     )
-    jobs = None if settings.jobs is None else JobStore(settings.jobs, limits=settings.limits)
-    indexes = Indexes(settings.indexes, settings.advice.index)
-    if jobs is not None:
-        registry.trained, registry.trained_as, indexes.made = jobs.trained, jobs.trained_as, jobs.indexed
-    app.state.kotha = State(settings, registry, metrics, jobs, indexes)
+    app.state.kotha = State(settings, registry, Metrics(registry), jobs, Indexes(settings.indexes, jobs))
     errors.install(app)
     app.include_router(routes.router)
     for module in (*_OURS, job_routes):
         app.include_router(module.router)
-    app.include_router(studio_router())
-    if settings.book is not None:
-        app.include_router(book_router(settings.book))
+    app.include_router(page_router(settings.book))
     _add_running(app)
     return app
 
@@ -116,11 +116,10 @@ def _add_running(app: FastAPI) -> None:
     @app.get("/metrics", tags=["Running"], response_class=Response)
     async def metrics(request: Request) -> Response:
         """Counters, as Prometheus reads them."""
-        state = state_of(request)
-        return Response(state.metrics.text(state.registry), media_type="text/plain; version=0.0.4; charset=utf-8")
+        return Response(state_of(request).metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
 def guarded(app: FastAPI) -> ASGIApp:
     """The app with the doorkeeper before it."""
     state: State = app.state.kotha
-    return Guard(RequestWatch(app, state.metrics, state.registry, state.settings.log_as), state.settings)
+    return Guard(RequestWatch(app, state.metrics, state.settings.log_as), state.settings)

@@ -10,7 +10,7 @@ asked for them as they are written; a client that leaves frees its place before 
 import asyncio
 import threading
 from collections import Counter, OrderedDict, deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
 from kotha.errors import KothaError
@@ -40,34 +40,23 @@ class StreamChunk:
 
 
 class Ticket:
-    """A request that was taken: its letters, as they come."""
+    """A request that was taken: its letters, as they come; several may share one queue of ``news``."""
 
-    def __init__(self, batcher: "Batcher", request: Request, client: str) -> None:
+    def __init__(self, batcher: "Batcher", request: Request, client: str, news: "News | None" = None) -> None:
         self.request, self.client = request, client
         self.number: int | None = None  # the engine's, once it has it
+        self.rests = False  # whether it was begun, and waits again in its queue
         self.left = False  # whether nobody wants it any more
-        self._batcher = batcher
-        self._loop = asyncio.get_running_loop()
-        self._news: asyncio.Queue[StreamChunk | Exception] = asyncio.Queue()
+        self._batcher, self._loop = batcher, asyncio.get_running_loop()
+        self._news: News = news or asyncio.Queue()
 
     async def __aiter__(self) -> AsyncIterator[StreamChunk]:
-        try:
-            while True:
-                news = await self._news.get()
-                if isinstance(news, Exception):
-                    raise news
-                yield news
-                if news.result is not None:
-                    return
-        finally:
-            self.cancel()
+        async for _, chunk in letters([self], self._news):
+            yield chunk
 
     async def result(self) -> Result:
         """The whole answer."""
-        async for letters in self:
-            if letters.result is not None:
-                return letters.result
-        raise AssertionError("a ticket ends with a result")
+        return [chunk.result async for chunk in self if chunk.result is not None][-1]
 
     def cancel(self) -> None:
         """Let go of it; nothing happens where it has ended."""
@@ -75,7 +64,25 @@ class Ticket:
 
     def publish(self, news: StreamChunk | Exception) -> None:
         """From the engine's thread: hand something over."""
-        self._loop.call_soon_threadsafe(self._news.put_nowait, news)
+        self._loop.call_soon_threadsafe(self._news.put_nowait, (self, news))
+
+
+News = asyncio.Queue[tuple[Ticket, StreamChunk | Exception]]
+
+
+async def letters(tickets: Sequence[Ticket], news: News) -> AsyncIterator[tuple[int, StreamChunk]]:
+    """What comes to tickets that share a queue, each with its place among them, until all have their results."""
+    unfinished = len(tickets)
+    try:
+        while unfinished:
+            ticket, chunk = await news.get()
+            if isinstance(chunk, Exception):
+                raise chunk
+            unfinished -= chunk.result is not None
+            yield tickets.index(ticket), chunk
+    finally:
+        for ticket in tickets:
+            ticket.cancel()
 
 
 class Batcher:
@@ -85,8 +92,7 @@ class Batcher:
         self.engine = engine
         self._most, self._most_for_one = most_waiting, most_waiting_for_one
         self._waiting: OrderedDict[str, deque[Ticket]] = OrderedDict()  # a queue a client, whose turn is next first
-        self._at_work: dict[int, Ticket] = {}
-        self._put_aside: dict[int, Ticket] = {}  # begun, and waiting again in their queues
+        self._begun: dict[int, Ticket] = {}  # what the engine has
         self._leaving: list[Ticket] = []
         self._changed = threading.Condition()
         self._closing = False
@@ -96,9 +102,9 @@ class Batcher:
 
     # -- from the server's side -------------------------------------------------------------------------------------
 
-    def submit(self, request: Request, client: str) -> Ticket:
+    def submit(self, request: Request, client: str, news: News | None = None) -> Ticket:
         """Take a request, or refuse it because too many wait."""
-        ticket = Ticket(self, request, client)
+        ticket = Ticket(self, request, client, news)
         with self._changed:
             queue = self._waiting.get(client, ())
             if len(queue) >= self._most_for_one:
@@ -115,14 +121,12 @@ class Batcher:
         """Forget a request, wherever it is."""
         with self._changed:
             ticket.left = True
-            queue = self._waiting.get(ticket.client)
-            if queue is not None and ticket in queue:
+            queue = self._waiting.get(ticket.client, deque())
+            if ticket in queue:
                 queue.remove(ticket)
                 if not queue:
                     del self._waiting[ticket.client]
-            elif ticket.number not in self._at_work:
-                return
-            if ticket.number is not None:  # the engine has it, at work or put back
+            if ticket.number in self._begun:
                 self._leaving.append(ticket)
                 self._changed.notify()
 
@@ -134,7 +138,7 @@ class Batcher:
     @property
     def n_at_work(self) -> int:
         """Requests that are being written."""
-        return len(self._at_work)
+        return sum(not ticket.rests for ticket in list(self._begun.values()))
 
     def close(self, seconds: float | None = None) -> None:
         """Finish what was taken, take nothing more, and end the thread; what is not done in time is dropped."""
@@ -149,15 +153,13 @@ class Batcher:
         while self._hand_over():
             try:
                 events = self.engine.step()
-            except (
-                Exception
-            ) as error:  # broken weights, no memory: whoever is being written to is told, and others go on
+            except Exception as error:  # broken weights, no memory: who is being written to is told, and others go on
                 self._drop_all(error)
                 continue
             for event in events:
-                ticket = self._at_work.get(event.number) or self._put_aside.get(event.number)
+                ticket = self._begun.get(event.number)
                 if event.result is not None:
-                    self._at_work.pop(event.number, None)
+                    self._begun.pop(event.number, None)
                     self.tokens_written += event.result.tokens
                 if ticket is not None:
                     ticket.publish(StreamChunk(event.text, event.result, event.written))
@@ -167,30 +169,26 @@ class Batcher:
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._leaving or self.engine.busy or self._closing)
             for ticket in self._leaving:
-                if ticket.number is not None:
-                    for held in (self._at_work, self._put_aside):
-                        held.pop(ticket.number, None)
-                    self.engine.cancel(ticket.number)
+                assert ticket.number is not None, "the engine has what leaves it"
+                self._begun.pop(ticket.number, None)
+                self.engine.cancel(ticket.number)
             self._leaving.clear()
             taken = [self._next() for _ in range(min(self.engine.n_free, self.n_waiting))]
             if self._waiting and not taken:
                 taken = self._shared_out()
             over = self._closing and not taken and not self.engine.busy
         for ticket in taken:
-            if ticket.number is not None:
-                self.engine.resume(ticket.number)
-                with self._changed:
-                    self._at_work[ticket.number] = self._put_aside.pop(ticket.number)
-                    if ticket.left:
-                        self._leaving.append(ticket)
-                continue
             try:
-                number = self.engine.submit(ticket.request, streams=True)
+                number = ticket.number
+                if number is None:
+                    number = self.engine.submit(ticket.request, streams=True)
+                else:
+                    self.engine.resume(number)
             except Exception as error:  # a prompt that this model cannot read
                 ticket.publish(error)
                 continue
             with self._changed:
-                ticket.number, self._at_work[number] = number, ticket
+                ticket.number, ticket.rests, self._begun[number] = number, False, ticket
                 if ticket.left:  # between its turn and now
                     self._leaving.append(ticket)
         return not over
@@ -207,23 +205,27 @@ class Batcher:
 
     def _shared_out(self) -> list[Ticket]:
         """Who gets the row of a client with more than a share: the first that waits and has less; maybe nobody."""
-        rows = Counter(ticket.client for ticket in self._at_work.values())
-        share = max(1, len(self._at_work) // len(rows.keys() | self._waiting.keys()))
-        most, count = max(rows.items(), key=lambda item: item[1], default=("", 0))
+        at_work = {number: ticket.client for number, ticket in self._begun.items() if not ticket.rests}
+        rows = Counter(at_work.values())
+        share = max(1, len(at_work) // len(rows.keys() | self._waiting.keys()))
         client = next((each for each in self._waiting if rows[each] < share), None)
+        ((most, count),) = rows.most_common(1) or [("", 0)]
         if client is None or count <= share:
             return []
-        newest = max(number for number, ticket in self._at_work.items() if ticket.client == most)
+        newest = max(number for number in at_work if at_work[number] == most)
         if not self.engine.pause(newest):  # its prompt is still being read
             return []
-        ticket = self._at_work.pop(newest)
-        self._put_aside[newest] = ticket
+        ticket = self._begun[newest]
+        ticket.rests = True
         self._waiting.setdefault(most, deque()).appendleft(ticket)
         return [self._next(client)]
 
     def _drop_all(self, error: Exception) -> None:
+        """Tell all that are being written what went wrong; who rests goes on later."""
         with self._changed:
-            dropped, self._at_work = self._at_work, {}
+            dropped = {number: ticket for number, ticket in self._begun.items() if not ticket.rests}
+            for number in dropped:
+                del self._begun[number]
         for number, ticket in dropped.items():
             self.engine.cancel(number)
             ticket.publish(error)

@@ -21,7 +21,6 @@ ROOMS = ("write", "look", "hand", "tokens", "design", "train", "compare", "teach
 # Texts that `open` writes side by side: for one reader, not for a class. Room for more takes memory, and time at the
 # start.
 _ROWS = 8
-_STARTED = {"jobs": "--jobs FOLDER", "index": "--index FILE", "name": "--name NAME"}
 
 
 def _flag(help: str, **more: Any) -> Parameter:
@@ -56,7 +55,7 @@ def serve(
     """Serve models to OpenAI's clients and others, at http://127.0.0.1:8000/v1 unless told otherwise."""
     _prepare("serving needs FastAPI and uvicorn: pip install 'kotha[serve]'")
     from kotha.server.running import run
-    from kotha.server.settings import Limits, ServeSettings, StartAdvice, is_open, read_key
+    from kotha.server.settings import Limits, ServeSettings, is_open, read_key
     from kotha.server.watching import log_requests
 
     settings = ServeSettings(
@@ -71,7 +70,6 @@ def serve(
         book=book,
         log_as=log,
         opens_ahead=True,
-        advice=StartAdvice(**{each: Message("start it with {flag}", flag=flag) for each, flag in _STARTED.items()}),
     )
     log_requests(log)
     named = models or (bundled.NAME,)
@@ -107,13 +105,9 @@ def open_studio(
         raise UsageError("there is no room {room!r}; rooms are {rooms}", room=room, rooms=ROOMS)
     _prepare("the studio needs FastAPI and uvicorn: pip install 'kotha[serve]'")
     from kotha.server.running import run
-    from kotha.server.settings import Limits, ServeSettings, StartAdvice
+    from kotha.server.settings import Limits, ServeSettings
 
-    advice = StartAdvice(
-        index=Message("start `kotha serve` with {flag}", flag="--index FILE"),
-        name=Message("start `kotha serve` with {flag}", flag="--name NAME"),
-    )
-    settings = ServeSettings(port=port, jobs=jobs, limits=Limits(rows=_ROWS), opens_ahead=True, advice=advice)
+    settings = ServeSettings(port=port, jobs=jobs, limits=Limits(rows=_ROWS), opens_ahead=True)
     # The first that is named is the one to begin with.
     named = (*models, *(() if bundled.NAME in models else (bundled.NAME,)))
 

@@ -71,6 +71,11 @@ class UnsupportedByModelError(RefusedError):
         super().__init__(template, 400, param, "unsupported_by_model", **values)
 
 
+def start_with(flag: str) -> Message:
+    """How a server is started so that it can do what it is asked for."""
+    return Message("start `kotha serve` with {flag}", flag=flag)
+
+
 def check_most(count: int, most: int, what: Message, param: str | None = None, code: str | None = None) -> None:
     """Refuse more of something than the limits allow."""
     if count > most:

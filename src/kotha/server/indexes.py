@@ -1,16 +1,14 @@
 """The indexes of a server, by name: documents that people may ask, named when the server starts, or made by jobs."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from pathlib import Path, PurePath
+from pathlib import PurePath
 
 from kotha.api.index import Index
 from kotha.api.model import LanguageModel
 from kotha.errors import KothaError, UsageError, nearest
-from kotha.i18n.message import Message
-from kotha.server.errors import by_name
-from kotha.server.serial_executor import SerialExecutor
-from kotha.server.settings import StartAdvice
+from kotha.server.errors import by_name, start_with
+from kotha.server.jobs.store import JobStore
 
 
 class NoSuchIndexError(KothaError):
@@ -19,50 +17,32 @@ class NoSuchIndexError(KothaError):
     status = 404
 
 
-class ServedIndex:
-    """An index by the name that clients know, and what people call it; where it is they never learn."""
-
-    def __init__(self, name: str, place: str, title: str = "") -> None:
-        self.name, self._place, self.title = name, place, title or name
-        self.turns = SerialExecutor()  # for questions that need no model
-
-    @contextmanager
-    def opened(self, model: LanguageModel | None = None) -> Iterator[Index]:
-        """The index for one question, opened by the thread that asks; another may bring it up to date meanwhile."""
-        with by_name({self._place: self.name}), Index(self._place, model) as index:
-            yield index
-
-
 class Indexes:
-    """Indexes by name."""
+    """Indexes by name; for whoever is in a thread, as jobs are looked up on the disk."""
 
-    def __init__(self, places: Iterable[str], advice: Message = StartAdvice.index) -> None:
-        self._advice = advice  # where there are none
-        self.made: Callable[[], dict[str, tuple[str, Path]]] = dict  # title and place of those that came of jobs since
-        self._made: dict[str, ServedIndex] = {}
-        self._known: dict[str, ServedIndex] = {}
+    def __init__(self, places: Iterable[str], jobs: JobStore | None = None) -> None:
+        self._places, self._jobs = dict[str, str](), jobs
         for place in places:
             name = PurePath(place).stem
-            if name in self._known:
+            if name in self._places:
                 raise UsageError("two indexes are called {name}; rename one, since clients ask by name", name=name)
-            self._known[name] = ServedIndex(name, place)
+            self._places[name] = place
             with Index(place) as index:
                 index.measures  # noqa: B018 - what is no index is said before anyone asks it
 
-    def all(self) -> dict[str, ServedIndex]:
-        """Every index by its name; for whoever is in a thread, as jobs are looked up on the disk."""
-        made = self.made()
-        for name, (title, place) in made.items():
-            self._made.setdefault(name, ServedIndex(name, str(place), title))
-        return self._known | {name: self._made[name] for name in made}
+    def all(self) -> dict[str, tuple[str, str]]:
+        """What people call each, and where it is, which they never learn."""
+        made = {} if self._jobs is None else self._jobs.indexed()
+        return {name: (name, place) for name, place in self._places.items()} | made
 
-    def named(self, name: str) -> ServedIndex:
-        """The index of a name; for whoever is in a thread."""
-        if name in self._known:
-            return self._known[name]
+    @contextmanager
+    def opened(self, name: str, model: LanguageModel | None = None) -> Iterator[Index]:
+        """An index for one question, opened by the thread that asks; another may bring it up to date meanwhile."""
         known = self.all()
         if not known:
-            raise NoSuchIndexError("this server has no indexes; {advice}", advice=self._advice)
+            raise NoSuchIndexError("this server has no indexes; {advice}", advice=start_with("--index FILE"))
         if name not in known:
             raise NoSuchIndexError("there is no index {name!r}{nearest}", name=name, nearest=nearest(name, known))
-        return known[name]
+        _, place = known[name]
+        with by_name({place: name}), Index(place, model) as index:
+            yield index

@@ -9,7 +9,7 @@ import asyncio
 import copy
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import cached_property
@@ -27,6 +27,7 @@ from kotha.model.classifier import TextClassifier
 from kotha.model.gpt import GPT
 from kotha.server.batching import Batcher
 from kotha.server.errors import by_name
+from kotha.server.jobs.store import JobStore
 from kotha.server.serial_executor import SerialExecutor
 from kotha.server.settings import Limits
 from kotha.storage import bundled
@@ -103,7 +104,12 @@ class ModelRegistry:
     """Models by name."""
 
     def __init__(
-        self, models: Iterable[str], limits: Limits, device: str = "auto", weights: Weights | None = None
+        self,
+        models: Iterable[str],
+        limits: Limits,
+        device: str = "auto",
+        weights: Weights | None = None,
+        jobs: JobStore | None = None,
     ) -> None:
         self.places: dict[str, Path] = {}
         for given in models:
@@ -116,8 +122,8 @@ class ModelRegistry:
                     "there is no {place}; name a run, a model or a Hugging Face folder, or box", place=place
                 )
             self.places[name] = place
-        self.trained: Callable[[], dict[str, Path]] = dict  # models that came of jobs since
-        self.trained_as: Callable[[str], Path | None] = lambda _: None  # one of them
+        self._jobs = jobs  # of which models may come
+        self._closed = dict[str, tuple[int, int]]()  # what models that were put away had written and reused
         self._limits, self.device, self._weights = limits, device, weights
         self._opened: dict[str, Served] = {}
         self._opening: dict[str, asyncio.Task[Served]] = {}
@@ -130,7 +136,7 @@ class ModelRegistry:
     @property
     def named(self) -> dict[str, Path]:
         """Every model that can be asked for, those that were trained here among them."""
-        return {**self.places, **self.trained()}
+        return self.places if self._jobs is None else {**self.places, **self._jobs.trained()}
 
     async def find(self, name: str) -> Path:
         """The folder of a model; what must be looked up on the disk holds nobody up meanwhile."""
@@ -140,7 +146,7 @@ class ModelRegistry:
         """The folder of a model, for whoever is in a thread."""
         if name in self.places:
             return self.places[name]
-        place = self.trained_as(name)
+        place = None if self._jobs is None else self._jobs.trained_as(name)
         if place is None:
             named = self.named
             raise NoSuchModelError(
@@ -184,8 +190,7 @@ class ModelRegistry:
             if sum(each.n_bytes for each in self._opened.values()) <= self._limits.model_bytes:
                 return
             if not served.users:
-                del self._opened[served.name]
-                served.close(0)
+                self._close(served.name)
 
     def let_go(self, name: str) -> None:
         """Close a model whose folder shall be removed; one that is in use is not."""
@@ -193,12 +198,27 @@ class ModelRegistry:
         if name in self._opening or (served is not None and served.users):
             raise ModelInUseError("the model {name} is being used; ask again when nobody does", name=name)
         if served is not None:
-            del self._opened[name]
-            served.close(0)
+            self._close(name)
+
+    def _close(self, name: str, seconds: float = 0) -> None:
+        written, reused, *_ = self.figures()[name]
+        self._opened.pop(name).close(seconds)
+        self._closed[name] = written, reused
+
+    def figures(self) -> dict[str, tuple[int, int, int, int]]:
+        """Of each model: tokens written and reused so far, texts that wait and that are being written."""
+        found = {name: (*closed, 0, 0) for name, closed in self._closed.items()}
+        for name, served in self._opened.items():
+            written, reused = self._closed.get(name, (0, 0))
+            if (each := served.batcher) is not None:
+                written, reused = written + each.tokens_written, reused + each.engine.prompts.tokens_reused
+                found[name] = written, reused, each.n_waiting, each.n_at_work
+            else:
+                found.setdefault(name, (0, 0, 0, 0))
+        return found
 
     def close(self, seconds: float) -> None:
         """Finish what is being written, in so many seconds, and close every model."""
         until = time.monotonic() + seconds
-        for served in self._opened.values():
-            served.close(max(0.0, until - time.monotonic()))
-        self._opened.clear()
+        for name in list(self._opened):
+            self._close(name, max(0.0, until - time.monotonic()))

@@ -10,7 +10,6 @@ import hashlib
 import re
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
@@ -44,16 +43,11 @@ _POLICY = (
 )
 
 
-class BookPage(NamedTuple):
-    """A file of the site."""
-
-    content: bytes
-    kind: str
-    policy: str
+Page = tuple[bytes, str, dict[str, str]]  # a file, its kind, and headers of its own
 
 
 @cache
-def book_pages(folder: Path) -> dict[str, BookPage]:
+def book_pages(folder: Path) -> dict[str, Page]:
     """Every file of a built book by its path on the server; the first page also by the folder's own."""
     if not is_file(folder / "index.html"):
         raise UsageError(
@@ -69,40 +63,35 @@ def book_pages(folder: Path) -> dict[str, BookPage]:
     return found
 
 
-def _page(path: Path) -> BookPage:
+def _page(path: Path) -> Page:
     content = path.read_bytes()
     scripts = [hashlib.sha256(script).digest() for script in _WRITTEN_IN.findall(content) if path.suffix == ".html"]
     allowed = "".join(f" 'sha256-{base64.b64encode(each).decode()}'" for each in scripts)
-    return BookPage(content, _KINDS[path.suffix], _POLICY.format(scripts=allowed))
+    headers = {"cache-control": "no-cache", "content-security-policy": _POLICY.format(scripts=allowed)}
+    return content, _KINDS[path.suffix], headers
 
 
-def book_router(folder: Path) -> APIRouter:
-    """A route for each file of the book; what is not among them is not found."""
-    router = APIRouter(include_in_schema=False)
+def studio_pages() -> dict[str, Page]:
+    """Every file of the studio by its path."""
+    return {
+        path: (content, kind, {"cache-control": _KEPT if path.startswith(_NAMED_BY_CONTENT) else "no-cache"})
+        for path, (content, kind) in pages().items()
+    }
+
+
+def page_router(book: Path | None) -> APIRouter:
+    """A route for each file of the studio, and of the book; what is not among them is not found."""
+    router, found = APIRouter(include_in_schema=False), studio_pages() | ({} if book is None else book_pages(book))
 
     async def page(request: Request) -> Response:
-        found = book_pages(folder)[request.url.path]
-        headers = {"cache-control": "no-cache", "content-security-policy": found.policy}
-        return Response(found.content, media_type=found.kind, headers=headers)
+        content, kind, headers = found[request.url.path]
+        return Response(content, media_type=kind, headers=headers)
 
     async def begin() -> Response:
         return RedirectResponse(AT)
 
-    for path in book_pages(folder):
+    for path in found:
         router.add_api_route(path, page, methods=["GET", "HEAD"])
-    router.add_api_route(AT.rstrip("/"), begin, methods=["GET", "HEAD"])
-    return router
-
-
-def studio_router() -> APIRouter:
-    """A route for each file of the page; what is not among them is not found."""
-    router = APIRouter(include_in_schema=False)
-
-    async def page(request: Request) -> Response:
-        content, kind = pages()[request.url.path]
-        kept = _KEPT if request.url.path.startswith(_NAMED_BY_CONTENT) else "no-cache"
-        return Response(content, media_type=kind, headers={"cache-control": kept})
-
-    for path in pages():
-        router.add_api_route(path, page, methods=["GET", "HEAD"])
+    if book is not None:
+        router.add_api_route(AT.rstrip("/"), begin, methods=["GET", "HEAD"])
     return router

@@ -2,9 +2,9 @@
 
 import asyncio
 import errno
-import json
 import socket
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import h11
@@ -15,8 +15,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from kotha.errors import KothaError
 from kotha.i18n.message import Message, Option
 from kotha.server.app import guarded, make_app
-from kotha.server.errors import as_error
-from kotha.server.safety import with_headers
+from kotha.server.errors import RefusedError
+from kotha.server.safety import refusal
 from kotha.server.settings import Limits, ServeSettings
 from kotha.server.state import State
 
@@ -25,7 +25,7 @@ _BACKLOG, _GRACE_SECONDS = 512, 30
 # How long nobody is let in when there are too many, or no descriptors.
 _FULL_SECONDS = 0.2
 
-_NO_HTTP = Message(
+_NO_HTTP = RefusedError(
     "this is no HTTP request that can be read: its first line or a header is malformed, or they are too long"
 )
 
@@ -39,14 +39,9 @@ def run(
     """Serve until a signal, once ``on_ready`` was told where; what is being written then is finished first."""
     app = make_app(models, settings, device)
     listening = listen(settings.host, settings.port)
-    on_ready(_address(listening))
+    address, at = listening.getsockname()[:2]
+    on_ready(f"http://[{address}]:{at}" if ":" in address else f"http://{address}:{at}")
     HttpServer(server_config(app), settings.limits).run(sockets=[listening])
-
-
-def _address(listening: socket.socket) -> str:
-    host, port = listening.getsockname()[:2]
-    shown = f"[{host}]" if ":" in host else host
-    return f"http://{shown}:{port}"
 
 
 class HttpConnection(H11Protocol):
@@ -57,9 +52,7 @@ class HttpConnection(H11Protocol):
 
     def send_400_response(self, msg: str) -> None:
         """Refuse what cannot be read, and hang up: nobody knows where a next request would begin."""
-        body = json.dumps(as_error(_NO_HTTP, 400)).encode()
-        told = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-        headers = with_headers([*told, (b"connection", b"close")])
+        headers, body = refusal(_NO_HTTP, (b"connection", b"close"))
         for event in (h11.Response(status_code=400, headers=headers), h11.Data(data=body), h11.EndOfMessage()):
             self.transport.write(self.conn.send(event) or b"")
         self.transport.close()
@@ -87,22 +80,19 @@ class HttpServer(uvicorn.Server):
         await super().shutdown(sockets)
 
     async def _take(self, listening: socket.socket) -> None:
-        loop = asyncio.get_running_loop()
+        loop, speaks = asyncio.get_running_loop(), self.config.http_protocol_class
         listening.setblocking(False)
+        how = {"config": self.config, "server_state": self.server_state, "app_state": self.lifespan.state}
         while True:
-            await _readable(listening)
             if len(self.server_state.connections) >= self._limits.connections:
                 await asyncio.sleep(_FULL_SECONDS)
                 continue
             try:
-                connection, _ = listening.accept()
-            except (BlockingIOError, ConnectionAbortedError):  # who waited has left
-                continue
-            except OSError:  # no descriptors left: some must be closed first
+                connection, _ = await loop.sock_accept(listening)
+            except OSError:  # who waited has left, or no descriptors are left: some must be closed first
                 await asyncio.sleep(_FULL_SECONDS)
                 continue
-            connection.setblocking(False)
-            await loop.connect_accepted_socket(self._protocol, connection)
+            await loop.connect_accepted_socket(partial(speaks, **how), connection)
 
     async def _hang_up(self) -> None:
         """Close connections on which no request begins; uvicorn bounds only those that have had one."""
@@ -119,25 +109,6 @@ class HttpServer(uvicorn.Server):
                 idle[connection] = (last, since if before is last else now)
                 if now - idle[connection][1] > self._limits.body_seconds:
                     connection.transport.close()
-
-    def _protocol(self) -> asyncio.Protocol:
-        """What speaks HTTP on one connection."""
-        speaks: Any = self.config.http_protocol_class
-        found: asyncio.Protocol = speaks(
-            config=self.config, server_state=self.server_state, app_state=self.lifespan.state
-        )
-        return found
-
-
-async def _readable(waiting: socket.socket) -> None:
-    """Wait until somebody waits at a socket."""
-    loop = asyncio.get_running_loop()
-    heard = asyncio.Event()
-    loop.add_reader(waiting, heard.set)
-    try:
-        await heard.wait()
-    finally:
-        loop.remove_reader(waiting)
 
 
 def server_config(app: FastAPI) -> uvicorn.Config:
@@ -161,17 +132,11 @@ def server_config(app: FastAPI) -> uvicorn.Config:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket at an address, before anything heavy is loaded for it."""
-    found = None
+    """A socket at an address, before anything heavy is loaded for it; from now on the port is taken."""
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        found = socket.socket(family, socket.SOCK_STREAM)
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        found.bind(address)
-        found.listen(_BACKLOG)  # from now on the port is taken, and who comes early waits
+        return socket.create_server(address[:2], family=family, backlog=_BACKLOG)
     except OSError as error:
-        if found is not None:
-            found.close()
         taken = Message(
             "another server may be there, try {next}, or {any} for any that is free",
             next=Option("port", port % 65_535 + 1),
@@ -181,4 +146,3 @@ def listen(host: str, port: int) -> socket.socket:
         raise KothaError(
             "cannot listen at {host}:{port}: {why}; {advice}", host=host, port=port, why=error.strerror, advice=advice
         ) from error
-    return found

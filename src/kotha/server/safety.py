@@ -12,7 +12,6 @@ import asyncio
 import hmac
 import ipaddress
 import json
-import re
 from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
@@ -20,9 +19,8 @@ from urllib.parse import urlsplit
 from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.types import Message as AsgiMessage
 
-from kotha.i18n.message import Message
 from kotha.report.built import pages
-from kotha.server.errors import as_error
+from kotha.server.errors import RefusedError, as_error, start_with
 from kotha.server.pages import book_pages
 from kotha.server.settings import LOOPBACK, ServeSettings
 
@@ -43,34 +41,11 @@ HEADERS = {
 }
 # What a browser says of a request that a page of another site began.
 _FOREIGN = ("cross-site", "same-site")
-
-
-class _TooLargeError(Exception):
-    pass
+_CLOSE = (b"connection", b"close")
 
 
 _MOST_DIGITS = 18  # of a length in bytes
 _LINGER_SECONDS, _LINGER_BYTES = 5.0, 64 << 20  # with somebody whose request was too large
-# Where a JSON body can hold half of a character beyond the first 65,536: spelt out; as bytes, which Python reads too;
-# or in UTF-16, which it also reads, and which has zeros in it. Two halves that belong together are a whole one.
-_HALF = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]|\0")
-
-
-def _has_half_a_character(body: bytes) -> bool:
-    """Whether a text in a JSON body cannot be written as UTF-8, and so neither answered with nor kept.
-
-    >>> [_has_half_a_character(body) for body in (b'["a"]', b'["\\\\ud83d"]', b'["\\xed\\xa0\\xbd"]', b"\\xff")]
-    [False, True, True, False]
-    """
-    if not _HALF.search(body):
-        return False
-    try:
-        json.dumps(json.loads(body), ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        return True
-    except (ValueError, RecursionError):
-        return False  # no JSON: said where it is read
-    return False
 
 
 class Guard:
@@ -82,32 +57,28 @@ class Guard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request in, or refuse it."""
-        if scope["type"] != "http":
-            if scope["type"] == "websocket":
-                await send({"type": "websocket.close", "code": 1008})
-                return
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})
+        elif scope["type"] != "http":
             await self._app(scope, receive, send)
-            return
+        else:
+            await self._let_in(scope, receive, send)
+
+    async def _let_in(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
-        refusal = self._refusal(scope, headers)
-        if refusal is not None:
-            await _refuse(send, receive, *refusal)
-            return
         try:
+            self._check(scope, headers)
             async with asyncio.timeout(self._settings.limits.body_seconds):
                 body = await _whole_body(receive, self._most_bytes(scope))
-        except _TooLargeError:
-            await _refuse(send, receive, 413, _too_large(self._most_bytes(scope)))
+        except RefusedError as refused:
+            await _refuse(send, receive, refused)
             return
         except TimeoutError:
-            await _refuse(send, receive, 408, Message("the request did not arrive in time; send it again"))
+            late = RefusedError("the request did not arrive in time; send it again", 408)
+            await _refuse(send, receive, late)
             return
         if body is None:
             return  # who began it has left
-        if _has_half_a_character(body):
-            half = Message("a text in the request holds half a character (a lone surrogate); send whole ones")
-            await _refuse(send, receive, 400, half)
-            return
 
         async def guarded(message: AsgiMessage) -> None:
             if message["type"] == "http.response.start":
@@ -116,28 +87,28 @@ class Guard:
 
         await self._app(scope, _once(body, receive), guarded)
 
-    def _refusal(self, scope: Scope, headers: dict[str, str]) -> tuple[int, Message] | None:
-        """Why a request is not let in: a status and a sentence; None where it is."""
-        if not self._is_ours(headers.get("host", "")):
-            name = self._settings.advice.name
-            return 403, Message("this server is not called so; address it by its own name, or {advice}", advice=name)
-        origin = headers.get("origin")
-        if origin is not None and not self._is_our_page(origin, headers.get("host", "")):
-            return 403, Message("this page is not one of the server's own, and may not speak with it")
+    def _check(self, scope: Scope, headers: dict[str, str]) -> None:
+        """Refuse who may not come in."""
+        host, origin, key = headers.get("host", ""), headers.get("origin"), self._settings.key
+        if not self._is_ours(host):
+            advice = start_with("--name NAME")
+            raise RefusedError(
+                "this server is not called so; address it by its own name, or {advice}", 403, advice=advice
+            )
+        if origin is not None and not self._is_our_page(origin, host):
+            raise RefusedError("this page is not one of the server's own, and may not speak with it", 403)
         is_page = scope["path"] in pages() or scope["path"] in self._book
         if headers.get("sec-fetch-site") in _FOREIGN and not is_page:  # a link to the studio may stand anywhere
-            return 403, Message("a page of another site may not speak with this server")
-        key = self._settings.key
+            raise RefusedError("a page of another site may not speak with this server", 403)
         if key is not None and scope["path"] not in OPEN_PATHS and not is_page:
             scheme, _, given = headers.get("authorization", "").partition(" ")
             if not hmac.compare_digest(given.strip().encode(), key.encode()) or scheme.lower() != "bearer":
-                return 401, Message("a key is needed here: send the header `Authorization: Bearer KEY`")
+                raise RefusedError("a key is needed here: send the header `Authorization: Bearer KEY`", 401)
         length = headers.get("content-length", "0")
         if not length.isdecimal() or len(length) > _MOST_DIGITS:
-            return 400, Message("the length of the request is no number")
+            raise RefusedError("the length of the request is no number")
         if int(length) > self._most_bytes(scope):
-            return 413, _too_large(self._most_bytes(scope))
-        return None
+            raise _too_large(self._most_bytes(scope))
 
     def _most_bytes(self, scope: Scope) -> int:
         limits = self._settings.limits
@@ -177,8 +148,8 @@ def _name_in(host: str) -> str | None:
         return None
 
 
-def _too_large(most: int) -> Message:
-    return Message("the request is larger than {n:,} bytes; send less at a time", n=most)
+def _too_large(most: int) -> RefusedError:
+    return RefusedError("the request is larger than {n:,} bytes; send less at a time", 413, n=most)
 
 
 async def _whole_body(receive: Receive, most: int) -> bytes | None:
@@ -190,7 +161,7 @@ async def _whole_body(receive: Receive, most: int) -> bytes | None:
             return None
         parts.append(message.get("body", b""))
         if sum(map(len, parts)) > most:
-            raise _TooLargeError
+            raise _too_large(most)
         if not message.get("more_body", False):
             return b"".join(parts)
 
@@ -215,16 +186,20 @@ def with_headers(headers: Any) -> list[tuple[bytes, bytes]]:
     return given + [(name.encode(), value.encode()) for name, value in more.items() if name.encode() not in known]
 
 
-async def _refuse(send: Send, receive: Receive, status: int, message: Message) -> None:
-    body = json.dumps(as_error(message, status)).encode()
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    if status in (408, 413):
-        headers.append((b"connection", b"close"))  # what is left of it must not be taken for the next request
-    if status == 401:
-        headers.append((b"www-authenticate", b"Bearer"))
-    await send({"type": "http.response.start", "status": status, "headers": with_headers(headers)})
+def refusal(error: RefusedError, *more: tuple[bytes, bytes]) -> tuple[list[tuple[bytes, bytes]], bytes]:
+    """The headers and the body of an answer that refuses."""
+    body = json.dumps(as_error(error, error.status)).encode()
+    told = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    return with_headers([*told, *more]), body
+
+
+async def _refuse(send: Send, receive: Receive, error: RefusedError) -> None:
+    # What is left of a request that was not read must not be taken for the next one.
+    more = {408: _CLOSE, 413: _CLOSE, 401: (b"www-authenticate", b"Bearer")}.get(error.status)
+    headers, body = refusal(error, *([] if more is None else [more]))
+    await send({"type": "http.response.start", "status": error.status, "headers": headers})
     await send({"type": "http.response.body", "body": body, "more_body": True})
-    if status == 413:
+    if error.status == 413:
         await _let_arrive(receive)
     await send({"type": "http.response.body", "body": b""})
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 from kotha.errors import UsageError
 from kotha.generation.weights import Weights
-from kotha.i18n.message import Message, Option
+from kotha.i18n.message import Option
 
 LogKind = Literal["text", "json", "none"]
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -49,20 +49,6 @@ class Limits:
     model_bytes: int = 8 << 30  # that opened models may take together; beyond, the least used is put away
 
 
-_A_FOLDER = Message("start it with a folder for them")
-_AN_INDEX = Message("start it with one")
-_A_NAME = Message("let it know another when it starts")
-
-
-@dataclass(frozen=True, kw_only=True)
-class StartAdvice:
-    """How a server is started so that it can do what it is asked for; whoever starts it says it in his own words."""
-
-    jobs: Message = _A_FOLDER
-    index: Message = _AN_INDEX
-    name: Message = _A_NAME
-
-
 @dataclass(frozen=True, kw_only=True)
 class ServeSettings:
     """Where a server listens, who may speak with it, and what it serves."""
@@ -78,7 +64,6 @@ class ServeSettings:
     book: Path | None = None  # the folder of the built book; None: it is not served
     log_as: LogKind = "none"
     opens_ahead: bool = False  # the first model, as the server begins: who comes first need not wait for it
-    advice: StartAdvice = StartAdvice()
 
     def __post_init__(self) -> None:
         if not 0 <= self.port <= 65_535:

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from fastapi import Request
 
-from kotha.server.errors import RefusedError
+from kotha.server.errors import RefusedError, start_with
 from kotha.server.indexes import Indexes
 from kotha.server.jobs.store import JobStore
 from kotha.server.model_registry import ModelRegistry
@@ -20,8 +20,8 @@ class State:
     settings: ServeSettings
     registry: ModelRegistry
     metrics: Metrics
-    jobs: JobStore | None = None  # None: no folder was named for them
-    indexes: Indexes = field(default_factory=lambda: Indexes(()))
+    jobs: JobStore | None  # None: no folder was named for them
+    indexes: Indexes
     # For what takes its time and is about no opened model; and for what reads a few files, and waits for none of that.
     turns: SerialExecutor = field(default_factory=SerialExecutor)
     reading: SerialExecutor = field(default_factory=SerialExecutor)
@@ -29,7 +29,7 @@ class State:
     def job_store(self, param: str | None = None) -> JobStore:
         """The jobs and files of a server that keeps some."""
         if self.jobs is None:
-            advice = self.settings.advice.jobs
+            advice = start_with("--jobs FOLDER")
             raise RefusedError("this server takes no jobs and keeps no files; {advice}", 404, param, advice=advice)
         return self.jobs
 

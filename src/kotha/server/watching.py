@@ -5,35 +5,39 @@ what people wrote.
 import json
 import logging
 import time
+from collections.abc import Iterator
 from typing import Any
 
 from fastapi.routing import APIRoute
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from kotha.server.batching import Batcher
 from kotha.server.model_registry import ModelRegistry
 from kotha.server.settings import LogKind
 
+# As the registry of models counts them.
+_OF_MODELS = (
+    (CounterMetricFamily, "kotha_tokens_written", "Tokens written."),
+    (CounterMetricFamily, "kotha_prompt_tokens_reused", "Prompt tokens taken over."),
+    (GaugeMetricFamily, "kotha_waiting", "Texts that wait for a row."),
+    (GaugeMetricFamily, "kotha_at_work", "Texts that are being written."),
+)
 _SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 
 
-class Metrics:
-    """One server's counters."""
+class Metrics(Collector):
+    """One server's counters; what models write is counted by themselves."""
 
-    def __init__(self) -> None:
-        here = self._registry = CollectorRegistry()
-        by_path: Any = {"labelnames": ["path"], "buckets": _SECONDS, "registry": here}
-        by_model: Any = {"labelnames": ["model"], "registry": here}
+    def __init__(self, registry: ModelRegistry) -> None:
+        self._models, self._registry = registry, CollectorRegistry()
+        by_path: Any = {"labelnames": ["path"], "buckets": _SECONDS, "registry": self._registry}
         counted = "Requests answered, by address and status."
-        self._requests = Counter("kotha_requests", counted, ["path", "status"], registry=here)
+        self._requests = Counter("kotha_requests", counted, ["path", "status"], registry=self._registry)
         self._first = Histogram("kotha_first_byte_seconds", "From a request to the first of its answer.", **by_path)
         self._seconds = Histogram("kotha_request_seconds", "From a request to the end of its answer.", **by_path)
-        self._written = Counter("kotha_tokens_written", "Tokens written.", **by_model)
-        self._reused = Counter("kotha_prompt_tokens_reused", "Prompt tokens taken over.", **by_model)
-        self._waiting = Gauge("kotha_waiting", "Texts that wait for a row.", **by_model)
-        self._at_work = Gauge("kotha_at_work", "Texts that are being written.", **by_model)
-        self._seen: dict[str, tuple[Batcher, int, int]] = {}  # by model, with what was counted of it
+        self._registry.register(self)
 
     def note(self, path: str, status: int, first: float, whole: float) -> None:
         """Count an answered request; times are in seconds since it came."""
@@ -41,27 +45,17 @@ class Metrics:
         self._first.labels(path).observe(first)
         self._seconds.labels(path).observe(whole)
 
-    def look(self, registry: ModelRegistry) -> None:
-        """Bring what models have written, and what waits for them, up to now."""
-        here = {name: served.batcher for name, served in registry.opened.items() if served.batcher is not None}
-        for name, (batcher, *_) in list(self._seen.items()):
-            if here.get(name) is not batcher:  # put away since; what it wrote last is still to be counted
-                self._count(name, batcher)
-                del self._seen[name]
-        for name, batcher in here.items():
-            self._count(name, batcher)
+    def collect(self) -> Iterator[Metric]:
+        """What models have written, and what waits for them, as it stands."""
+        figures = self._models.figures()
+        for place, (kind, name, about) in enumerate(_OF_MODELS):
+            found = kind(name, about, labels=["model"])
+            for model, told in figures.items():
+                found.add_metric([model], told[place])
+            yield found
 
-    def _count(self, name: str, batcher: Batcher) -> None:
-        _, written, reused = self._seen.get(name, (batcher, 0, 0))
-        self._seen[name] = batcher, batcher.tokens_written, batcher.engine.prompts.tokens_reused
-        self._written.labels(name).inc(self._seen[name][1] - written)
-        self._reused.labels(name).inc(self._seen[name][2] - reused)
-        self._waiting.labels(name).set(batcher.n_waiting)
-        self._at_work.labels(name).set(batcher.n_at_work)
-
-    def text(self, registry: ModelRegistry) -> bytes:
+    def text(self) -> bytes:
         """All of it, in Prometheus' words."""
-        self.look(registry)
         return generate_latest(self._registry)
 
 
@@ -72,8 +66,8 @@ _log = logging.getLogger("kotha.serve")
 class RequestWatch:
     """Around the app, inside the doorkeeper: who was refused at the door is not counted by address."""
 
-    def __init__(self, app: ASGIApp, metrics: Metrics, registry: ModelRegistry, log_as: str) -> None:
-        self._app, self._metrics, self._shelf, self._log_as = app, metrics, registry, log_as
+    def __init__(self, app: ASGIApp, metrics: Metrics, log_as: str) -> None:
+        self._app, self._metrics, self._log_as = app, metrics, log_as
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request pass, and note how it went before its last part leaves: who has an answer finds it counted."""
@@ -104,7 +98,6 @@ class RequestWatch:
         route = scope.get("route")
         path = route.path if isinstance(route, APIRoute) else "other"  # bounded, whatever is asked for
         self._metrics.note(path, status, first, whole)
-        self._metrics.look(self._shelf)
         line: dict[str, Any] = {"method": scope["method"], "path": path, "status": status, "seconds": round(whole, 4)}
         if self._log_as != "none":
             told = f"{line['method']} {line['path']} {line['status']} in {line['seconds']:.3f} s"

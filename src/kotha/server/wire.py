@@ -5,8 +5,10 @@ and in our words, as pydantic's own speak of strings, inputs and patterns. Names
 what cannot be seen, or turns the writing around, would only look like another.
 """
 
+import json
 import unicodedata
 from collections.abc import Iterator
+from pathlib import Path as FilePath
 from typing import Annotated, Any
 
 import regex
@@ -19,35 +21,14 @@ from kotha.i18n.catalogue import Messenger, to_json
 from kotha.i18n.message import Message
 
 # By pydantic's kind of fault; what is in braces stands in the fault's context.
-_FAULTS = {
-    "missing": Message("it is missing"),
-    "string_too_short": Message("it must have {min_length:,} letters or more"),
-    "string_too_long": Message("it is longer than {max_length:,} letters; shorten it"),
-    "string_pattern_mismatch": Message("it has a form that is not known here; wanted is {pattern}"),
-    "string_unicode": Message("it holds half a letter, which is none; leave it out"),
-    "string_type": Message("it must be a text"),
-    "too_short": Message("it must have {min_length:,} parts or more"),
-    "too_long": Message("it has more than {max_length:,} parts; leave some out"),
-    "greater_than": Message("it must be more than {gt:,}"),
-    "greater_than_equal": Message("it must be {ge:,} or more"),
-    "less_than": Message("it must be less than {lt:,}"),
-    "less_than_equal": Message("it must be {le:,} or less"),
-    "literal_error": Message("it must be {expected}"),
-    "union_tag_invalid": Message("it must be {expected_tags}"),
-    "union_tag_not_found": Message("the field {discriminator} is missing"),
-    **dict.fromkeys(
-        ("int_type", "int_parsing", "int_parsing_size", "int_from_float"), Message("it must be a whole number")
-    ),
-    **dict.fromkeys(("float_type", "float_parsing", "finite_number"), Message("it must be a number")),
-    **dict.fromkeys(("bool_type", "bool_parsing"), Message("it must be true or false")),
-    **dict.fromkeys(("list_type", "tuple_type"), Message("it must be a list")),
-    **dict.fromkeys(("dict_type", "model_type", "model_attributes_type"), Message("it must be an object")),
-}
+_FAULTS: dict[str, str] = json.loads(FilePath(__file__).with_name("faults.json").read_text(encoding="utf-8"))
 # Marks on one letter that no script needs; a composer of Unicode sorts them in the square of their number.
 _MOST_MARKS = 30
+_HALF = regex.compile("[\ud800-\udfff]")  # which JSON can spell, and UTF-8 cannot
 _PILE = regex.compile(rf"\p{{M}}{{{_MOST_MARKS + 1}}}")
 
 JsonObject = dict[str, Any]
+Id = Annotated[str, Field(pattern="^[0-9a-f]{12}$")]  # of a job, a file, a judging
 ModelName = Annotated[
     str,
     Field(max_length=200, examples=["box"]),
@@ -87,8 +68,6 @@ class ToldMessage(BaseModel):
 Said = Annotated[
     ToldMessage, BeforeValidator(lambda given: to_json(given) if isinstance(given, Message | str) else given)
 ]
-# A message where a string is expected: its English.
-InEnglish = Annotated[str, BeforeValidator(lambda given: str(given) if isinstance(given, Message) else given)]
 
 
 class WireRequest(BaseModel):
@@ -100,12 +79,16 @@ class WireRequest(BaseModel):
     @classmethod
     def _first_fault(cls, given: Any) -> Any:
         if isinstance(given, dict):
+            texts = list(_texts_in(given))
+            if any(map(_HALF.search, texts)):
+                half = "a text in the request holds half a character (a lone surrogate); send whole ones"
+                raise FieldError(half, names_field=True)
             unknown = next((name for name in given if name not in cls.model_fields), None)
             if unknown is not None:
                 name = str(unknown)[:60]
                 known = nearest(name, cls.model_fields)
                 raise FieldError("there is no field {name!r}{nearest}", name, name=name, nearest=known)
-            if any(map(_PILE.search, _texts_in(given))):
+            if any(map(_PILE.search, texts)):
                 raise FieldError(
                     "a letter has more than {n} marks, which is no letter of any script; leave some out",
                     names_field=True,
@@ -147,14 +130,14 @@ def as_list(given: TextsOrIds) -> list[str | tuple[int, ...]]:
 
 
 def _texts_in(given: Any) -> Iterator[str]:
-    """Every text of a request, however deep; a body is bounded, and so is this."""
+    """Every text of a request, names of fields too, however deep; a body is bounded, and so is this."""
     waiting = [given]
     while waiting:
         each = waiting.pop()
         if isinstance(each, str):
             yield each
         elif isinstance(each, dict):
-            waiting += each.values()
+            waiting += [*each, *each.values()]
         elif isinstance(each, list):
             waiting += [part for part in each if isinstance(part, str | dict | list)]
 
@@ -179,25 +162,18 @@ def first_fault(fault: JsonObject) -> tuple[Messenger, str | None]:
 def in_words(fault: JsonObject) -> Messenger:
     """One fault that pydantic found.
 
-    >>> str(in_words({"type": "greater_than_equal", "msg": "Input should be greater …", "ctx": {"ge": 1000}}))
+    >>> str(in_words({"type": "greater_than_equal", "msg": "Input should be greater …", "ctx": {"ge": 1000.0}}))
     'it must be 1,000 or more'
     """
-    context = fault.get("ctx", {})
+    kind, context = fault["type"], dict(fault.get("ctx", {}))
     if isinstance(context.get("error"), KothaError):  # one of ours, raised where the field is defined
-        found: KothaError = context["error"]
-        return Message(found.template, **found.values)
-    if fault["type"] in ("string_too_short", "too_short") and context.get("min_length") == 1:
-        return Message("it is empty; fill it in")
-    known = _FAULTS.get(fault["type"])
-    return Message(str(fault["msg"])) if known is None else Message(known.template, **_numbers(context))
-
-
-def _numbers(context: JsonObject) -> JsonObject:
-    """Bounds as they are read: 0, and not 0.0."""
-    return {
-        name: int(value) if isinstance(value, float) and value.is_integer() else value
-        for name, value in context.items()
-    }
+        return Message(context["error"].template, **context["error"].values)
+    for name, value in context.items():
+        if isinstance(value, float) and value.is_integer():  # bounds as they are read: 0, and not 0.0
+            context[name] = int(value)
+    if kind in ("string_too_short", "too_short") and context.get("min_length") == 1:
+        kind = "empty"
+    return Message(_FAULTS[kind], **context) if kind in _FAULTS else Message(str(fault["msg"]))
 
 
 LONGEST_NAME, LONGEST_TAG, MOST_TAGS = 200, 40, 12

@@ -5,11 +5,10 @@ Without a model it is the workshop's, or one whose numbers are drawn by a seed; 
 text. The page computes along by itself; what the server gives is the sheet, and which operation makes each step.
 """
 
-import asyncio
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Response
 from pydantic import BaseModel, Field, model_validator
 
 from kotha.course.worksheet.model import model_sheet
@@ -24,22 +23,20 @@ from kotha.course.worksheet.papers import (
 )
 from kotha.course.worksheet.sheet import Sheet, recomputed, token_names
 from kotha.course.worksheet.spreadsheet import spreadsheet
-from kotha.i18n.message import Message, OnProgress
+from kotha.i18n.message import Message, Text
 from kotha.model.vit import ViT
 from kotha.server.api.requests import (
     AboutModel,
     Example,
     WireAnswer,
+    check_family,
+    check_lengths,
     check_reads,
     check_size,
-    count_tokens,
-    in_turn,
-    of_model,
-    refuse_family,
+    route,
 )
 from kotha.server.model_registry import Served
-from kotha.server.state import state_of
-from kotha.server.wire import FieldError, InEnglish, JsonObject, ModelName, Said, WireRequest
+from kotha.server.wire import FieldError, JsonObject, ModelName, Said, WireRequest
 
 router = APIRouter(prefix="/api", tags=["Inside"])
 XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
@@ -83,21 +80,21 @@ class WorksheetStep(SheetMatrix):
     """A matrix: its numbers in full (null: −∞, nobody may look there), as it is written, and its cells worked out."""
 
     given: bool
-    header: list[InEnglish]
-    written: list[list[InEnglish]]
+    header: list[Text]
+    written: list[list[Text]]
     sums: list[str]
-    remark: InEnglish
+    remark: Text
 
 
 class SheetTold(WireAnswer):
     """What a sheet is of."""
 
-    text: InEnglish
+    text: Text
     place: str
     layer: int
     head: int
-    tokens: list[InEnglish]
-    key_tokens: list[InEnglish]
+    tokens: list[Text]
+    key_tokens: list[Text]
 
 
 class Worksheet(SheetTold):
@@ -105,15 +102,13 @@ class Worksheet(SheetTold):
 
     target: str | None
     steps: list[WorksheetStep]
-    remarks: list[InEnglish]
+    remarks: list[Text]
 
 
-@of_model(router, "/inside/worksheet", Worksheet)
-def worksheet(served: Served, _: OnProgress, body: WorksheetRequest) -> JsonObject:
+@route(router, "/inside/worksheet", Worksheet)
+def worksheet(served: Served, body: WorksheetRequest) -> JsonObject:
     """One attention head as arithmetic: every product, sum and exponential, to be done again by hand."""
-    _check(served, body, served.limits.positions)
-    sheet = model_sheet(served.apart, **body.model_dump(exclude={"model", "rows", "precision"}))
-    view = sheet_view(sheet, rows=body.rows, precision=body.precision)
+    view = sheet_view(_of_model(served, body, served.limits.positions), rows=body.rows, precision=body.precision)
     count = sum(step.values.size for step in view.found.steps.values()) + sum(len(step.sums) for step in view.steps)
     check_size(served, count, Message("use a shorter text, or write out fewer rows"))
     steps = [
@@ -121,15 +116,6 @@ def worksheet(served: Served, _: OnProgress, body: WorksheetRequest) -> JsonObje
         for step, shown in zip(steps_of(view.found), view.steps, strict=True)
     ]
     return {**vars(view.found), "steps": steps}
-
-
-def _check(served: Served, body: Any, most: int) -> None:
-    check_reads(served)
-    if isinstance(served.model.model, ViT):
-        raise refuse_family(served, Message("a sheet is laid out for models that read text"))
-    for name in ("text", "target"):
-        if getattr(body, name) is not None:
-            count_tokens(served, getattr(body, name), most, name)
 
 
 class OwnNumbers(WireRequest):
@@ -205,38 +191,25 @@ class ExerciseSheet(SheetTold):
     remarks: list[Said]
 
 
-@router.post("/exercise", response_model=ExerciseSheet)
-async def exercise(request: Request, body: ExerciseRequest) -> Response:
+@route(router, "/exercise", ExerciseSheet, reads=True)
+def exercise(served: Served | None, body: ExerciseRequest) -> JsonObject:
     """A sheet of self-attention to work out by hand: what is given, and what each step makes of it."""
-    state = state_of(request)
-
-    def told(sheet: Sheet) -> JsonObject:
-        return {**vars(sheet), "steps": steps_of(sheet)}
-
-    if body.model is None:
-        return await in_turn(request, state.reading, ExerciseSheet, lambda _: told(_by_hand(body)))
-    async with state.registry.use(body.model) as served:
-        return await in_turn(request, served.turns, ExerciseSheet, lambda _: told(for_paper(_of_model(served, body))))
+    sheet = _by_hand(body) if served is None else for_paper(_of_model(served, body, MOST_TOKENS))
+    return {**vars(sheet), "steps": steps_of(sheet)}
 
 
-@router.post(
-    "/exercise/spreadsheet",
-    response_class=Response,
-    responses={200: {"content": {XLSX: {"schema": {"type": "string", "format": "binary"}}}}},
-)
-async def exercise_spreadsheet(request: Request, body: SpreadsheetRequest) -> Response:
+@route(router, "/exercise/spreadsheet", media=XLSX, reads=True)
+def exercise_spreadsheet(served: Served | None, body: SpreadsheetRequest) -> Response:
     """The same sheet as an .xlsx file: what is given as numbers, every other cell as a formula of them."""
-    state = state_of(request)
-    if body.model is None:
-        sheet = _by_hand(body) if body.own is None else _of_own(body.own)
-        if body.given is not None:
-            sheet = recomputed(sheet, {name: np.array(rows) for name, rows in body.given.items()})
-        made = await asyncio.to_thread(spreadsheet, sheet)
+    if served is not None:
+        sheet = _of_model(served, body, MOST_TOKENS)
+    elif body.own is not None:
+        given = {name: np.array(rows) for name, rows in body.own.model_dump().items()}
+        sheet = workshop_sheet(given, token_names(len(body.own.X)))
     else:
-        async with state.registry.use(body.model) as served:
-            seconds = state.settings.limits.seconds
-            made = await served.turns.run(request, seconds, lambda _: spreadsheet(_of_model(served, body)))
-    return Response(made, media_type=XLSX, headers={"content-disposition": 'attachment; filename="worksheet.xlsx"'})
+        sheet = recomputed(_by_hand(body), {name: np.array(rows) for name, rows in (body.given or {}).items()})
+    headers = {"content-disposition": 'attachment; filename="worksheet.xlsx"'}
+    return Response(spreadsheet(sheet), media_type=XLSX, headers=headers)
 
 
 def _by_hand(body: ExerciseRequest) -> Sheet:
@@ -245,12 +218,10 @@ def _by_hand(body: ExerciseRequest) -> Sheet:
     return paper_sheet(body.paper, body.seed or None, body.language)
 
 
-def _of_own(own: OwnNumbers) -> Sheet:
-    given = {name: np.array(rows) for name, rows in own.model_dump().items()}
-    return workshop_sheet(given, token_names(len(own.X)))
-
-
-def _of_model(served: Served, body: ExerciseRequest) -> Sheet:
+def _of_model(served: Served, body: WorksheetRequest | ExerciseRequest, most: int) -> Sheet:
     assert body.text is not None, "model and text go together"
-    _check(served, body, MOST_TOKENS)
+    check_reads(served)
+    only = Message("a sheet is laid out for models that read text")
+    check_family(served, not isinstance(served.model.model, ViT), only)
+    check_lengths(served, body, most)
     return model_sheet(served.apart, body.text, **body.model_dump(include=set(OfHead.model_fields)))

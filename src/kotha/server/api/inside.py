@@ -1,49 +1,41 @@
 """A model over a text or an image: who looks at whom (``/api/inside/attention``, ``alignment``), what each layer would
-say (``lens``), what passes every station (``flow``), some heads switched off (``silence``); and what a model is
-(``/api/models/{name}``).
+say (``lens``), what passes every station (``flow``); and what a model is (``/api/models/{name}``).
 """
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter
 from pydantic import Field
 
-from kotha.api.asked import Asked, continuation, read_asked, translator
-from kotha.i18n.message import Message, OnProgress
-from kotha.inside.attention import alignment_view, attention_view, summarize
+from kotha.api.asked import Asked, read_asked, translator
+from kotha.i18n.message import Message, OnProgress, Text
+from kotha.inside.attention import HeadSummary, alignment_view, attention_view, summarize
 from kotha.inside.flow import QUESTION, flow_view
-from kotha.inside.heads.importance import silence as silent
-from kotha.inside.heads.importance import without_heads
 from kotha.inside.hook_points import attentions, choose_layers
+from kotha.inside.inputs import Piece
 from kotha.inside.lens import lens_view
-from kotha.inside.view import to_json
-from kotha.model.config import TextConfig, ViTConfig
+from kotha.model.config import ViTConfig
 from kotha.model.gpt import GPT
 from kotha.model.seq2seq import Seq2Seq
 from kotha.model.vit import ViT
 from kotha.server.api.requests import (
     AboutModel,
-    Heads,
     Likely,
-    LinePiece,
     Looked,
-    LookRequest,
     ToldAnswer,
     WatchRequest,
     WireAnswer,
+    check_family,
+    check_lengths,
     check_size,
-    count_tokens,
-    looking_up,
-    of_model,
     read_as,
-    refuse_family,
+    route,
+    watching,
 )
 from kotha.server.model_registry import Served
-from kotha.server.state import state_of
-from kotha.server.wire import InEnglish, JsonObject, NamedModel
+from kotha.server.wire import JsonObject, NamedModel
 
 router = APIRouter(prefix="/api", tags=["Inside"])
 LayerName = Annotated[str, Field(max_length=80)] | Annotated[int, Field(ge=0, le=100_000)]
@@ -71,23 +63,20 @@ class AboutServed(WireAnswer):
     attentions: list[AttentionSite]
 
 
-@router.get("/models/{name}")
-async def about(request: Request, name: NamedModel) -> AboutServed:
+@route(router, "/models/{name}", AboutServed, method="GET")
+def about(served: Served, name: NamedModel) -> JsonObject:
     """What a model is: its family, its sizes, and the names of its attentions and heads."""
-    async with state_of(request).registry.use(name) as served:
-        model, config = served.model.model, served.model.config
-        labels = config.class_names if isinstance(config, ViTConfig) else getattr(config, "labels", ())
-        return AboutServed(
-            name=served.name,
-            family=config.family,
-            parameters=sum(each.numel() for each in model.parameters()),
-            vocab_size=config.vocab_size if isinstance(config, TextConfig) else None,
-            context_length=config.context_length if isinstance(config, TextConfig) else None,
-            image_size=config.image_size if isinstance(config, ViTConfig) else None,
-            labels=list(labels),
-            takes_turns=await asyncio.to_thread(lambda: served.takes_turns),
-            attentions=[AttentionSite(name=name, heads=list(each.heads)) for name, each in attentions(model).items()],
-        )
+    model, config = served.model.model, served.model.config
+    labels = config.class_names if isinstance(config, ViTConfig) else getattr(config, "labels", ())
+    sizes = {each: getattr(config, each, None) for each in ("family", "vocab_size", "context_length", "image_size")}
+    return {
+        **sizes,
+        "name": name,
+        "parameters": sum(each.numel() for each in model.parameters()),
+        "labels": labels,
+        "takes_turns": served.takes_turns,
+        "attentions": [{"name": each, "heads": found.heads} for each, found in attentions(model).items()],
+    }
 
 
 class AttentionRequest(WatchRequest):
@@ -97,17 +86,6 @@ class AttentionRequest(WatchRequest):
     generate: int | None = Field(None, ge=1, le=4096)
     temperature: float = Field(0.0, ge=0, le=2)
     seed: int = Field(0, ge=0, lt=1 << 63)
-
-
-class HeadLook(WireAnswer):
-    """One head in a line: means over the text, and its strongest looks as (query, key, weight)."""
-
-    head: int
-    looks: list[tuple[int, int, float]]
-    on_itself: float | None
-    on_previous: float | None
-    on_first: float
-    entropy_bits: float
 
 
 class AttentionWeights(WireAnswer):
@@ -120,7 +98,7 @@ class AttentionWeights(WireAnswer):
     causal: bool
     shape: tuple[int, int, int]
     weights: list[list[list[float]]]
-    summaries: list[HeadLook]
+    summaries: list[HeadSummary]
 
 
 class AttentionStep(WireAnswer):
@@ -141,13 +119,13 @@ class AttentionTold(Looked):
     steps: list[AttentionStep]
 
 
-@of_model(router, "/inside/attention", AttentionTold)
+@route(router, "/inside/attention", AttentionTold)
 def attention(served: Served, on_progress: OnProgress, body: AttentionRequest) -> JsonObject:
     """Who looks at whom over a text or an image: the weights of every head, to six places."""
     how = {} if body.generate is None else {"temperature": body.temperature, "seed": body.seed}
-    wanted, bundle = body.to_input(served, body.generate, **how), served.apart
+    wanted = body.to_input(served, body.generate, **how)
     _check_weights(served, wanted, body.layers)
-    with silent(bundle.model, body.silenced), looking_up(bundle.model, on_progress):
+    with watching(served, on_progress, body.silenced) as bundle:
         chosen = choose_layers(bundle.model, body.layers)
         view = attention_view(bundle, read_asked(bundle, wanted), chosen)
     check_size(served, sum(each.weights.numel() for each in view.found.maps), _ADVICE)
@@ -164,13 +142,9 @@ def _check_weights(served: Served, wanted: Asked, named: Sequence[str | int]) ->
     bundle = served.apart
     if wanted.generate is None or not isinstance(bundle.model, GPT):
         return
-    chosen = choose_layers(bundle.model, named)
+    chosen, found = choose_layers(bundle.model, named), attentions(bundle.model)
     given = read_asked(bundle, replace(wanted, generate=None, temperature=0.0, seed=0))
-    n_heads = sum(
-        len(attention.heads)
-        for name, attention in attentions(bundle.model).items()
-        if chosen is None or name.rpartition(".")[0] in chosen
-    )
+    n_heads = sum(len(found[name].heads) for name in found if chosen is None or name.rpartition(".")[0] in chosen)
     n_positions = len(given.lines["tokens"]) + wanted.generate
     check_size(served, n_heads * n_positions**2, Message("generate fewer tokens, {advice}", advice=_ADVICE))
 
@@ -187,25 +161,21 @@ class AlignmentRequest(AboutModel):
 class AlignmentTable(WireAnswer):
     """For each piece that was written, how strongly it looked at each of the source; each row sums to one."""
 
-    source: list[LinePiece]
-    written: list[LinePiece]
+    source: tuple[Piece, ...]
+    written: tuple[Piece, ...]
     weights: list[list[float]]
     strongest: list[int]
     layer: int
-    remarks: list[InEnglish]
+    remarks: list[Text]
 
 
-@of_model(router, "/inside/alignment", AlignmentTable)
+@route(router, "/inside/alignment", AlignmentTable)
 def alignment(served: Served, on_progress: OnProgress, body: AlignmentRequest) -> JsonObject:
     """Which pieces of a text its translation was written from: a Seq2Seq's cross-attention, mean of a layer's heads."""
-    if not isinstance(served.model.model, Seq2Seq):
-        raise refuse_family(served, Message("only a Seq2Seq has a source to look at"))
-    count_tokens(served, body.text, served.limits.positions)
-    if body.target is not None:
-        count_tokens(served, body.target, served.limits.positions, "target")
-    with looking_up(served.apart.model, on_progress):
-        write = translator(served.apart, body.beams)
-        view = alignment_view(served.apart, body.text, body.target, body.layer, write)
+    check_family(served, isinstance(served.model.model, Seq2Seq), Message("only a Seq2Seq has a source to look at"))
+    check_lengths(served, body, served.limits.positions)
+    with watching(served, on_progress) as bundle:
+        view = alignment_view(bundle, body.text, body.target, body.layer, translator(bundle, body.beams))
     return {**view.to_dict(), **view.found.pieces, "remarks": view.remarks}
 
 
@@ -231,18 +201,18 @@ class LogitLens(WireAnswer):
 
     family: str
     question: str
-    positions: list[LinePiece]
+    positions: tuple[Piece, ...]
     layers: list[LensLayer]
-    remarks: list[InEnglish]
+    remarks: list[Text]
 
 
-@of_model(router, "/inside/lens", LogitLens)
-def lens(served: Served, _: OnProgress, body: WatchRequest) -> JsonObject:
+@route(router, "/inside/lens", LogitLens)
+def lens(served: Served, on_progress: OnProgress, body: WatchRequest) -> JsonObject:
     """What each layer would say next, as if the model ended there: the logit lens, at every position."""
-    if isinstance(served.model.model, ViT):
-        raise refuse_family(served, Message("the lens reads words, and it has classes; look at its attention instead"))
-    wanted, bundle = body.to_input(served), served.apart
-    with silent(bundle.model, body.silenced):
+    only = Message("the lens reads words, and it has classes; look at its attention instead")
+    check_family(served, not isinstance(served.model.model, ViT), only)
+    wanted = body.to_input(served)
+    with watching(served, on_progress, body.silenced) as bundle:
         view = lens_view(bundle, read_asked(bundle, wanted))
     return {**view.to_dict(), "remarks": view.remarks}
 
@@ -272,50 +242,11 @@ class FlowStations(Looked):
     answers: list[ToldAnswer]
 
 
-@of_model(router, "/inside/flow", FlowStations)
-def flow(served: Served, _: OnProgress, body: WatchRequest) -> JsonObject:
+@route(router, "/inside/flow", FlowStations)
+def flow(served: Served, on_progress: OnProgress, body: WatchRequest) -> JsonObject:
     """A text's or an image's way through the model: shapes and figures at every station of the residual stream."""
-    wanted, bundle = body.to_input(served), served.apart
-    with silent(bundle.model, body.silenced):
+    wanted = body.to_input(served)
+    with watching(served, on_progress, body.silenced) as bundle:
         given = read_asked(bundle, wanted, QUESTION)
         view = flow_view(bundle, given)
     return {**view.to_dict(), **read_as(bundle, given)}
-
-
-class SilenceRequest(LookRequest):
-    """Which heads, and what shall be read; a GPT may also go on with it."""
-
-    heads: Heads = Field(min_length=1, max_length=4096)
-    generate: int | None = Field(None, ge=1, le=4096)
-
-
-class Heard(WireAnswer):
-    """What a model says of it."""
-
-    answers: list[ToldAnswer]
-    nats: list[float]
-    loss_nats: float | None
-    written: str | None
-
-
-class Silenced(Looked):
-    """The whole model, and the same without some heads."""
-
-    heads: list[str]
-    whole: Heard
-    without: Heard
-
-
-@of_model(router, "/inside/silence", Silenced)
-def silence(served: Served, on_progress: OnProgress, body: SilenceRequest) -> JsonObject:
-    """Switch heads off and see: what the model then says next, how well it foretells the text, how it goes on."""
-    bundle = served.apart
-    if body.generate is not None and not isinstance(bundle.model, GPT):
-        raise refuse_family(served, Message("only a GPT goes on with a text; leave generate out"))
-    with looking_up(bundle.model, on_progress):
-        wanted = body.to_input(served, body.generate)
-        given = read_asked(bundle, replace(wanted, generate=None))
-        go_on = None if body.generate is None else lambda: continuation(bundle, wanted)
-        whole, without = without_heads(bundle.model, given, body.heads, go_on)
-    spoken = {"whole": to_json(whole), "without": to_json(without)}
-    return {**read_as(bundle, given), "heads": body.heads, **spoken}

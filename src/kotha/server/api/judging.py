@@ -14,11 +14,10 @@ from kotha.evaluation.judge.results import Choice, Meeting
 from kotha.evaluation.judge.session import Judging, write_continuations
 from kotha.generation.settings import SamplingSettings
 from kotha.i18n.message import OnProgress
-from kotha.server.api.requests import WireAnswer, of_server
+from kotha.server.api.requests import WireAnswer, route
 from kotha.server.errors import RefusedError, refusing
-from kotha.server.jobs.kinds import Id
 from kotha.server.state import State
-from kotha.server.wire import JsonObject, ModelName, WireRequest
+from kotha.server.wire import Id, JsonObject, ModelName, WireRequest
 
 router = APIRouter(prefix="/api", tags=["Uses"])
 _FOLDER = "judgings"
@@ -68,7 +67,7 @@ class JudgingTold(WireAnswer):
     meetings: list[Meeting]
 
 
-@of_server(router, "/judgings", JudgingTold, shares=True)
+@route(router, "/judgings", JudgingTold, shares=True)
 def begin_judging(state: State, on_progress: OnProgress, body: JudgingRequest) -> JsonObject:
     """Let models write, and make blind pairs of it."""
     if len(set(body.models)) < len(body.models):
@@ -98,10 +97,9 @@ def begin_judging(state: State, on_progress: OnProgress, body: JudgingRequest) -
     return _told(made, id, "")
 
 
-@of_server(router, "/judgings/{id}", JudgingTold, method="GET", reads=True)
+@route(router, "/judgings/{id}", JudgingTold, method="GET", reads=True)
 def judging(
     state: State,
-    _: OnProgress,
     id: JudgingId,
     judge: Annotated[str, Query(max_length=100, description="Whose next pair is wanted.")] = "",
 ) -> JsonObject:
@@ -109,8 +107,8 @@ def judging(
     return _told(_opened(state, id), id, judge)
 
 
-@of_server(router, "/judgings/{id}", JudgingTold, reads=True)
-def judged(state: State, _: OnProgress, id: JudgingId, said: Judgement) -> JsonObject:
+@route(router, "/judgings/{id}", JudgingTold, reads=True)
+def judged(state: State, id: JudgingId, said: Judgement) -> JsonObject:
     """Say which of a pair is better; the next comes back. A second word on a pair takes the first one's place."""
     found = _opened(state, id)
     if said.pair not in {pair.id for pair in found.pairs}:

@@ -7,14 +7,13 @@ Each question says what is read, not which pass is meant: a pass is kept for tho
 import math
 
 import numpy as np
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Response
 from pydantic import Field
 
 from kotha.api.asked import read_asked
 from kotha.i18n.message import Message, OnProgress
 from kotha.inside.flow import final_answers
-from kotha.inside.heads.importance import silence
-from kotha.inside.numbers.arithmetic import CellLine, Entry, Recipe
+from kotha.inside.numbers.arithmetic import CellLine, CellSource, Entry, Recipe
 from kotha.inside.numbers.ledger import Ledger, keep, weave
 from kotha.inside.view import to_json
 from kotha.server.api.requests import (
@@ -24,13 +23,12 @@ from kotha.server.api.requests import (
     WatchRequest,
     WireAnswer,
     check_size,
-    looking_up,
-    of_model,
     read_as,
+    route,
+    watching,
 )
 from kotha.server.errors import RefusedError, check_most
 from kotha.server.model_registry import Served
-from kotha.server.state import state_of
 from kotha.server.wire import JsonObject
 
 router = APIRouter(prefix="/api", tags=["Inside"])
@@ -82,23 +80,23 @@ class PassTold(Looked):
     answers: list[ToldAnswer]
 
 
-@of_model(router, "/inside/pass", PassTold)
+@route(router, "/inside/pass", PassTold)
 def read_pass(served: Served, on_progress: OnProgress, body: WatchRequest) -> JsonObject:
     """A text or an image through the whole model: every matrix that is made on the way, and a weave of it."""
-    ledger, bundle = _ledger(served, on_progress, body), served.apart
-    with silence(bundle.model, body.silenced), looking_up(bundle.model, on_progress):
+    ledger = _ledger(served, on_progress, body)
+    with watching(served, on_progress, body.silenced) as bundle:
         woven = weave(ledger)
+
+    def site(entry: Entry) -> JsonObject:
+        made = entry.operation
+        name, operands = (None, ()) if made is None else (made.name, made.operands)
+        return {**vars(entry), "shape": entry.shape, "shared": entry.places, "operation": name, "operands": operands}
+
     columns = [{**vars(column), "cells": column.opinions} for column in woven]
     answers = to_json(final_answers(bundle.model, ledger.given, ledger.output))
-    sites = list(map(_site, ledger.entries.values()))
+    sites = list(map(site, ledger.entries.values()))
     told = {"masked": ledger.given.masked, "sites": sites, "columns": columns, "answers": answers}
     return {**read_as(bundle, ledger.given), **told}
-
-
-def _site(entry: Entry) -> JsonObject:
-    made = entry.operation
-    operation = {"operation": None if made is None else made.name, "operands": [] if made is None else made.operands}
-    return {**vars(entry), "shape": entry.shape, "shared": entry.places, **operation}
 
 
 class CellRequest(WatchRequest):
@@ -117,31 +115,18 @@ class ValuesRequest(CellRequest):
     columns: int | None = Field(None, ge=1)
 
 
-@router.post(
-    "/inside/values",
-    response_class=Response,
-    responses={
-        200: {"content": {"application/octet-stream": {}}, "description": "float32, little-endian, row by row."}
-    },
-)
-async def values(request: Request, body: ValuesRequest) -> Response:
+_TILE = "float32, little-endian, row by row."
+
+
+@route(router, "/inside/values", media="application/octet-stream", description=_TILE)
+def values(served: Served, on_progress: OnProgress, body: ValuesRequest) -> Response:
     """A window of a matrix as float32, little-endian, row by row; what a mask hides is −∞. Headers tell its shape."""
-    state = state_of(request)
-    async with state.registry.use(body.model) as served:
-
-        def work(on_progress: OnProgress) -> tuple[bytes, tuple[int, int]]:
-            entry, head = _entry(_ledger(served, on_progress, body), body)
-            rows, columns = (
-                slice(start, None if count is None else start + count)
-                for start, count in ((body.row, body.rows), (body.column, body.columns))
-            )
-            tile = entry.matrix(head)[rows, columns]
-            check_size(served, tile.numel(), Message("ask for fewer rows or columns"))
-            return np.ascontiguousarray(tile.float().numpy(), dtype="<f4").tobytes(), (tile.shape[0], tile.shape[1])
-
-        told, (rows, columns) = await served.turns.run(request, state.settings.limits.seconds, work)
-    headers = {"X-Rows": str(rows), "X-Columns": str(columns)}
-    return Response(told, media_type="application/octet-stream", headers=headers)
+    entry, head = _entry(_ledger(served, on_progress, body), body)
+    tile = entry.matrix(head)[body.row :, body.column :][: body.rows, : body.columns].float()
+    check_size(served, tile.numel(), Message("ask for fewer rows or columns"))
+    headers = {"X-Rows": str(tile.shape[0]), "X-Columns": str(tile.shape[1])}
+    content = np.ascontiguousarray(tile.numpy(), dtype="<f4").tobytes()
+    return Response(content, media_type="application/octet-stream", headers=headers)
 
 
 class RecipeRequest(CellRequest):
@@ -149,15 +134,6 @@ class RecipeRequest(CellRequest):
 
     row: int = Field(ge=0)
     column: int = Field(ge=0)
-
-
-class RecipeSource(WireAnswer):
-    """Which part of a matrix the cell was made from; a whole row or column where the other is left out."""
-
-    site: str
-    head: int | None
-    row: int | None
-    column: int | None
 
 
 class RecipeTerms(WireAnswer):
@@ -188,12 +164,12 @@ class RecipeTold(WireAnswer):
     column: int
     value: float | None
     operation: str | None
-    sources: list[RecipeSource]
+    sources: tuple[CellSource, ...]
     lines: list[RecipeLine]
     uses: list[str]
 
 
-@of_model(router, "/inside/recipe", RecipeTold)
+@route(router, "/inside/recipe", RecipeTold)
 def recipe(served: Served, on_progress: OnProgress, body: RecipeRequest) -> JsonObject:
     """What made one number: the row and the column it came from, each term, and every step up to the value."""
     ledger = _ledger(served, on_progress, body)
@@ -207,13 +183,13 @@ def recipe(served: Served, on_progress: OnProgress, body: RecipeRequest) -> Json
             n_rows=n_rows,
             n_columns=n_columns,
         )
-    made = Recipe((), ())
-    if entry.operation is not None:
-        made = entry.operation.recipe(ledger.entries, head, body.row, body.column)
+    operation, made = entry.operation, Recipe((), ())
+    if operation is not None:
+        made = operation.recipe(ledger.entries, head, body.row, body.column)
     return {
         **{"site": body.site, "head": head, "row": body.row, "column": body.column},
         "value": _finite(float(entry.matrix(head)[body.row, body.column])),
-        "operation": None if entry.operation is None else entry.operation.name,
+        "operation": operation and operation.name,
         "sources": made.sources,
         "lines": list(map(_line, made.lines)),
         "uses": ledger.uses(body.site),
@@ -224,8 +200,8 @@ def _ledger(served: Served, on_progress: OnProgress, body: WatchRequest) -> Ledg
     """The pass of what was asked, kept or made."""
     key, kept = body.model_dump_json(include=set(WatchRequest.model_fields)), served.passes
     if key not in kept:
-        wanted, bundle = body.to_input(served), served.apart
-        with looking_up(bundle.model, on_progress):
+        wanted = body.to_input(served)
+        with watching(served, on_progress) as bundle:
             given = read_asked(bundle, wanted)
             longest = max(map(len, given.lines.values()))  # of a translation that the model wrote it is known now
             check_most(longest, served.limits.positions, Message("positions"))

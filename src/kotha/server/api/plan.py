@@ -11,14 +11,14 @@ from pydantic import Field, model_validator
 
 from kotha.errors import ConfigError, CorpusError, DataError
 from kotha.export.targets import supported_targets
-from kotha.i18n.message import OnProgress
+from kotha.i18n.message import Text
 from kotha.model.presets import presets
-from kotha.server.api.requests import WireAnswer, of_server
+from kotha.server.api.requests import WireAnswer, route
 from kotha.server.errors import by_name, refusing
-from kotha.server.jobs.kinds import Id, ModelSizes, job_output
+from kotha.server.jobs.kinds import ModelSizes, job_output
 from kotha.server.serial_executor import HowFar
 from kotha.server.state import State, state_of
-from kotha.server.wire import FieldError, InEnglish, JsonObject, ModelName, Said
+from kotha.server.wire import FieldError, Id, JsonObject, ModelName, Said
 from kotha.storage.json_files import as_json
 from kotha.training.plan.design import TextSize, budget_for
 from kotha.training.plan.render import tell_plan
@@ -75,9 +75,9 @@ class ExportDoor(WireAnswer):
 class PlanTable(WireAnswer):
     """A table as it is read."""
 
-    title: InEnglish
-    header: list[InEnglish]
-    rows: list[list[InEnglish]]
+    title: Text
+    header: list[Text]
+    rows: list[list[Text]]
 
 
 class PlanAnswer(WireAnswer):
@@ -96,7 +96,7 @@ class PlanAnswer(WireAnswer):
     tokens_per_step: int
     steps: int
     seconds_per_step: float | None
-    time_source: InEnglish | None
+    time_source: Text | None
     peak_flops_per_second: float | None
     memory_bytes: dict[str, int | str]
     flops_per_token: float
@@ -107,12 +107,12 @@ class PlanAnswer(WireAnswer):
     peak_share: float | None
     doors: list[ExportDoor]
     design: JsonObject | None
-    words: list[InEnglish]
+    words: list[Text]
     tables: list[PlanTable]
 
 
-@of_server(router, "/plan", PlanAnswer)
-def plan(state: State, _: OnProgress, body: PlanRequest) -> JsonObject:
+@route(router, "/plan", PlanAnswer)
+def plan(state: State, body: PlanRequest) -> JsonObject:
     """What a model is made of and what its training takes, part by part; or which model fits the minutes there are."""
     changes = {name: getattr(body, name) for name in (*_SIZES, *_TRAINING) if getattr(body, name) is not None}
     data: str | TextSize | None = None
@@ -149,8 +149,8 @@ class MachineTold(WireAnswer):
     operations_per_second: float
 
 
-@of_server(router, "/machine", MachineTold, method="GET")
-def machine(_state: State, _: OnProgress) -> JsonObject:
+@route(router, "/machine", MachineTold, method="GET")
+def machine(_state: State) -> JsonObject:
     """What this machine has; its speed is timed once, which takes a moment."""
     found = budget_for(minutes=1)
     return {**vars(found), "cores": os.cpu_count() or 1, "operations_per_second": found.usual}
@@ -162,7 +162,7 @@ class PresetTold(WireAnswer):
     name: str
     family: str
     parameters: int
-    purpose: InEnglish
+    purpose: Text
     config: JsonObject
 
 

@@ -2,33 +2,35 @@
 
 import base64
 import binascii
+import json
 from collections.abc import Callable, Iterator, Sequence, Sized
-from contextlib import contextmanager
-from functools import cache, partial
-from inspect import Parameter, Signature, signature
+from contextlib import AsyncExitStack, contextmanager
+from functools import cache
+from inspect import Parameter, Signature, getdoc, signature
 from typing import Annotated, Any, TypeVar
 
 import numpy as np
 from fastapi import APIRouter, Request, Response
 from numpy.typing import NDArray
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, TypeAdapter
 
 from kotha.api.asked import Asked
 from kotha.artifacts.model_folder import Bundle
 from kotha.errors import KothaError
-from kotha.i18n.message import Message, OnProgress
+from kotha.i18n.message import Message, OnProgress, Text
+from kotha.inside.heads.importance import silence
 from kotha.inside.hook_points import layers
-from kotha.inside.inputs import ModelInput
+from kotha.inside.inputs import Likely as Likely
+from kotha.inside.inputs import ModelInput, Piece
 from kotha.model.classifier import TextClassifier
 from kotha.model.config import ViTConfig
-from kotha.model.family import Model
 from kotha.model.vit import ViT
 from kotha.server.batching import Batcher
 from kotha.server.errors import RefusedError, UnsupportedByModelError, check_most
 from kotha.server.model_registry import Served
 from kotha.server.serial_executor import SerialExecutor
-from kotha.server.state import state_of
-from kotha.server.wire import InEnglish, JsonObject, ModelName, WireRequest
+from kotha.server.state import State, state_of
+from kotha.server.wire import JsonObject, ModelName, WireRequest
 from kotha.storage.images import decode_png
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
@@ -46,95 +48,89 @@ class AboutModel(WireRequest):
 
 
 class WireAnswer(BaseModel):
-    """An answer: of what it is made from, a dict or a dataclass, its own fields; no number that JSON does not know.
+    """An answer: of what it is made from, a dict or a dataclass, its own fields."""
 
-    A field may be a dataclass of the library's; it is made from a dict, or its numbers would not be looked at.
-    """
-
-    model_config = ConfigDict(allow_inf_nan=False, from_attributes=True)
+    model_config = ConfigDict(from_attributes=True)
 
 
-class LinePiece(WireAnswer):
-    """A position as it reads: a token, or a patch of an image, which has no id."""
+class TokenPiece(WireAnswer):
+    """A token as it reads; ``part`` where it is only part of a character."""
 
-    id: int | None
+    id: int
     text: str
     part: bool = Field(validation_alias=AliasChoices("is_part", "part"))
 
 
-class TokenPiece(LinePiece):
-    """A token as it reads; ``part`` where it is only part of a character."""
-
-    id: int
-
-
-class Likely(WireAnswer):
-    """A token, or of a ViT a class, and how likely it is."""
-
-    id: int
-    text: str
-    probability: float
-
-
-# What answers a request: a function of an opened model or of the server's state, of who is told how far it is, and of
-# what the request says.
 Work = TypeVar("Work", bound=Callable[..., Any])
 
 
-def of_model(router: APIRouter, path: str, answer: Any, *, shares: bool = False) -> Callable[[Work], Work]:
-    """Make a function of an opened model a route; it hooks into the model, or computes."""
-
-    def add(work: Work) -> Work:
-        async def route(request: Request, body: AboutModel) -> Response:
-            async with state_of(request).registry.use(body.model) as served:
-                told = partial(work, served, body=body)
-                return await in_turn(request, served.turns, answer, told, shares=shares)
-
-        return _add(router, "POST", path, answer, work, route)
-
-    return add
-
-
-def of_server(
-    router: APIRouter, path: str, answer: Any, *, method: str = "POST", reads: bool = False, shares: bool = False
+def route(
+    router: APIRouter,
+    path: str,
+    answer: Any = None,
+    *,
+    method: str = "POST",
+    reads: bool = False,
+    shares: bool = False,
+    media: str = "",
+    **described: Any,
 ) -> Callable[[Work], Work]:
-    """Make a function of the server's state a route; what only ``reads`` a few files does not wait for the others."""
+    """Make a function a route that takes its turn in a thread; what it returns is told as JSON of a type.
+
+    It is called with what it works on, and with what the request says. By its first annotation that is the server's
+    ``State`` (what only ``reads`` a few files does not wait for the others), or an opened model: ``Served``, or None
+    where the request may name none. It may also ask for the ``request`` itself, and for ``on_progress``. Without an
+    ``answer`` it returns a response, of a ``media`` type.
+    """
 
     def add(work: Work) -> Work:
-        async def route(request: Request, **said: Any) -> Response:
-            state = state_of(request)
-            turns = state.reading if reads else state.turns
-            return await in_turn(request, turns, answer, partial(work, state, **said), shares=shares)
+        on, *said = signature(work).parameters.values()
+        ours = {each.name for each in said} & {"request", "on_progress"}
 
-        return _add(router, method, path, answer, work, route)
+        async def routed(request: Request, **given: Any) -> Response:
+            state, body = state_of(request), given.get("body")
+            name = getattr(body, "model", None) if body is not None else given.get("name")
+            first: State | Served | None = state if on.annotation is State else None
+
+            def told(on_progress: OnProgress) -> Any:
+                known = {"request": request, "on_progress": on_progress}
+                return work(first, **given, **{each: known[each] for each in ours})
+
+            async with AsyncExitStack() as stack:
+                if first is None and name is not None:
+                    first = await stack.enter_async_context(state.registry.use(name))
+                turns = first.turns if isinstance(first, Served) else state.reading if reads else state.turns
+                return await _in_turn(request, turns, answer, told, shares)
+
+        asked = [Parameter("request", Parameter.KEYWORD_ONLY, annotation=Request)]
+        asked += [each.replace(kind=Parameter.KEYWORD_ONLY) for each in said if each.name not in ours]
+        routed.__signature__ = Signature(asked)  # type: ignore[attr-defined]
+        how: dict[str, Any] = {"response_model": answer, "name": work.__name__, "description": getdoc(work)}
+        if answer is None:
+            how |= {"response_class": Response, "responses": {200: {"content": {media: {}}, **described}}}
+        router.add_api_route(path, routed, methods=[method], **how)
+        return work
 
     return add
 
 
-def _add(router: APIRouter, method: str, path: str, answer: Any, work: Work, route: Any) -> Work:
-    said = [each.replace(kind=Parameter.KEYWORD_ONLY) for each in list(signature(work).parameters.values())[2:]]
-    route.__signature__ = Signature([Parameter("request", Parameter.KEYWORD_ONLY, annotation=Request), *said])
-    name, told = work.__name__, work.__doc__
-    router.add_api_route(path, route, methods=[method], response_model=answer, name=name, description=told)
-    return work
-
-
-async def in_turn(
-    request: Request, turns: SerialExecutor, answer: Any, work: Callable[[OnProgress], Any], *, shares: bool = False
+async def _in_turn(
+    request: Request, turns: SerialExecutor, answer: Any, work: Callable[[OnProgress], Any], shares: bool
 ) -> Response:
     """What takes a turn, as JSON of a type; it is made in the thread too, as a large one would hold up the loop."""
 
-    def told(on_progress: OnProgress) -> bytes:
-        found, kind = work(on_progress), _adapter(answer)
+    def told(on_progress: OnProgress) -> Response:
+        found = work(on_progress)
+        if isinstance(found, Response):
+            return found
+        kind = _adapter(answer)
+        plain = kind.dump_python(kind.validate_python(found), mode="json")
         try:
-            return kind.dump_json(kind.validate_python(found))
-        except ValidationError as error:
-            if any(each["type"] != "finite_number" for each in error.errors(include_input=False)):
-                raise
+            return Response(json.dumps(plain, ensure_ascii=False, allow_nan=False), media_type="application/json")
+        except ValueError as error:
             raise KothaError("NaN or infinite numbers came of it; the model's weights are broken") from error
 
-    seconds = state_of(request).settings.limits.seconds
-    return Response(await turns.run(request, seconds, told, shares=shares), media_type="application/json")
+    return await turns.run(request, state_of(request).settings.limits.seconds, told, shares=shares)
 
 
 @cache
@@ -158,11 +154,12 @@ def writer_of(served: Served) -> Batcher:
     return served.batcher
 
 
-def refuse_family(served: Served, only: Message) -> UnsupportedByModelError:
-    """What to raise where a model is of another family: ``only a BERT fills gaps``."""
-    return UnsupportedByModelError(
-        "{name} is a {family}; {only}", name=served.name, family=served.model.config.family, only=only
-    )
+def check_family(served: Served, fits: bool, only: Message) -> None:
+    """Refuse a model of another family: ``only a BERT fills gaps``."""
+    if not fits:
+        raise UnsupportedByModelError(
+            "{name} is a {family}; {only}", name=served.name, family=served.model.config.family, only=only
+        )
 
 
 def check_texts(served: Served, texts: Sequence[Sized], param: str) -> None:
@@ -192,22 +189,17 @@ def count_tokens(served: Served, text: str, most: int, param: str = "text") -> i
     return count
 
 
-def check_ids(tokenizer: Tokenizer, ids: list[int], param: str) -> None:
-    """Refuse an id that no token has."""
-    wrong = next((token for token in ids if token >= tokenizer.vocab_size), None)
-    if wrong is not None:
-        size = tokenizer.vocab_size
-        raise RefusedError(
-            "token id {wrong} is outside the vocabulary of {vocab_size:,}", param=param, wrong=wrong, vocab_size=size
-        )
+def check_lengths(served: Served, body: Any, most: int) -> None:
+    """Refuse a text or a target of more than so many tokens."""
+    for name in ("text", "target"):
+        if getattr(body, name) is not None:
+            count_tokens(served, getattr(body, name), most, name)
 
 
 def check_reads(served: Served) -> None:
     """Refuse a classifier: it has no words to look at; the model that it was made from has."""
-    if isinstance(served.model.model, TextClassifier):
-        raise refuse_family(
-            served, Message("it names classes: ask /api/classify why, or look into the model it was made from")
-        )
+    only = Message("it names classes: ask /api/classify why, or look into the model it was made from")
+    check_family(served, not isinstance(served.model.model, TextClassifier), only)
 
 
 def picture(served: Served, png: str, param: str = "image") -> NDArray[np.float32]:
@@ -286,9 +278,9 @@ class Looked(WireAnswer):
     """What was read: lines of pieces by name (``tokens``; ``source`` and ``target``; ``patches``)."""
 
     family: str
-    lines: dict[str, list[LinePiece]]
+    lines: dict[str, tuple[Piece, ...]]
     grid: tuple[int, int] | None
-    remarks: list[InEnglish]
+    remarks: tuple[Text, ...]
 
 
 def read_as(bundle: Bundle, given: ModelInput) -> JsonObject:
@@ -297,15 +289,17 @@ def read_as(bundle: Bundle, given: ModelInput) -> JsonObject:
 
 
 @contextmanager
-def looking_up(model: Model, on_progress: OnProgress) -> Iterator[None]:
-    """Let every pass through a model's layers look up whether anyone still waits for what comes of it."""
+def watching(served: Served, on_progress: OnProgress, silenced: Heads = []) -> Iterator[Bundle]:  # noqa: B006
+    """The model to look into, some heads silent; each pass looks up whether anyone still waits for what comes of it."""
 
     def look_up(*_: object) -> None:
         on_progress("", 0, 1)
 
-    hooks = [block.register_forward_pre_hook(look_up) for block in layers(model).values()]
+    bundle = served.apart
+    hooks = [block.register_forward_pre_hook(look_up) for block in layers(bundle.model).values()]
     try:
-        yield
+        with silence(bundle.model, silenced):
+            yield bundle
     finally:
         for hook in hooks:
             hook.remove()

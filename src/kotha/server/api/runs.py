@@ -5,6 +5,7 @@ several in one fair table (``/api/compare``).
 """
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -15,17 +16,18 @@ from pydantic import Field
 from kotha.api.compare import compare as compare_runs
 from kotha.artifacts.run_folder import METRICS, RunFolder, figure, find_data, mapping, run_config
 from kotha.errors import CorpusError, DataError
+from kotha.evaluation.comparison import Comparison
 from kotha.evaluation.doctor.curve import evaluations_of, points_of, read_curve
 from kotha.evaluation.doctor.diagnosis import examine
 from kotha.finetune.examples import EXAMPLES, PARTS
 from kotha.i18n.message import Message, OnProgress
-from kotha.server.api.requests import WireAnswer, of_server
+from kotha.server.api.requests import WireAnswer, route
 from kotha.server.errors import RefusedError, by_name, check_most, refusing
-from kotha.server.jobs.kinds import Id, uploaded_file
+from kotha.server.jobs.kinds import uploaded_file
 from kotha.server.jobs.status import TRAININGS, Job
 from kotha.server.jobs.table import NoSuchJobError
 from kotha.server.state import State, state_of
-from kotha.server.wire import InEnglish, JsonObject, ToldMessage, WireRequest
+from kotha.server.wire import Id, JsonObject, ToldMessage, WireRequest
 from kotha.text.shards import Dataset
 
 router = APIRouter(prefix="/api", tags=["Jobs"])
@@ -121,10 +123,8 @@ def _known(name: str, config: JsonObject, job: Job | None) -> JsonObject:
     return {**told, **found, "title": (job.name if job is not None else "") or name}
 
 
-@of_server(router, "/runs/{name}", RunTold, method="GET", reads=True)
-def run(
-    state: State, _: OnProgress, name: NamedRun, after: Annotated[int, Query(ge=-1, description=_AFTER)] = -1
-) -> JsonObject:
+@route(router, "/runs/{name}", RunTold, method="GET", reads=True)
+def run(state: State, name: NamedRun, after: Annotated[int, Query(ge=-1, description=_AFTER)] = -1) -> JsonObject:
     """One training with its curve; also before it has begun to learn."""
     place = _place_of(state, name)
     job = None if state.jobs is None or name in state.registry.places else state.jobs.status(name)
@@ -176,8 +176,8 @@ class RunScore(WireAnswer):
     some: list[tuple[str, str]]
 
 
-@of_server(router, "/runs/{name}/score", RunScore, method="GET", reads=True)
-def score(state: State, _: OnProgress, name: NamedRun) -> JsonObject:
+@route(router, "/runs/{name}/score", RunScore, method="GET", reads=True)
+def score(state: State, name: NamedRun) -> JsonObject:
     """What a training from examples reached on those that it never saw."""
     folder = RunFolder(_place_of(state, name))
     summary = folder.summary() if folder.exists else None
@@ -228,8 +228,8 @@ class DoctorAnswer(WireAnswer):
     looked_at_data: bool
 
 
-@of_server(router, "/doctor", DoctorAnswer)
-def doctor(state: State, _: OnProgress, body: DoctorRequest) -> JsonObject:
+@route(router, "/doctor", DoctorAnswer)
+def doctor(state: State, body: DoctorRequest) -> JsonObject:
     """Read the loss curve of a run and say in plain words, English and Bangla, what it shows and what to try."""
     place = _place_of(state, body.run)
     folder = RunFolder(place)
@@ -247,61 +247,8 @@ class CompareRequest(WireRequest):
     text: Id | None = None
 
 
-class MeasuredText(WireAnswer):
-    """How much text a model was measured on."""
-
-    documents: int
-    bytes: int
-
-
-class SeenBefore(WireAnswer):
-    """How many documents of the text a model has learned from."""
-
-    documents: int
-    trained: int
-    held_out: int
-    verdict: InEnglish
-
-
-class ComparedRun(WireAnswer):
-    """One model: what it is, how long it learned, how well it does; null where that is not known or not fair."""
-
-    name: str
-    model: str
-    parameters: int | None
-    task: str | None
-    tokenizer: str | None
-    measured: MeasuredText | None
-    steps: int | None
-    tokens: int | None
-    best_step: int | None
-    bits_per_byte: float | None
-    bits_per_character: float | None
-    perplexity: float | None
-    seen: SeenBefore | None
-
-
-class ComparedReason(WireAnswer):
-    """Why something is left out, or no best one named."""
-
-    kind: str
-    names: list[str]
-    count: int
-
-
-class CompareAnswer(WireAnswer):
-    """The table, and what must be said about it."""
-
-    rows: list[ComparedRun]
-    remarks: list[InEnglish]
-    best: str | None
-    undecided: InEnglish
-    text: Id | None
-    reasons: list[ComparedReason]
-
-
-@of_server(router, "/compare", CompareAnswer)
-def compare(state: State, on_progress: OnProgress, body: CompareRequest) -> JsonObject:
+@route(router, "/compare", Comparison)
+def compare(state: State, on_progress: OnProgress, body: CompareRequest) -> Comparison:
     """Compare runs across tokenizers: by bits per byte and per character, and by perplexity only where it is fair."""
     check_most(len(body.runs), state.settings.limits.runs, Message("runs"), "runs")
     if len(set(body.runs)) < len(body.runs):
@@ -318,7 +265,7 @@ def compare(state: State, on_progress: OnProgress, body: CompareRequest) -> Json
         found = compare_runs(
             places.values(), names=body.runs, text=text, device=state.registry.device, on_progress=on_progress
         )
-    return {**vars(found), "text": body.text}
+    return replace(found, text=body.text)
 
 
 def _place_of(state: State, name: str) -> Path:

@@ -11,13 +11,12 @@ from fastapi import APIRouter, Query
 from fastapi import Path as PathParameter
 
 from kotha.errors import KothaError
-from kotha.i18n.message import OnProgress
-from kotha.server.api.requests import WireAnswer, of_server
+from kotha.server.api.requests import WireAnswer, route
 from kotha.server.errors import by_name, refusing
-from kotha.server.jobs.kinds import Id, TwoColumnNames, uploaded_table
+from kotha.server.jobs.kinds import TwoColumnNames, uploaded_table
 from kotha.server.jobs.uploads import Ending
 from kotha.server.state import State
-from kotha.server.wire import JsonObject, Said, WireRequest
+from kotha.server.wire import Id, JsonObject, Said, WireRequest
 from kotha.text.corpus.columns import Named
 from kotha.text.corpus.documents import OnProblem, field_names
 from kotha.text.corpus.labelled import read_labelled
@@ -75,8 +74,8 @@ class ExampleTable(WireAnswer):
     ending: Ending
 
 
-@of_server(router, "/table", TableTold, reads=True)
-def table(state: State, _: OnProgress, body: TableRequest) -> JsonObject:
+@route(router, "/table", TableTold, reads=True)
+def table(state: State, body: TableRequest) -> JsonObject:
     """The first rows of a table, its classes, and what is wrong with it, by line and column."""
     store = state.job_store()
     place = uploaded_table(store, body.file, "file")

@@ -1,43 +1,67 @@
-"""A text as letters and tokens (``/api/tokenize``, ``detokenize``), what could follow it (``/api/next``), and how a
-tokenizer fits it (``/api/card``).
+"""A text as letters and tokens (``/api/tokenize``, ``detokenize``, ``card``), and token by token with all that could
+have stood at each place (``/api/next``, ``read``, ``write``, ``logits``).
+
+A prompt is a text, or token ids: who goes on from the middle of what was written sends the ids that stand there, so
+that nothing is cut anew. Of ids beyond the context the end is read, as the engine does.
 """
 
-import itertools
+import asyncio
 import math
+import secrets
+import struct
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import AsyncExitStack
+from functools import partial
+from typing import Any
 
-from fastapi import APIRouter, Request
-from pydantic import BaseModel, Field
+import numpy as np
+import torch
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import StreamingResponse
+from pydantic import Field
+from torch import Tensor
 
+from kotha.errors import KothaError
 from kotha.generation.answers import Request as WritingRequest
-from kotha.generation.settings import SamplingSettings
-from kotha.i18n.message import Message, OnProgress
+from kotha.generation.answers import StopReason
+from kotha.generation.plain import NO_NUMBERS
+from kotha.i18n.message import Message
 from kotha.server.api.requests import (
     AboutModel,
     Example,
     Likely,
     TokenPiece,
     WireAnswer,
-    check_ids,
+    check_size,
     count_tokens,
-    of_model,
+    route,
     tokenizer_of,
     writer_of,
 )
-from kotha.server.errors import check_most
+from kotha.server.batching import Ticket
+from kotha.server.errors import RefusedError, check_most
 from kotha.server.model_registry import Served
+from kotha.server.openai.routes import event_stream
 from kotha.server.state import client_of, state_of
-from kotha.server.wire import Ids, JsonObject
+from kotha.server.wire import Drawn, Ids, JsonObject
 from kotha.text.akshara import aksharas
 from kotha.text.tokenizer.card import measure
-from kotha.text.tokenizer.view import ends_inside, view, view_token
+from kotha.text.tokenizer.prompt import encode_prompt
+from kotha.text.tokenizer.tokenizer import Tokenizer
+from kotha.text.tokenizer.view import ends_inside, view_token
 
 router = APIRouter(prefix="/api", tags=["Text"])
+_SEEDS = 1 << 31
+# Pieces that are spelled with a distribution: more than anybody looks at.
+_SPELLED = 256
+# Positions whose scores are held at a time: with a large vocabulary each is half a megabyte.
+_SCORED = 64
 
 
 class TokenizeRequest(AboutModel):
     """A text to be cut."""
 
-    text: str
+    text: Example
 
 
 class Tokenized(WireAnswer):
@@ -48,18 +72,18 @@ class Tokenized(WireAnswer):
     bytes: int
 
 
-@of_model(router, "/tokenize", Tokenized)
-def tokenize(served: Served, _: OnProgress, body: TokenizeRequest) -> JsonObject:
+@route(router, "/tokenize", Tokenized)
+def tokenize(served: Served, body: TokenizeRequest) -> JsonObject:
     """A text as letters and as tokens."""
-    check_most(len(body.text), served.limits.cut_characters, Message("characters"), "text")
-    tokens = view(tokenizer_of(served), body.text)
+    tokenizer, ids = _cut(served, body.text)
+    tokens = [view_token(tokenizer, token) for token in ids]
     return {"letters": aksharas(body.text), "tokens": tokens, "bytes": len(body.text.encode())}
 
 
-class CardRequest(AboutModel):
-    """A text to be cut and measured on."""
-
-    text: Example
+def _cut(served: Served, text: str) -> tuple[Tokenizer, list[int]]:
+    check_most(len(text), served.limits.cut_characters, Message("characters"), "text")
+    tokenizer = tokenizer_of(served)
+    return tokenizer, tokenizer.encode(text)
 
 
 class CutPiece(TokenPiece):
@@ -84,18 +108,16 @@ class TokenizerCard(WireAnswer):
     round_trip: bool
 
 
-@of_model(router, "/card", TokenizerCard)
-def card(served: Served, _: OnProgress, body: CardRequest) -> JsonObject:
+@route(router, "/card", TokenizerCard)
+def card(served: Served, body: TokenizeRequest) -> JsonObject:
     """Where a tokenizer cuts a text, letter by letter, and its report card."""
-    check_most(len(body.text), served.limits.cut_characters, Message("characters"), "text")
-    tokenizer = tokenizer_of(served)
-    ids = tokenizer.encode(body.text)
-    measured = vars(measure(served.name, tokenizer, [body.text]))
+    tokenizer, ids = _cut(served, body.text)
     pieces = [
         vars(view_token(tokenizer, token)) | {"bytes": len(tokenizer.token_bytes(token)), "cut": cut}
         for token, cut in zip(ids, ends_inside(tokenizer, body.text, ids), strict=True)
     ]
-    return measured | {"letters": aksharas(body.text), "pieces": pieces, "round_trip": measured["round_trip"] == 1.0}
+    measured = measure(served.name, tokenizer, [body.text])
+    return {**vars(measured), "letters": aksharas(body.text), "pieces": pieces, "round_trip": measured.round_trip == 1}
 
 
 class DetokenizeRequest(AboutModel):
@@ -104,19 +126,18 @@ class DetokenizeRequest(AboutModel):
     tokens: Ids
 
 
-class Detokenized(BaseModel):
+class Detokenized(WireAnswer):
     """The text of tokens."""
 
     text: str
 
 
-@router.post("/detokenize")
-async def detokenize(request: Request, body: DetokenizeRequest) -> Detokenized:
+@route(router, "/detokenize", Detokenized)
+def detokenize(served: Served, body: DetokenizeRequest) -> JsonObject:
     """The text of some tokens."""
-    async with state_of(request).registry.use(body.model) as served:
-        tokenizer = tokenizer_of(served)
-    check_ids(tokenizer, body.tokens, "tokens")
-    return Detokenized(text=tokenizer.decode(body.tokens, skip_special=False))
+    tokenizer = tokenizer_of(served)
+    _check_ids(tokenizer, body.tokens, "tokens")
+    return {"text": tokenizer.decode(body.tokens, skip_special=False)}
 
 
 class NextRequest(AboutModel):
@@ -127,29 +148,221 @@ class NextRequest(AboutModel):
     temperature: float = Field(1.0, gt=0, le=2)
 
 
-class LikelyTokens(BaseModel):
+class LikelyTokens(WireAnswer):
     """The likeliest tokens, best first."""
 
     tokens: list[Likely]
 
 
-@router.post("/next")
-async def next_token(request: Request, body: NextRequest) -> LikelyTokens:
+@route(router, "/next", LikelyTokens)
+def next_token(served: Served, body: NextRequest) -> JsonObject:
     """What could come after a text, and how likely the model finds it."""
-    async with state_of(request).registry.use(body.model) as served:
-        batcher = writer_of(served)
-        # One place is for the mark that begins a document.
-        count_tokens(served, body.text, batcher.engine.model.config.context_length - 1)
-        # Whatever token is written: a text that ended here would tell nothing.
-        special = set(tokenizer_of(served).special.values())
-        plain = next(token for token in itertools.count() if token not in special)
-        forced = SamplingSettings(forced=(plain,), repetition_penalty=None)
-        one = WritingRequest(prompt=body.text, tokens=1, settings=forced, alternatives=body.count)
-        result = await batcher.submit(one, client_of(request)).result()
-    found, temperature = result.written[0].alternatives, body.temperature
+    (scores,) = _scores(served, _ids(served, body.text, "text"), slice(-1, None))
+    chances = scores[0].double().log_softmax(-1)  # (V,)
+    best, ids = chances.topk(min(body.count, len(chances)))
     # At another temperature, shares among those that are told.
-    best = 0.0 if temperature == 1.0 else max(each.log_probability for each in found)
-    weights = [math.exp((each.log_probability - best) / temperature) for each in found]
-    total = 1.0 if temperature == 1.0 else sum(weights)
-    shares = zip(found, weights, strict=True)
-    return LikelyTokens(tokens=[Likely(id=each.id, text=each.text, probability=w / total) for each, w in shares])
+    shares = best.exp() if body.temperature == 1.0 else (best / body.temperature).softmax(-1)
+    spell = partial(tokenizer_of(served).decode, skip_special=False)
+    pairs = zip(ids.tolist(), shares.tolist(), strict=True)
+    return {"tokens": [{"id": id, "text": spell([id]), "probability": share} for id, share in pairs]}
+
+
+class WriteRequest(Drawn):
+    """A text to go on with."""
+
+    prompt: str | Ids = ""
+    max_tokens: int = Field(40, ge=1)
+    seed: int | None = Field(None, ge=0, lt=_SEEDS)
+    others: int = Field(8, ge=0)
+
+
+class SpelledPiece(TokenPiece):
+    """A token of the prompt."""
+
+    adds: str
+
+
+class OtherPiece(TokenPiece):
+    """A token that could have stood at a place."""
+
+    probability: float
+
+
+class WrittenPiece(SpelledPiece):
+    """A token that was written."""
+
+    probability: float
+    rank: int
+    above: float
+    others: list[OtherPiece]
+
+
+class WritingEnd(WireAnswer):
+    """Why a text ended."""
+
+    stopped: StopReason
+    tokens: int
+    tokens_per_second: float
+
+
+class WritingNews(WireAnswer):
+    """One event of the stream: first what was read, then what is written, then why it ended."""
+
+    prompt: list[SpelledPiece] | None = None
+    ends: list[int] = Field([])
+    seed: int | None = None
+    tokens: list[WrittenPiece] = Field([])
+    letters: str = ""
+    end: WritingEnd | None = None
+
+
+@router.post(
+    "/write",
+    response_class=StreamingResponse,
+    responses={200: {"model": WritingNews, "content": {"text/event-stream": {}}}},
+)
+async def write(request: Request, body: WriteRequest) -> StreamingResponse:
+    """Go on with a text, as server-sent events: each token, its probability, and what else could have stood there."""
+    state = state_of(request)
+    limits = state.settings.limits
+    check_most(body.max_tokens, limits.tokens, Message("tokens"), "max_tokens")
+    check_most(body.others, limits.alternatives, Message("alternatives"), "others")
+    async with AsyncExitStack() as stack:
+        served = await stack.enter_async_context(state.registry.use(body.model))
+        ids = await asyncio.to_thread(_ids, served, body.prompt)
+        seed = secrets.randbelow(_SEEDS) if body.seed is None else body.seed
+        how = body.settings(seed)
+        one = WritingRequest(prompt=tuple(ids), tokens=body.max_tokens, settings=how, alternatives=body.others)
+        ticket = writer_of(served).submit(one, client_of(request))
+        news = _news(tokenizer_of(served), ids, seed, ticket)
+        return event_stream(news, ticket.cancel, limits.seconds, stack.pop_all())
+
+
+async def _news(tokenizer: Tokenizer, ids: Sequence[int], seed: int, ticket: Ticket) -> AsyncIterator[JsonObject]:
+    """What was read, what is written, and why it ended."""
+    adds = tokenizer.characters().push
+
+    def event(**told: Any) -> JsonObject:
+        return WritingNews.model_validate(told).model_dump(exclude_none=True)
+
+    def seen(token: int, log_probability: float) -> JsonObject:
+        return {**vars(view_token(tokenizer, token)), "probability": math.exp(log_probability)}
+
+    prompt = [{**vars(view_token(tokenizer, token)), "adds": adds(token)} for token in ids]
+    yield event(prompt=prompt, ends=_ends(tokenizer), seed=seed)
+    async for letters in ticket:
+        tokens = [
+            {
+                **vars(each),
+                **seen(each.id, each.log_probability),
+                "adds": adds(each.id),
+                "others": [seen(other.id, other.log_probability) for other in each.alternatives],
+            }
+            for each in letters.written
+        ]
+        yield event(tokens=tokens, letters=letters.text, end=letters.result)
+
+
+class ReadRequest(AboutModel):
+    """A text that a model did not write."""
+
+    prompt: str | Ids = ""
+
+
+class ReadPiece(SpelledPiece):
+    """A token of a text that was read; nothing is known of the first, which follows nothing."""
+
+    probability: float | None
+    rank: int | None
+
+
+class ReadTold(WireAnswer):
+    """A text as a model reads it: how likely it found each token, given those before."""
+
+    tokens: list[ReadPiece]
+
+
+@route(router, "/read", ReadTold)
+def read(served: Served, body: ReadRequest) -> JsonObject:
+    """How likely a model finds each token of a text, given those before it."""
+    ids, tokenizer = _ids(served, body.prompt), tokenizer_of(served)
+    found: list[tuple[float | None, int | None]] = [(None, None)]
+    for scores in _scores(served, ids, slice(-1)):
+        those = torch.tensor(ids[len(found) : len(found) + len(scores)])[:, None]
+        mine = scores.gather(-1, those)  # (t, 1)
+        shares, ranks = (mine - scores.logsumexp(-1, keepdim=True)).exp(), 1 + (scores > mine).sum(-1)
+        found += zip(shares[:, 0].tolist(), ranks.tolist(), strict=True)
+    adds = tokenizer.characters().push
+    tokens = [
+        vars(view_token(tokenizer, token)) | {"adds": adds(token), "probability": probability, "rank": rank}
+        for token, (probability, rank) in zip(ids, found, strict=True)
+    ]
+    return {"tokens": tokens}
+
+
+class LogitsHead(WireAnswer):
+    """What stands before the numbers."""
+
+    vocabulary: int
+    prompt: list[int]
+    seen: list[int]
+    ends: list[int]
+    best: list[TokenPiece]
+
+
+@route(router, "/logits", media="application/octet-stream", model=LogitsHead)
+def logits(served: Served, body: ReadRequest) -> Response:
+    """The scores of every token that could come next: a head in JSON, then float32, all of it little-endian.
+
+    The head's length comes first, in four bytes; the head is filled up with spaces so that the numbers are aligned.
+    """
+    ids, tokenizer = _ids(served, body.prompt), tokenizer_of(served)
+    (found,) = _scores(served, ids, slice(-1, None))
+    scores, ends = found[0].numpy(), _ends(tokenizer)
+    check_size(served, len(scores), Message("no vocabulary should be as large"))
+    best = [view_token(tokenizer, int(token)) for token in np.argsort(-scores, kind="stable")[:_SPELLED]]
+    head = {"vocabulary": len(scores), "prompt": ids, "seen": sorted(set(ids) - set(ends)), "ends": ends, "best": best}
+    told = LogitsHead.model_validate(head).model_dump_json().encode()
+    told += b" " * (-len(told) % 4)
+    return Response(struct.pack("<I", len(told)) + told + scores.astype("<f4").tobytes())
+
+
+def _ids(served: Served, prompt: str | Sequence[int], param: str = "prompt") -> list[int]:
+    """The tokens that a prompt is read as, by a model that writes."""
+    tokenizer, context = tokenizer_of(served), writer_of(served).engine.model.config.context_length
+    if isinstance(prompt, str):
+        count_tokens(served, prompt, context - 1, param)  # one place is for the mark that begins a document
+        ids, _ = encode_prompt(tokenizer, prompt, len(prompt))
+    else:
+        ids = list(prompt[-context:])
+    _check_ids(tokenizer, ids, param)
+    if not ids:
+        raise RefusedError("the prompt is empty, and this vocabulary has no mark to begin with; write one", param=param)
+    return ids
+
+
+def _check_ids(tokenizer: Tokenizer, ids: list[int], param: str) -> None:
+    """Refuse an id that no token has."""
+    size = tokenizer.vocab_size
+    wrong = next((token for token in ids if token >= size), None)
+    if wrong is not None:
+        raise RefusedError(
+            "token id {wrong} is outside the vocabulary of {vocab_size:,}", param=param, wrong=wrong, vocab_size=size
+        )
+
+
+def _ends(tokenizer: Tokenizer) -> list[int]:
+    """The tokens that end a text, as the engine has it."""
+    return sorted({tokenizer.special[role] for role in ("eos", "end") if role in tokenizer.special})
+
+
+@torch.no_grad()
+def _scores(served: Served, ids: Sequence[int], rows: slice) -> Iterator[Tensor]:
+    """The logits of what comes after each of these rows, some at a time, of the very weights that write: (t, V)."""
+    model = writer_of(served).engine.model
+    hidden = model.hidden(torch.tensor([ids], device=model.tokens.weight.device))[0, rows]  # (T, C)
+    for start in range(0, len(hidden), _SCORED):
+        scores = model.head(hidden[start : start + _SCORED])[:, : tokenizer_of(served).vocab_size].float()
+        if not bool(scores.isfinite().all()):
+            raise KothaError(NO_NUMBERS)
+        yield scores.cpu()

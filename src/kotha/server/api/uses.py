@@ -2,18 +2,16 @@
 questions to documents, answered with citations (``/api/ask``, ``/api/indexes``).
 """
 
-import asyncio
 from pathlib import PurePath
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Request
 from pydantic import Field
 
-from kotha.api.model import LanguageModel
 from kotha.errors import DataError
 from kotha.generation.classes import Classified, Classifier, classify_pixels
 from kotha.generation.filling import GAP, Guess
-from kotha.i18n.message import Message, OnProgress
+from kotha.i18n.message import Message, OnProgress, Text
 from kotha.model.bert import BERT
 from kotha.model.classifier import TextClassifier
 from kotha.model.seq2seq import Seq2Seq
@@ -22,19 +20,16 @@ from kotha.server.api.requests import (
     AboutModel,
     WireAnswer,
     check_count,
+    check_family,
     check_texts,
     count_tokens,
-    in_turn,
-    of_model,
-    of_server,
     picture,
-    refuse_family,
+    route,
 )
 from kotha.server.errors import RefusedError, UnsupportedByModelError, by_name, check_most, refusing
-from kotha.server.indexes import ServedIndex
 from kotha.server.model_registry import Served
 from kotha.server.state import State, state_of
-from kotha.server.wire import InEnglish, JsonObject, WireRequest
+from kotha.server.wire import JsonObject, WireRequest
 
 router = APIRouter(prefix="/api", tags=["Uses"])
 _TOKENS = 100
@@ -55,30 +50,28 @@ class ClassifyAnswer(WireAnswer):
     truncated: int
 
 
-@of_model(router, "/classify", ClassifyAnswer)
-def classify(served: Served, _: OnProgress, body: ClassesRequest) -> JsonObject:
+@route(router, "/classify", ClassifyAnswer)
+def classify(served: Served, body: ClassesRequest) -> JsonObject:
     """Of which class texts or images are, with probabilities; of texts on request why."""
-    if isinstance(served.model.model, ViT):
+    bundle = served.model.bundle
+    if isinstance(bundle.model, ViT):
         if body.texts or body.why:
             raise UnsupportedByModelError(
                 "{name} reads images; where it looks is shown by its attention", "texts", name=served.name
             )
         check_count(served, body.images, "images")
         pictures = [picture(served, each, "images") for each in body.images]
-        found = [classify_pixels(served.model.bundle, each).to_dict() for each in pictures]
-        return {"results": found, "truncated": 0}
-    if not isinstance(served.model.model, TextClassifier):
-        raise refuse_family(served, Message("it is no classifier; one can be made of it by an adapt job"))
+        return {"results": [classify_pixels(bundle, each) for each in pictures], "truncated": 0}
+    only = Message("it is no classifier; one can be made of it by an adapt job")
+    check_family(served, isinstance(bundle.model, TextClassifier), only)
     if body.images:
         raise UnsupportedByModelError("{name} reads texts and no images", "images", name=served.name)
     check_texts(served, body.texts, "texts")
-    if body.why:  # a pass through the model for each token
-        room = served.limits.positions
-        for text in body.texts:
-            room -= count_tokens(served, text, room, "texts")
-    classifier = Classifier(served.model.bundle)
-    found = [each.to_dict() for each in classifier.classify(body.texts, body.why)]
-    return {"results": found, "truncated": classifier.truncated}
+    room = served.limits.positions
+    for text in body.texts if body.why else ():  # a pass through the model for each token
+        room -= count_tokens(served, text, room, "texts")
+    classifier = Classifier(bundle)
+    return {"results": classifier.classify(body.texts, body.why), "truncated": classifier.truncated}
 
 
 class FillRequest(AboutModel):
@@ -95,11 +88,10 @@ class FillAnswer(WireAnswer):
     words: list[list[Guess]]
 
 
-@of_model(router, "/fill", FillAnswer)
-def fill(served: Served, _: OnProgress, body: FillRequest) -> JsonObject:
+@route(router, "/fill", FillAnswer)
+def fill(served: Served, body: FillRequest) -> JsonObject:
     """The likeliest words for each ``[MASK]`` of a text; a BERT does this."""
-    if not isinstance(served.model.model, BERT):
-        raise refuse_family(served, Message("only a BERT fills gaps"))
+    check_family(served, isinstance(served.model.model, BERT), Message("only a BERT fills gaps"))
     check_texts(served, [body.text], "text")
     if body.text.count(GAP) * body.words * len(body.text) > served.limits.numbers:
         raise RefusedError("the text with every word in every gap is too much for one answer; ask for fewer words")
@@ -119,12 +111,11 @@ class TranslateAnswer(WireAnswer):
     texts: list[str]
 
 
-@of_model(router, "/translate", TranslateAnswer)
+@route(router, "/translate", TranslateAnswer)
 def translate(served: Served, on_progress: OnProgress, body: TranslateRequest) -> dict[str, list[str]]:
     """Texts in the other language, by beam search; a Seq2Seq does this."""
-    model = served.model.model
-    if not isinstance(model, Seq2Seq):
-        raise refuse_family(served, Message("only a Seq2Seq translates"))
+    model: Any = served.model.model
+    check_family(served, isinstance(model, Seq2Seq), Message("only a Seq2Seq translates"))
     check_count(served, body.texts, "texts")
     for text in body.texts:  # the library would read the beginning alone
         count_tokens(served, text, model.config.context_length - 1, "texts")
@@ -148,16 +139,14 @@ class IndexList(WireAnswer):
     indexes: list[IndexSize]
 
 
-@of_server(router, "/indexes", IndexList, method="GET")
-def indexes(state: State, _: OnProgress) -> JsonObject:
+@route(router, "/indexes", IndexList, method="GET")
+def indexes(state: State) -> JsonObject:
     """The indexes that can be asked, and how much each holds."""
-
-    def size(index: ServedIndex) -> JsonObject:
-        with index.opened() as opened:
-            found = opened.measures
-        return {**vars(found), "name": index.name, "title": index.title}
-
-    return {"indexes": [size(each) for each in state.indexes.all().values()]}
+    found = []
+    for name, (title, _) in state.indexes.all().items():
+        with state.indexes.opened(name) as opened:
+            found.append({**vars(opened.measures), "name": name, "title": title})
+    return {"indexes": found}
 
 
 class AskRequest(WireRequest):
@@ -186,32 +175,24 @@ class AskAnswer(WireAnswer):
     """What is said to a question, and what it stands on; ``cited`` are the numbers of passages, from 1."""
 
     question: str
-    answer: InEnglish
+    answer: Text
     found: bool
     cited: list[int]
     passages: list[FoundPassage]
-    remark: InEnglish | None
+    remark: Text | None
 
 
-@router.post("/ask", response_model=AskAnswer)
-async def ask(request: Request, body: AskRequest) -> Response:
+@route(router, "/ask", AskAnswer, reads=True)
+def ask(served: Served | None, request: Request, body: AskRequest) -> JsonObject:
     """Find the passages that fit a question, and answer from them with citations, or say that nothing is found."""
     state = state_of(request)
-    index = await asyncio.to_thread(state.indexes.named, body.index)
-    check_most(body.tokens or 0, state.settings.limits.tokens, Message("tokens"), "tokens")
-    if body.model is None:
-        return await in_turn(request, index.turns, AskAnswer, lambda _: _answer(state, index, body))
-    async with state.registry.use(body.model) as served:
-        return await in_turn(request, served.turns, AskAnswer, lambda _: _answer(state, index, body, served.model))
-
-
-def _answer(state: State, index: ServedIndex, body: AskRequest, model: LanguageModel | None = None) -> JsonObject:
+    limits, model = state.settings.limits, None if served is None else served.model
+    check_most(body.tokens or 0, limits.tokens, Message("tokens"), "tokens")
     places = {str(place): name for name, place in state.registry.named.items()}  # an index knows its model by that
-    tokens = body.tokens or min(_TOKENS, state.settings.limits.tokens)
-    with by_name(places), index.opened(model) as opened:
+    with by_name(places), state.indexes.opened(body.index, model) as opened:
         if not opened.measures.passages:
-            raise RefusedError("the index {name} is empty; no documents are in it yet", param="index", name=index.name)
-        said = opened.ask(body.question, body.limit, body.by, tokens=tokens)
+            raise RefusedError("the index {name} is empty; no documents are in it yet", param="index", name=body.index)
+        said = opened.ask(body.question, body.limit, body.by, tokens=body.tokens or min(_TOKENS, limits.tokens))
 
     def called(source: str) -> str:
         # Where files are is nobody's business but the server's: their names are told, and no folders.

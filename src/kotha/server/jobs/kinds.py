@@ -1,9 +1,8 @@
 """What can be asked for as a job, and the commands that do it; files and folders are named by ids alone."""
 
 from collections.abc import Callable
-from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -13,7 +12,7 @@ from kotha.i18n.message import Message
 from kotha.model.presets import PRESETS, preset
 from kotha.server.errors import RefusedError
 from kotha.server.jobs.store import JOB_PLACE, OUT_PLACE, JobStore
-from kotha.server.wire import FieldError, ModelName, SeenName, Tags, WireRequest
+from kotha.server.wire import FieldError, Id, ModelName, SeenName, Tags, WireRequest
 from kotha.training.plan.rules import choose_vocabulary
 
 # A command line holds so many.
@@ -23,43 +22,47 @@ LEAST_VOCABULARY = 512
 # A story of the grammar, on the average.
 _STORY_BYTES = 2500
 PlaceOfModel = Callable[[str], Path]
-Id = Annotated[str, Field(pattern="^[0-9a-f]{12}$")]
 # What begins as a flag does is no name of a column.
 ColumnName = Annotated[str, Field(pattern="^[^-]", max_length=200)]
 TwoColumnNames = tuple[ColumnName, ColumnName]
-_ENDED = {"failed": Message("failed"), "stopped": Message("was stopped"), "killed": Message("was killed")}
+_ENDED = {
+    "running": Message("is not done yet"),
+    "failed": Message("failed"),
+    "stopped": Message("was stopped"),
+    "killed": Message("was killed"),
+}
+_WAIT, _AGAIN = Message("wait until it is done"), Message("begin it again and use the new id")
 
 
 def job_output(store: JobStore, id: str, kind: str, param: str) -> Path:
     """Where what came of a job is, once it is known to be of this kind, and done."""
-    told: dict[str, Any] = {"id": id, "field": param}
     if store.uploads.has(id):
         raise RefusedError(
             "{id} is a file; {field} takes the id of a {kind} job, which is made from files",
             param=param,
+            id=id,
+            field=param,
             kind=kind,
-            **told,
         )
     status = store.status(id)
-    told["kind"] = status.kind
     if status.kind != kind:
         raise RefusedError(
-            "{id} is a {kind} job; {field} takes the id of a {wanted} job", param=param, wanted=kind, **told
-        )
-    if status.state == "running":
-        raise RefusedError(
-            "the {kind} job {id} is not done yet; wait until GET /api/jobs/{id} says so, or watch its events",
-            409,
-            param,
-            **told,
+            "{id} is a {kind} job; {field} takes the id of a {wanted} job",
+            param=param,
+            id=id,
+            field=param,
+            kind=status.kind,
+            wanted=kind,
         )
     if status.state != "done":
         raise RefusedError(
-            "the {kind} job {id} {ended}, see GET /api/jobs/{id}; begin it again and use the new id",
+            "the {kind} job {id} {ended}, see GET /api/jobs/{id}; {advice}",
             409,
             param,
+            kind=kind,
+            id=id,
             ended=_ENDED[status.state],
-            **told,
+            advice=_WAIT if status.state == "running" else _AGAIN,
         )
     return store.result(id)
 
@@ -97,10 +100,6 @@ def _flags(**given: object) -> list[str]:
     return words
 
 
-def _texts(store: JobStore, ids: list[Id]) -> list[str]:
-    return [str(uploaded_file(store, id, "texts")) for id in ids]
-
-
 class _Job(WireRequest):
     name: SeenName = ""
     tags: Tags | None = None
@@ -113,6 +112,18 @@ class _Job(WireRequest):
             if any(isinstance(word, str) and "\0" in word for word in words):
                 raise FieldError("{name} has a letter that cannot be seen, U+0000; leave it out", name=name)
         return self
+
+    def flags(self, *names: str, **more: object) -> list[str]:
+        """Options of the last command: some of its fields, and others."""
+        return _flags(**{name: getattr(self, name) for name in names}, **more, out=OUT_PLACE)
+
+
+class _FromTexts(_Job):
+    texts: list[Id] = Field(min_length=1, max_length=MOST_TEXTS)
+
+    def read(self, store: JobStore) -> list[str]:
+        """Where the texts are."""
+        return [str(uploaded_file(store, id, "texts")) for id in self.texts]
 
 
 class ModelSizes(WireRequest):
@@ -133,32 +144,29 @@ class DesignedSettings(ModelSizes):
     decay_steps: int | None = Field(None, ge=1, le=1_000_000_000)
 
 
-class TokenizerJob(_Job):
+class TokenizerJob(_FromTexts):
     """Train a tokenizer on files that were brought."""
 
     kind: Literal["tokenizer"]
-    texts: list[Id] = Field(min_length=1, max_length=MOST_TEXTS)
     tokenizer_kind: Literal["unigram", "bpe", "wordpiece"] = "unigram"
     vocab_size: int = Field(8192, ge=LEAST_VOCABULARY, le=200_000)
 
     def commands(self, store: JobStore, _: PlaceOfModel) -> list[list[str]]:
         """The command."""
-        how = _flags(kind=self.tokenizer_kind, vocab_size=self.vocab_size, out=OUT_PLACE)
-        return [["tokenizer", "train", *_texts(store, self.texts), *how]]
+        return [["tokenizer", "train", *self.read(store), *self.flags("vocab_size", kind=self.tokenizer_kind)]]
 
 
-class PrepareJob(_Job):
+class PrepareJob(_FromTexts):
     """Turn files that were brought into data, with a tokenizer that was trained."""
 
     kind: Literal["prepare"]
-    texts: list[Id] = Field(min_length=1, max_length=MOST_TEXTS)
     tokenizer: Id
     validation: float = Field(0.05, gt=0, lt=1)
 
     def commands(self, store: JobStore, _: PlaceOfModel) -> list[list[str]]:
         """The command."""
-        texts, tokenizer = _texts(store, self.texts), job_output(store, self.tokenizer, "tokenizer", "tokenizer")
-        return [["prepare", *texts, *_flags(tokenizer=tokenizer, validation=self.validation, out=OUT_PLACE)]]
+        tokenizer = job_output(store, self.tokenizer, "tokenizer", "tokenizer")
+        return [["prepare", *self.read(store), *self.flags("validation", tokenizer=tokenizer)]]
 
 
 class TrainJob(_Job):
@@ -171,8 +179,7 @@ class TrainJob(_Job):
 
     def commands(self, store: JobStore, _: PlaceOfModel) -> list[list[str]]:
         """The command."""
-        data = str(job_output(store, self.data, "prepare", "data"))
-        return [["train", data, *_flags(minutes=self.minutes, seed=self.seed, out=OUT_PLACE)]]
+        return [["train", str(job_output(store, self.data, "prepare", "data")), *self.flags("minutes", "seed")]]
 
 
 class _ForSoLong(_Job):
@@ -188,7 +195,7 @@ class _ForSoLong(_Job):
         return self
 
 
-class LearnJob(_ForSoLong):
+class LearnJob(_ForSoLong, _FromTexts):
     """The whole way in one job: texts, or stories of the built-in grammar, to a trained model."""
 
     kind: Literal["learn"]
@@ -199,52 +206,53 @@ class LearnJob(_ForSoLong):
     sizes: DesignedSettings | None = None
 
     @model_validator(mode="after")
-    def _fits_together(self) -> "LearnJob":
-        if self.start is not None and (
-            self.preset is not None or self.vocab_size is not None or self.sizes is not None
-        ):
+    def _fits_together(self) -> Self:
+        if self.start is not None and (self.preset, self.vocab_size, self.sizes) != (None, None, None):
             raise FieldError(
                 "a model that goes on keeps its sizes and its tokenizer; leave out preset, sizes, vocab_size"
             )
-        if self.sizes is not None and self.preset is None:
-            raise FieldError("sizes are changes to a preset; name one")
-        if self.preset is not None and self.preset not in PRESETS:
-            raise FieldError(
-                "preset {preset!r} does not exist{nearest}", preset=self.preset, nearest=nearest(self.preset, PRESETS)
-            )
-        if self.preset is not None and preset(self.preset).family not in ("gpt", "bert"):
+        if self.preset is None:
+            if self.sizes is not None:
+                raise FieldError("sizes are changes to a preset; name one")
+        elif self.preset not in PRESETS:
+            close = nearest(self.preset, PRESETS)
+            raise FieldError("preset {preset!r} does not exist{nearest}", preset=self.preset, nearest=close)
+        elif self._family not in ("gpt", "bert"):
             raise FieldError("preset {preset!r} does not learn from texts", preset=self.preset)
         return self
 
+    @property
+    def _family(self) -> str:
+        return "gpt" if self.preset is None else preset(self.preset).family
+
     def commands(self, store: JobStore, place: PlaceOfModel) -> list[list[str]]:
         """Stories, a tokenizer, data, the training."""
-        texts, n_bytes, found = _texts(store, self.texts), self.stories * _STORY_BYTES, []
+        texts, n_bytes, found = self.read(store), self.stories * _STORY_BYTES, []
         if texts:
             n_bytes = sum(Path(text).stat().st_size for text in texts)
         else:
             texts = [f"{JOB_PLACE}/stories.jsonl"]
             found.append(["corpus", "stories", *_flags(documents=self.stories, seed=self.seed, out=texts[0])])
-        tokenizer, data, model = f"{JOB_PLACE}/tokenizer", f"{JOB_PLACE}/data", []
+        tokenizer, data, sizes = f"{JOB_PLACE}/tokenizer", f"{JOB_PLACE}/data", []
         if self.start is not None:
             tokenizer = str(place(self.start))
-            model = ["--from", tokenizer]
+            sizes = ["--from", tokenizer]
         else:
             # A BERT hides words, for which its tokenizer needs marks that others do without.
-            kind = "wordpiece" if self.preset is not None and preset(self.preset).family == "bert" else None
+            kind = "wordpiece" if self._family == "bert" else None
             size = self.vocab_size or choose_vocabulary(n_bytes)
             found.append(["tokenizer", "train", *texts, *_flags(kind=kind, vocab_size=size, out=tokenizer)])
-        if self.preset is not None:
-            sizes = {} if self.sizes is None else self.sizes.model_dump(exclude_none=True)
-            changes = [_flags(set=f"{name}={value}") for name, value in sizes.items()]
-            model = [*_flags(preset=self.preset), *chain(*changes)]
+        chosen = {} if self.sizes is None else self.sizes.model_dump(exclude_none=True)
+        for name, value in chosen.items():
+            sizes += _flags(set=f"{name}={value}")
         found.append(["prepare", *texts, *_flags(tokenizer=tokenizer, out=data)])
-        length = _flags(minutes=self.minutes, steps=self.steps, seed=self.seed, out=OUT_PLACE)
-        return [*found, ["train", data, *model, *length]]
+        return [*found, ["train", data, *_flags(preset=self.preset), *sizes, *self.flags("minutes", "steps", "seed")]]
 
 
 class _FromTable(_Job):
     table: Id
     broken: Literal["stop", "skip"] = "stop"
+    fields: TwoColumnNames | None = None
 
     def read(self, store: JobStore) -> str:
         """Where the table is."""
@@ -256,15 +264,14 @@ class AdaptJob(_FromTable):
 
     kind: Literal["adapt"]
     use: Literal["classify", "instruct"]
-    fields: TwoColumnNames | None = None
     model: str
     epochs: float = Field(4.0, gt=0, le=100)
 
     def commands(self, store: JobStore, place: PlaceOfModel) -> list[list[str]]:
         """The command."""
-        flags = ("text", "label") if self.use == "classify" else ("instruction", "answer")
-        fields = dict(zip(flags, self.fields or (None, None), strict=True))
-        how = _flags(epochs=self.epochs, **fields, errors=self.broken, out=OUT_PLACE)
+        columns = ("text", "label") if self.use == "classify" else ("instruction", "answer")
+        named = dict(zip(columns, self.fields or (None, None), strict=True))
+        how = self.flags("epochs", **named, errors=self.broken)
         return [["adapt", self.use, self.read(store), "--from", str(place(self.model)), *how]]
 
 
@@ -272,28 +279,25 @@ class PairsJob(_FromTable, _ForSoLong):
     """Make a translator from a table of texts and their translations."""
 
     kind: Literal["pairs"]
-    fields: TwoColumnNames | None = None
     reverse: bool = False
 
     def commands(self, store: JobStore, place: PlaceOfModel) -> list[list[str]]:
         """The command."""
         model = ["--preset", USUAL_PRESET] if self.start is None else ["--from", str(place(self.start))]
-        length = _flags(minutes=self.minutes, steps=self.steps, pair=self.fields, reverse=self.reverse)
-        how = _flags(errors=self.broken, seed=self.seed, out=OUT_PLACE)
-        return [["train", self.read(store), *model, *length, *how]]
+        how = self.flags("minutes", "steps", pair=self.fields, reverse=self.reverse, errors=self.broken, seed=self.seed)
+        return [["train", self.read(store), *model, *how]]
 
 
-class IndexJob(_Job):
+class IndexJob(_FromTexts):
     """Make an index of documents that were brought, to ask questions of."""
 
     kind: Literal["index"]
-    texts: list[Id] = Field(min_length=1, max_length=MOST_TEXTS)
     model: ModelName | None = None
 
     def commands(self, store: JobStore, place: PlaceOfModel) -> list[list[str]]:
         """The command."""
         model = None if self.model is None else place(self.model)
-        return [["index", *_texts(store, self.texts), *_flags(model=model, errors="replace", out=OUT_PLACE)]]
+        return [["index", *self.read(store), *self.flags(model=model, errors="replace")]]
 
 
 JobRequest = Annotated[

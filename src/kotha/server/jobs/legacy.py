@@ -3,14 +3,15 @@
 The notes stay as they are. One of another shape makes its job a damaged one, which hides no other.
 """
 
-import json
 import sqlite3
+from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from kotha.errors import KothaError
+from kotha.server.jobs.table import insert
 from kotha.server.jobs.uploads import ID, IDS_IN
 from kotha.server.wire import Name, Tags
 from kotha.storage.status import is_file
@@ -18,17 +19,14 @@ from kotha.storage.status import is_file
 JOB, LABEL, PROCESS, EXIT = "job.json", "label.json", "process.json", "exit.json"
 DAMAGED = "damaged"  # the kind of a job of which nothing says it any more
 _HIGHEST_SIGNAL = 64
-
-
-def _as_utf8(text: str) -> str:
-    text.encode()  # half a character of JSON's can be read, and never be sent on
-    return text
-
-
-_Text = Annotated[str, AfterValidator(_as_utf8)]
+# Half a character of JSON's can be read, and never be sent on.
+_IS_UTF8 = AfterValidator(lambda text: text.encode().decode())
+_Text = Annotated[str, _IS_UTF8]
 
 
 class _Note(BaseModel):
+    """The columns of the table that a note holds, by their names there."""
+
     model_config = ConfigDict(strict=True, allow_inf_nan=False)
 
 
@@ -37,26 +35,27 @@ class _JobNote(_Note):
     name: _Text
     commands: list[list[_Text]] = Field(min_length=1)
     began: float
-    files: list[_Text] = Field(default=[])
+    files: list[_Text] = Field([])
 
 
 class _LabelNote(_Note):
-    name: Annotated[Name, AfterValidator(_as_utf8)] = ""
-    tags: Tags = Field(default=[])
+    label: Annotated[Name, _IS_UTF8] = Field("", alias="name")
+    tags: Tags = Field([])
 
 
 class _ProcessNote(_Note):
     # 0 and what is below it mean many processes at once to the system, and 1 is the first of all.
     pid: Annotated[int, Field(gt=1, lt=1 << 31)] | None = None
-    began: str | None = None
+    process: str | None = Field(None, alias="began")
 
 
-class ExitNote(_Note):
-    """How a command ended."""
-
+class _ExitNote(_Note):
     code: int | None = Field(None, ge=-_HIGHEST_SIGNAL, le=255)
     ended: float | None = None
     why: _Text | None = None
+
+
+_NOTES: dict[str, type[_Note]] = {JOB: _JobNote, PROCESS: _ProcessNote, EXIT: _ExitNote, LABEL: _LabelNote}
 
 
 def take_over(table: sqlite3.Connection, folder: Path) -> None:
@@ -64,15 +63,12 @@ def take_over(table: sqlite3.Connection, folder: Path) -> None:
     known = {row["id"] for row in table.execute("SELECT id FROM jobs")}
     for place in folder.iterdir():
         if ID.fullmatch(place.name) and place.name not in known and _may_be_there(place / JOB):
-            row = {"id": place.name, **_row(place)}
-            row |= {name: json.dumps(row[name], ensure_ascii=False) for name in ("commands", "files", "tags")}
-            marks = ", ".join("?" * len(row))
-            table.execute(f"INSERT INTO jobs ({', '.join(row)}) VALUES ({marks})", list(row.values()))
+            insert(table, id=place.name, **_row(place))
 
 
 def _row(place: Path) -> dict[str, Any]:
     try:
-        job, process, exit = _read(place / JOB, _JobNote), _read(place / PROCESS, _ProcessNote), exit_of(place)
+        found = read_note(place, JOB) | read_note(place, PROCESS) | read_note(place, EXIT)
     except KothaError as error:
         try:
             text, began = (place / JOB).read_text(encoding="utf-8", errors="replace"), place.stat().st_mtime
@@ -80,33 +76,23 @@ def _row(place: Path) -> dict[str, Any]:
             text, began = "", 0.0
         files = sorted(set(IDS_IN.findall(text)))  # a damaged note still says which files it needs
         told = {"code": 1, "why": str(error), "began": began}
-        return {"kind": DAMAGED, "name": "", "commands": [], "files": files, "tags": [], **told}
+        return {"kind": DAMAGED, "name": "", "commands": [], "files": files, **told}
+    with suppress(KothaError):
+        found |= read_note(place, LABEL)
+    return found
+
+
+def read_note(place: Path, name: str) -> dict[str, Any]:
+    """What a note of a job says; one that is not there says nothing."""
     try:
-        label = _read(place / LABEL, _LabelNote)
-    except KothaError:
-        label = _LabelNote()
-    labels = {"label": label.name, "tags": label.tags, "pid": process.pid, "process": process.began}
-    return {**job.model_dump(), **labels, **exit.model_dump()}
-
-
-def exit_of(place: Path) -> ExitNote:
-    """How a job ended that a version before ran; nothing, where no note says it."""
-    return _read(place / EXIT, ExitNote)
-
-
-N = TypeVar("N", bound=_Note)
-
-
-def _read(path: Path, kind: type[N]) -> N:
-    """A note; one that is not there says nothing."""
-    try:
-        return kind.model_validate_json(path.read_bytes() if kind is _JobNote or is_file(path) else b"{}")
+        content = (place / name).read_bytes() if name == JOB or is_file(place / name) else b"{}"
+        return _NOTES[name].model_validate_json(content).model_dump()
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         field = ".".join(map(str, first["loc"]))
-        raise KothaError("{name} is broken: {field}: {why}", name=path.name, field=field, why=first["msg"]) from error
+        raise KothaError("{name} is broken: {field}: {why}", name=name, field=field, why=first["msg"]) from error
     except OSError as error:
-        raise KothaError("{name} cannot be read: {why}", name=path.name, why=error.strerror) from error
+        raise KothaError("{name} cannot be read: {why}", name=name, why=error.strerror) from error
 
 
 def _may_be_there(path: Path) -> bool:

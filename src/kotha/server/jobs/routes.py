@@ -21,13 +21,13 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 
 from kotha.artifacts.run_folder import METRICS
-from kotha.server.jobs.kinds import Id, JobRequest
+from kotha.server.jobs.kinds import JobRequest
 from kotha.server.jobs.status import Job
 from kotha.server.jobs.store import JobStore
 from kotha.server.jobs.table import NoSuchJobError
-from kotha.server.jobs.uploads import Ending
+from kotha.server.jobs.uploads import Ending, Upload
 from kotha.server.state import state_of
-from kotha.server.wire import JsonObject, Name, SeenName, Tags, WireRequest
+from kotha.server.wire import Id, JsonObject, Name, SeenName, Tags, WireRequest
 from kotha.storage.status import is_file
 
 router = APIRouter(prefix="/api", tags=["Jobs"])
@@ -48,21 +48,10 @@ class BroughtText(WireRequest):
     name: SeenName | None = None
 
 
-class FileId(BaseModel):
-    """What a text is called here."""
+class Named(BaseModel):
+    """What a text or a job is called here."""
 
     id: Id
-
-
-class BroughtFile(BaseModel):
-    """A text that is kept."""
-
-    id: Id
-    ending: Ending
-    n_bytes: int
-    brought: float
-    name: str
-    spare: bool
 
 
 class SpareFiles(BaseModel):
@@ -70,12 +59,6 @@ class SpareFiles(BaseModel):
 
     count: int
     n_bytes: int
-
-
-class JobId(BaseModel):
-    """What a job is called here."""
-
-    id: Id
 
 
 class LabelRequest(WireRequest):
@@ -93,15 +76,15 @@ Store = Annotated[JobStore, Depends(_store)]
 
 
 @router.post("/files")
-def bring(store: Store, body: BroughtText) -> FileId:
+def bring(store: Store, body: BroughtText) -> Named:
     """Bring a text; where there is no room for it, the oldest that no job needs go."""
-    return FileId(id=store.bring(body.text, body.ending, body.name or ""))
+    return Named(id=store.bring(body.text, body.ending, body.name or ""))
 
 
 @router.get("/files")
-def files(store: Store) -> list[BroughtFile]:
+def files(store: Store) -> list[Upload]:
     """Every text that is kept, the newest first."""
-    return [BroughtFile(**vars(each), spare=spare) for each, spare in store.files()]
+    return store.files()
 
 
 @router.delete("/files")
@@ -112,10 +95,10 @@ def remove_spare_files(store: Store) -> SpareFiles:
 
 
 @router.delete("/files/{id}")
-def remove_file(store: Store, id: NamedFile) -> FileId:
+def remove_file(store: Store, id: NamedFile) -> Named:
     """Remove a text; one that a running job works on stays."""
     store.remove_file(id)
-    return FileId(id=id)
+    return Named(id=id)
 
 
 @router.get("/jobs")
@@ -125,10 +108,10 @@ def jobs(store: Store) -> list[Job]:
 
 
 @router.post("/jobs")
-def begin(request: Request, store: Store, body: JobRequest) -> JobId:
+def begin(request: Request, store: Store, body: JobRequest) -> Named:
     """Begin a job."""
     commands = body.commands(store, state_of(request).registry.place)
-    return JobId(id=store.begin(body.kind, body.name, *commands, tags=body.tags or ()))
+    return Named(id=store.begin(body.kind, body.name, *commands, tags=body.tags or ()))
 
 
 @router.get("/jobs/{id}")
@@ -145,11 +128,11 @@ def label(store: Store, id: NamedJob, body: LabelRequest) -> Job:
 
 
 @router.delete("/jobs/{id}")
-async def remove(request: Request, store: Store, id: NamedJob) -> JobId:
+async def remove(request: Request, store: Store, id: NamedJob) -> Named:
     """Remove a job that does not run, with what came of it and texts brought for it alone; its model is closed."""
     state_of(request).registry.let_go(id)
     await asyncio.to_thread(store.remove, id)
-    return JobId(id=id)
+    return Named(id=id)
 
 
 @router.post("/jobs/{id}/stop")

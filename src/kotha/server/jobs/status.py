@@ -8,17 +8,17 @@ import signal
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict
 
 from kotha.artifacts.run_folder import CHECKPOINTS
 from kotha.errors import KothaError
 from kotha.i18n.message import Message
 from kotha.server.jobs.job import ERROR, LOG
-from kotha.server.jobs.legacy import DAMAGED, exit_of
+from kotha.server.jobs.legacy import DAMAGED, EXIT, read_note
 from kotha.server.jobs.table import process_of, words_of
-from kotha.server.wire import ToldMessage
+from kotha.server.wire import Id, ToldMessage
 from kotha.storage.status import is_file, matching
 
 JobState = Literal["running", "done", "failed", "stopped", "killed"]
@@ -35,7 +35,7 @@ class Job(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    id: str = Field(pattern="^[0-9a-f]{12}$")
+    id: Id
     kind: str
     name: str
     state: JobState
@@ -63,8 +63,8 @@ def job_of(jobs: Path, row: sqlite3.Row) -> Job:
     """One job of a folder of jobs."""
     state, folder = state_of(row), jobs / row["id"]
     code, ended, why = row["code"], row["ended"], row["why"]
-    if state == "killed" and code is None and (old := _given(lambda: exit_of(folder), None)) is not None:
-        code, ended, why = old.code, old.ended, old.why
+    if state == "killed" and code is None:  # one that a version before ran says it in a note
+        code, ended, why = _given(lambda: read_note(folder, EXIT), dict[str, Any]()).values() or (None, ended, why)
         state = _state(code) if code is not None else state
     if row["kind"] == DAMAGED:
         unsaid: Message | None = Message("its folder is damaged: {why}", why=why)

@@ -21,7 +21,7 @@ import signal
 import sqlite3
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -38,13 +38,15 @@ from kotha.server.jobs.table import (
     NoSuchJobError,
     began,
     create_table,
+    insert,
     needed_files,
     process_of,
     row_of,
     transaction,
+    update,
     words_of,
 )
-from kotha.server.jobs.uploads import ID, Ending, Upload, Uploads, making_room, spare
+from kotha.server.jobs.uploads import ID, Ending, Upload, Uploads
 from kotha.server.settings import Limits
 from kotha.storage.atomic import clear_leftovers, filled_folder, remove_directory
 from kotha.storage.status import exists, is_directory
@@ -103,10 +105,8 @@ class JobStore:
             self._check_room(table, new=1)
             with filled_folder(folder):  # a folder whose name is lost takes everything in it along
                 pass
-            table.execute(
-                "INSERT INTO jobs (id, kind, name, tags, commands, files, began) VALUES (?, ?, ?, ?, ?, ?, ?)",
-                (id, kind, name, _json(tags), _json(filled), _json(self._named_files(filled)), time.time()),
-            )
+            files, now = self._named_files(filled), time.time()
+            insert(table, id=id, kind=kind, name=name, tags=tags, commands=filled, files=files, began=now)
         return id
 
     def _named_files(self, commands: Sequence[Sequence[str]]) -> list[str]:
@@ -132,10 +132,8 @@ class JobStore:
                 pid = os.posix_spawn(
                     sys.executable, command, os.environ, file_actions=nowhere, setsid=True, setsigmask=STOPPING
                 )
-                table.execute(
-                    "UPDATE jobs SET pid=?, process=?, code=NULL, ended=NULL, why=NULL, spare=zeroblob(?) WHERE id=?",
-                    (pid, began(pid), SPARE_BYTES, folder.name),
-                )
+                fresh = {"code": None, "ended": None, "why": None, "spare": bytes(SPARE_BYTES)}
+                update(table, folder.name, pid=pid, process=began(pid), **fresh)
         except BaseException:
             if pid is not None and sys.platform != "win32":
                 os.killpg(pid, signal.SIGKILL)
@@ -163,17 +161,16 @@ class JobStore:
                 raise JobConflictError("the job {id} had saved nothing yet; begin it anew", id=id)
             (folder / ERROR).unlink(missing_ok=True)
             command = json.loads(row["commands"])[-1][:2]  # train DATA, adapt USE: the rest is in the run's folder
-            words = [*command, "--out", str(folder / OUT), "--resume"]
-            table.execute("UPDATE jobs SET commands=? WHERE id=?", (_json([words]), id))
+            update(table, id, commands=[[*command, "--out", str(folder / OUT), "--resume"]])
 
     def label(self, id: str, name: str | None = None, tags: Sequence[str] | None = None) -> None:
         """Give a job another name, or other tags; what is None stays, and an empty name is the one it began with."""
         with self._alone() as table:
             row_of(table, id)
             if name is not None:
-                table.execute("UPDATE jobs SET label=? WHERE id=?", (name, id))
+                update(table, id, label=name)
             if tags is not None:
-                table.execute("UPDATE jobs SET tags=? WHERE id=?", (_json(tags), id))
+                update(table, id, tags=tags)
 
     def _check_room(self, table: sqlite3.Connection, new: int = 0) -> None:
         jobs = table.execute("SELECT * FROM jobs").fetchall()
@@ -199,41 +196,36 @@ class JobStore:
                 raise JobConflictError("the job {id} is running; stop it first", id=id)
             self._check_unused(table, folder, Message("what came of the job {id}", id=id))
             table.execute("DELETE FROM jobs WHERE id=?", (id,))
-            _try(remove_directory, folder)
-            self._remove_files(filter(self.uploads.has, set(json.loads(row["files"])) - needed_files(table)))
+            try:
+                remove_directory(folder)
+            except OSError as error:
+                raise KothaError("it cannot be removed: {why}", why=error.strerror) from error
+            for file in filter(self.uploads.has, set(json.loads(row["files"])) - needed_files(table)):
+                self.uploads.remove(file)
 
     def bring(self, text: str, ending: Ending, name: str = "") -> str:
         """Keep a text; its id. Where there is no room for it, spare ones go, the oldest first."""
         with self._alone() as table:
-            gone = making_room(self.uploads.all(), self._spare_files(table), len(text.encode()), self._limits)
-            self._remove_files(each.id for each in gone)
-            return self.uploads.bring(text, ending, name)
+            return self.uploads.bring(text, ending, name, needed_files(table))
 
-    def files(self) -> list[tuple[Upload, bool]]:
-        """Every file, the newest first, and whether it is spare: no job needs it."""
+    def files(self) -> list[Upload]:
+        """Every file, the newest first."""
         with transaction(self.folder) as table:
-            spares = {each.id for each in self._spare_files(table)}
-        return [(each, each.id in spares) for each in self.uploads.all()]
+            return self.uploads.all(needed_files(table))
 
     def remove_spare_files(self) -> list[Upload]:
         """Remove every file that no job needs; those that went."""
         with self._alone() as table:
-            spares = self._spare_files(table)
-            self._remove_files(each.id for each in spares)
+            spares = [each for each in self.uploads.all(needed_files(table)) if each.spare]
+            for each in spares:
+                self.uploads.remove(each.id)
         return spares
-
-    def _remove_files(self, ids: Iterable[str]) -> None:
-        for id in ids:
-            _try(self.uploads.remove, id)
-
-    def _spare_files(self, table: sqlite3.Connection) -> list[Upload]:
-        return spare(self.uploads.all(), needed_files(table), self._limits)
 
     def remove_file(self, id: str) -> None:
         """Remove a file that was brought and that no job works on."""
         with self._alone() as table:
             self._check_unused(table, self.uploads.place(id), Message("the file {id}", id=id))
-            self._remove_files([id])
+            self.uploads.remove(id)
 
     def _check_unused(self, table: sqlite3.Connection, place: Path, what: Message) -> None:
         """Refuse to take away what a job reads that is running."""
@@ -276,10 +268,10 @@ class JobStore:
         runs = {each.id: self.folder / each.id / OUT for each in self.all() if each.kind in TRAININGS}
         return {id: run for id, run in runs.items() if is_directory(run / RUN_MODEL)}
 
-    def indexed(self) -> dict[str, tuple[str, Path]]:
+    def indexed(self) -> dict[str, tuple[str, str]]:
         """The indexes that were made, by their jobs' ids, each with what people call it."""
         done = [each for each in self.all() if each.kind == "index" and each.state == "done"]
-        return {each.id: (each.name or each.id, self.folder / each.id / OUT) for each in done}
+        return {each.id: (each.name or each.id, str(self.folder / each.id / OUT)) for each in done}
 
     def trained_as(self, id: str) -> Path | None:
         """The run of one job; None where there is no such job, and in words where there is one without a model."""
@@ -320,15 +312,3 @@ def _check_system() -> None:
             "a server keeps no jobs on Windows, where it could not tell them to stop and save; train by command "
             "(kotha train), or run the server under WSL"
         )
-
-
-def _json(value: object) -> str:
-    """As a column has it."""
-    return json.dumps(value, ensure_ascii=False)
-
-
-def _try(remove: Callable[..., object], what: Path | str) -> None:
-    try:
-        remove(what)
-    except OSError as error:
-        raise KothaError("it cannot be removed: {why}", why=error.strerror) from error

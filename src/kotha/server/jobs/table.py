@@ -14,6 +14,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from kotha.errors import KothaError
 
@@ -83,6 +84,22 @@ def create_table(folder: Path) -> None:
     """Make the table, where there is none yet."""
     with transaction(folder, write=True) as table:
         table.execute(_TABLE)
+
+
+def insert(table: sqlite3.Connection, **row: Any) -> None:
+    """Write a new job; lists are kept as JSON."""
+    values = list(map(_column, row.values()))
+    table.execute(f"INSERT INTO jobs ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})", values)
+
+
+def update(table: sqlite3.Connection, id: str, **columns: Any) -> None:
+    """Write some columns of a job anew."""
+    names = ", ".join(f"{name} = ?" for name in columns)
+    table.execute(f"UPDATE jobs SET {names} WHERE id = ?", [*map(_column, columns.values()), id])
+
+
+def _column(value: Any) -> Any:
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | tuple) else value
 
 
 def row_of(table: sqlite3.Connection, id: str) -> sqlite3.Row:

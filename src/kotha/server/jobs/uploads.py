@@ -6,7 +6,7 @@ What people call a file stands beside it (``ID.name``).
 import re
 import secrets
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import Literal, get_args
 from kotha.errors import KothaError
 from kotha.server.jobs.table import FilesFullError, JobConflictError, NoSuchJobError
 from kotha.server.settings import Limits
+from kotha.server.wire import Id
 from kotha.storage.atomic import atomic_write, clear_leftovers, filled_folder
 from kotha.storage.status import is_file, matching
 
@@ -25,13 +26,14 @@ IDS_IN = re.compile(rf"(?<![0-9a-f]){ID.pattern}(?![0-9a-f])")  # a text
 
 @dataclass(frozen=True)
 class Upload:
-    """A file that was brought."""
+    """A text that is kept."""
 
-    id: str
-    ending: str
+    id: Id
+    ending: Ending
     n_bytes: int
     brought: float
     name: str
+    spare: bool  # no job needs it, and it has lain for a while: whoever brings a file begins something with it soon
 
 
 class Uploads:
@@ -49,49 +51,53 @@ class Uploads:
             if not self.has(place.stem):
                 place.unlink(missing_ok=True)
 
-    def bring(self, text: str, ending: Ending, name: str = "") -> str:
+    def bring(self, text: str, ending: Ending, name: str, needed: Collection[str]) -> str:
         """Keep a text; its id. No other server changes anything meanwhile: the store sees to that."""
-        self._check_room(len(text.encode()))
+        self._make_room(len(text.encode()), needed)
         id = secrets.token_hex(6)
-        place, called = self._folder / f"{id}.{ending}", self._called(id)
         try:
             if name:
-                atomic_write(called, name)
-            atomic_write(place, text)
+                atomic_write(self._folder / f"{id}.name", name)
+            atomic_write(self._folder / f"{id}.{ending}", text)
         except KothaError:  # a full disk: neither a name without its file nor a file that was refused may stay
             with suppress(OSError):
-                place.unlink(missing_ok=True)
-                called.unlink(missing_ok=True)
+                (self._folder / f"{id}.{ending}").unlink(missing_ok=True)
+                (self._folder / f"{id}.name").unlink(missing_ok=True)
             raise
         return id
-
-    def _called(self, id: str) -> Path:
-        return self._folder / f"{id}.name"
 
     def name(self, id: str) -> str:
         """What people call a file; empty where nobody said it."""
         try:
-            return self._called(id).read_text(encoding="utf-8") if ID.fullmatch(id) else ""
+            return (self._folder / f"{id}.name").read_text(encoding="utf-8") if ID.fullmatch(id) else ""
         except (OSError, UnicodeDecodeError):
             return ""
 
-    def _check_room(self, n_bytes: int) -> None:
-        files, most = self.all(), self._limits.files_bytes
-        if len(files) >= self._limits.files:
+    def _make_room(self, n_bytes: int, needed: Collection[str]) -> None:
+        """Let spare files go, the oldest first, so that one more can be kept; none where that would not be enough."""
+        files, limits = self.all(needed), self._limits
+        kept = [each.n_bytes for each in files]
+        count, total, gone = len(kept), sum(kept), []
+        for each in reversed(files):
+            if each.spare and (count >= limits.files or total + n_bytes > limits.files_bytes):
+                count, total = count - 1, total - each.n_bytes
+                gone.append(each.id)
+        if count >= limits.files:
             raise JobConflictError(
                 "{n:,} files are kept, which is the most; remove a job that nobody needs, and its files go with it",
                 n=len(files),
             )
-        kept = sum(each.n_bytes for each in files)
-        if kept + n_bytes > most:
+        if total + n_bytes > limits.files_bytes:
             raise FilesFullError(
                 "the files that are kept take {kept:,} bytes, and this one {n_bytes:,} more; {most:,} "
                 "together are allowed: remove a job that nobody needs, and its files go with it, or "
                 "bring less",
-                kept=kept,
+                kept=sum(kept),
                 n_bytes=n_bytes,
-                most=most,
+                most=limits.files_bytes,
             )
+        for id in gone:
+            self.remove(id)
 
     def place(self, id: str) -> Path:
         """The file with an id."""
@@ -108,38 +114,22 @@ class Uploads:
         places = [self._folder / f"{id}.{ending}" for ending in get_args(Ending)] if ID.fullmatch(id) else []
         return next(filter(is_file, places), None)
 
-    def all(self) -> list[Upload]:
-        """Every file, the newest first."""
-        found = []
-        for place in self._folder.iterdir():
-            id, _, ending = place.name.partition(".")
-            if ID.fullmatch(id) and ending in get_args(Ending):
-                with suppress(FileNotFoundError):  # somebody removed it while we looked
-                    about = place.stat()
-                    found.append(Upload(id, ending, about.st_size, about.st_mtime, self.name(id)))
+    def all(self, needed: Collection[str] = ()) -> list[Upload]:
+        """Every file, the newest first; those that jobs need are not spare."""
+        found, since = [], time.time() - self._limits.file_rest_seconds
+        for ending in get_args(Ending):
+            for place in self._folder.glob(f"*.{ending}"):
+                if ID.fullmatch(place.stem):
+                    with suppress(FileNotFoundError):  # somebody removed it while we looked
+                        about, id = place.stat(), place.stem
+                        spare = id not in needed and about.st_mtime <= since
+                        found.append(Upload(id, ending, about.st_size, about.st_mtime, self.name(id), spare))
         return sorted(found, key=lambda each: -each.brought)
 
     def remove(self, id: str) -> None:
         """Remove a file for good."""
-        self.place(id).unlink(missing_ok=True)
-        self._called(id).unlink(missing_ok=True)
-
-
-def spare(files: Sequence[Upload], needed: Collection[str], limits: Limits) -> list[Upload]:
-    """Files that no job needs (``needed``: the ids of those that one does), the oldest first.
-
-    They have lain for a while: whoever brings a file begins something with it soon after.
-    """
-    since = time.time() - limits.file_rest_seconds
-    found = [each for each in files if each.id not in needed and each.brought <= since]
-    return sorted(found, key=lambda each: each.brought)
-
-
-def making_room(files: Sequence[Upload], spares: Sequence[Upload], n_bytes: int, limits: Limits) -> list[Upload]:
-    """The spare files that must go so that one of ``n_bytes`` more can be kept; none where that would not be enough."""
-    count, kept, gone = len(files), sum(each.n_bytes for each in files), 0
-    while count >= limits.files or kept + n_bytes > limits.files_bytes:
-        if gone == len(spares):
-            return []
-        count, kept, gone = count - 1, kept - spares[gone].n_bytes, gone + 1
-    return list(spares[:gone])
+        try:
+            self.place(id).unlink(missing_ok=True)
+            (self._folder / f"{id}.name").unlink(missing_ok=True)
+        except OSError as error:
+            raise KothaError("it cannot be removed: {why}", why=error.strerror) from error

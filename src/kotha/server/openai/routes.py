@@ -1,25 +1,40 @@
-"""An OpenAI-compatible API: ``/v1/models``, ``/v1/completions``, ``/v1/chat/completions``, ``/v1/embeddings``."""
+"""An OpenAI-compatible API: ``/v1/models``, ``/v1/completions``, ``/v1/chat/completions``, ``/v1/embeddings``.
+
+A request's texts are checked against the limits, put into the batch, and read back as they come. Streaming is by
+server-sent events, a part for each step in which letters became certain. A model that was taught to take turns is asked
+by its own template.
+"""
 
 import asyncio
 import base64
+import json
+import secrets
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from fastapi import APIRouter, Request
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, StreamingResponse
 
-from kotha.server.api.requests import check_texts, tokenizer_of
-from kotha.server.errors import RefusedError
+from kotha.generation.answers import Request as WritingRequest
+from kotha.generation.answers import Result
+from kotha.i18n.message import Message
+from kotha.server.api.requests import check_texts, tokenizer_of, writer_of
+from kotha.server.batching import News, Ticket, letters
+from kotha.server.errors import RefusedError, answer, check_most
 from kotha.server.model_registry import Served
-from kotha.server.openai.schema import ChatRequest, CompletionRequest, EmbeddingRequest
-from kotha.server.openai.writing import Chat, Completions, event_stream
-from kotha.server.serial_executor import while_wanted
+from kotha.server.openai.schema import ChatRequest, CompletionRequest, EmbeddingRequest, Prompt
+from kotha.server.serial_executor import TOO_LONG, TooLongError, while_wanted
+from kotha.server.settings import Limits
 from kotha.server.state import client_of, state_of
 from kotha.server.wire import JsonObject, NamedModel, as_list
 
 router = APIRouter(prefix="/v1", tags=["OpenAI's"])
+# Numbers that a seed is drawn from where none was given.
+_SEEDS = 1 << 31
 
 
 def _described(name: str, place: Path) -> JsonObject:
@@ -46,23 +61,23 @@ def model(request: Request, name: NamedModel) -> JsonObject:
 @router.post("/completions")
 async def complete(request: Request, body: CompletionRequest) -> Any:
     """Go on with a text."""
-    return await _written(request, body, Completions)
+    return await _written(request, body)
 
 
 @router.post("/chat/completions")
 async def converse(request: Request, body: ChatRequest) -> Any:
     """Go on with a conversation."""
-    return await _written(request, body, Chat)
+    return await _written(request, body)
 
 
-async def _written(request: Request, body: Any, form: type[Chat] | type[Completions]) -> Any:
-    """Texts that go on with prompts, in a form, whole or as a stream."""
+async def _written(request: Request, body: CompletionRequest | ChatRequest) -> Any:
+    """Texts that go on with prompts, whole or as a stream."""
     state = state_of(request)
     seconds = state.settings.limits.seconds
     async with AsyncExitStack() as stack:
         served = await stack.enter_async_context(state.registry.use(body.model))
-        prompts = await asyncio.to_thread(form.prompts, body, served)
-        texts = form(body, served, prompts, client_of(request))
+        prompts = await asyncio.to_thread(body.prompts, served)
+        texts = Texts(body, served, prompts, client_of(request))
         if body.stream:
             return event_stream(texts.stream(), texts.cancel, seconds, stack.pop_all())
         try:
@@ -103,3 +118,129 @@ def _embed(body: EmbeddingRequest, served: Served) -> JsonObject:
     data = [{"object": "embedding", "index": place, "embedding": row} for place, row in enumerate(rows)]
     usage = {"prompt_tokens": count, "total_tokens": count}
     return {"object": "list", "data": data, "model": served.name, "usage": usage}
+
+
+class Texts:
+    """The texts of one request on their way, n for each prompt, in the form of its answer."""
+
+    def __init__(
+        self, body: CompletionRequest | ChatRequest, served: Served, prompts: Sequence[Prompt], client: str
+    ) -> None:
+        """Put the texts into the batch, or none of them."""
+        self._body, self._served = body, served
+        self._id, self._created = f"{body.kinds[2]}-{secrets.token_hex(12)}", int(time.time())
+        self._news: News = asyncio.Queue()
+        self._tickets: list[Ticket] = []
+        _check(prompts, body, served.limits)
+        seed = secrets.randbelow(_SEEDS) if body.seed is None else body.seed
+        how: dict[str, Any] = {"tokens": body.most_tokens, "stop": body.stops, "alternatives": body.alternatives}
+        try:
+            for prompt in prompts:
+                _check_context(prompt, served)
+                for place in range(body.n):
+                    request = WritingRequest(prompt=prompt, settings=body.settings(seed + place), **how)
+                    self._tickets.append(writer_of(served).submit(request, client, self._news))
+        except Exception:
+            self.cancel()
+            raise
+
+    def cancel(self) -> None:
+        """Let go of all that is not done."""
+        for ticket in self._tickets:
+            ticket.cancel()
+
+    async def answer(self) -> JsonObject:
+        """The answer in one piece."""
+        body, results = self._body, dict[int, Result]()
+        async for place, chunk in letters(self._tickets, self._news):
+            if chunk.result is not None:
+                results[place] = chunk.result
+        choices = [
+            {"index": place, **body.whole(self._served, place, result)} for place, result in sorted(results.items())
+        ]
+        remark = body.remark(self._served)
+        return {**self._head(body.kinds[0]), "choices": choices, "usage": self._usage(results), **remark}
+
+    async def stream(self) -> AsyncIterator[JsonObject]:
+        """The answer as it is written."""
+        body, results = self._body, dict[int, Result]()
+        with_usage = body.stream_options is not None and body.stream_options.include_usage
+        head, more = self._head(body.kinds[1]), {"usage": None} if with_usage else {}
+        said = [0] * len(self._tickets)  # letters of the tokens told so far, for each text
+        for place in range(len(self._tickets)):
+            first = body.first(self._served, place)
+            if first is not None:
+                yield {**head, "choices": [{"index": place, **first}], **body.remark(self._served), **more}
+        async for place, chunk in letters(self._tickets, self._news):
+            if chunk.result is not None:
+                results[place] = chunk.result
+            for part in body.parts(chunk, said[place]):
+                yield {**head, "choices": [{"index": place, **part}], **more}
+            said[place] += sum(len(token.text) for token in chunk.written)
+        if with_usage:
+            yield {**head, "choices": [], "usage": self._usage(results)}
+
+    def _head(self, kind: str) -> JsonObject:
+        """What every answer and every part of a stream begins with."""
+        return {"id": self._id, "object": kind, "created": self._created, "model": self._served.name}
+
+    def _usage(self, results: Mapping[int, Result]) -> dict[str, int]:
+        """Tokens read and written; a prompt that several texts follow was read once."""
+        read = sum(result.prompt_tokens for place, result in results.items() if place % self._body.n == 0)
+        written = sum(result.tokens for result in results.values())
+        return {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
+
+
+def _check(prompts: Sequence[Prompt], body: CompletionRequest | ChatRequest, limits: Limits) -> None:
+    """Refuse what is beyond the limits, each in words."""
+    for param, what, count, most in (
+        ("prompt", Message("prompts"), len(prompts), limits.prompts),
+        ("n", Message("texts"), body.n * len(prompts), limits.choices),
+        ("stop", Message("stop strings"), len(body.stops), limits.stops),
+        ("max_tokens", Message("tokens"), body.most_tokens, limits.tokens),
+        ("logprobs", Message("alternatives"), body.alternatives or 0, limits.alternatives),
+    ):
+        check_most(count, most, what, param)
+    if not prompts:
+        raise RefusedError("there is no prompt; give a text, which may be empty", param="prompt")
+    length = sum(map(len, prompts))
+    check_most(length, limits.prompt_characters, Message("characters"), "prompt", "string_above_max_length")
+
+
+def _check_context(prompt: Prompt, served: Served) -> None:
+    """Refuse a prompt that does not fit into the model's context."""
+    context = served.model.config.context_length  # type: ignore[attr-defined]
+    count = len(tokenizer_of(served).encode(prompt)) + 1 if isinstance(prompt, str) else len(prompt)
+    if count > context:
+        raise RefusedError(
+            "this model's context is {context:,} tokens, and the prompt has {count:,}; shorten it",
+            param="prompt",
+            code="context_length_exceeded",
+            context=context,
+            count=count,
+        )
+
+
+def event_stream(
+    parts: AsyncIterator[JsonObject], cancel: Callable[[], None], seconds: float, stack: AsyncExitStack
+) -> StreamingResponse:
+    """Parts as server-sent events, for so long; the stream holds on to its model until it ends, however it ends."""
+
+    async def events() -> AsyncIterator[str]:
+        try:
+            async with stack, asyncio.timeout(seconds):
+                async for part in parts:
+                    yield _event(part)
+        except Exception as error:  # in the middle: it is the last of them
+            is_late = isinstance(error, TimeoutError)
+            yield _event(answer(TooLongError(TOO_LONG, seconds=seconds) if is_late else error)[1])
+        else:
+            yield "data: [DONE]\n\n"
+        finally:
+            cancel()
+
+    return StreamingResponse(events(), media_type="text/event-stream; charset=utf-8")
+
+
+def _event(part: JsonObject) -> str:
+    return f"data: {json.dumps(part, ensure_ascii=False)}\n\n"

@@ -2,15 +2,28 @@
 
 Beside OpenAI's own names stand ``top_k``, ``min_p`` and ``repetition_penalty``. What is left out has the value that
 ``kotha generate`` has, which was chosen by measurement, not OpenAI's.
+
+A request also has the form of its answer. A model that was not taught to take turns goes on with what was said, as one
+text; every answer to a chat then says so, in ``kotha.remark``, because a reader would take noise for an opinion.
 """
 
-from typing import Annotated, Literal
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from kotha.server.wire import Drawn, FieldError, JsonObject, ModelName, Texts, TextsOrIds, WireRequest
+from kotha.generation.answers import Chance, Result, Written
+from kotha.generation.conversation import UNTAUGHT, conversation_prompt
+from kotha.server.api.requests import tokenizer_of, writer_of
+from kotha.server.batching import StreamChunk
+from kotha.server.model_registry import Served
+from kotha.server.wire import Drawn, FieldError, JsonObject, ModelName, Texts, TextsOrIds, WireRequest, as_list
+from kotha.text.tokenizer.chat import Turn
 
 _TOKENS = 150
+_ENDS = {"end": "stop", "stop string": "stop", "length": "length", "cancelled": "length"}
+Prompt = str | tuple[int, ...]
 _SEEDS = 1 << 63
 Stop = Annotated[str, Field(max_length=1000)]
 
@@ -58,15 +71,15 @@ class Sampled(Drawn):
         """How many tokens an answer may have."""
         return _TOKENS if self.max_tokens is None else self.max_tokens
 
-    @property
-    def alternatives(self) -> int | None:
-        """How many other tokens are told at each place; None: no probabilities are."""
-        raise NotImplementedError
+    def remark(self, _: Served) -> JsonObject:
+        """What every answer of a model says of itself."""
+        return {}
 
 
 class CompletionRequest(Sampled):
     """A text to go on with, or several."""
 
+    kinds: ClassVar = ("text_completion", "text_completion", "cmpl")  # of an answer, of a part, before an id
     prompt: TextsOrIds = ""
     logprobs: int | None = Field(None, ge=0)
     echo: bool = False
@@ -87,6 +100,39 @@ class CompletionRequest(Sampled):
     def alternatives(self) -> int | None:
         """As many as are asked for."""
         return self.logprobs
+
+    def prompts(self, _: Served) -> list[Prompt]:
+        """One or several, texts or token ids."""
+        return as_list(self.prompt)
+
+    def whole(self, served: Served, place: int, result: Result) -> JsonObject:
+        """One text, its prompt before it if asked for."""
+        (part,) = self.parts(StreamChunk(result.text, result, result.written), 0)
+        return {**part, "text": (self._echoed(served, place) if self.echo else "") + result.text}
+
+    def first(self, served: Served, place: int) -> JsonObject | None:
+        """The prompt, if asked for."""
+        return {**self.parts(StreamChunk(self._echoed(served, place)), 0)[0], "logprobs": None} if self.echo else None
+
+    def parts(self, chunk: StreamChunk, offset: int) -> list[JsonObject]:
+        """Letters and, with the last of them, why the text ended."""
+        reason = None if chunk.result is None else _ENDS[chunk.result.stopped]
+        return [{"text": chunk.text, "logprobs": self._chances(chunk.written, offset), "finish_reason": reason}]
+
+    def _echoed(self, served: Served, place: int) -> str:
+        prompt = as_list(self.prompt)[place // self.n]
+        return prompt if isinstance(prompt, str) else tokenizer_of(served).decode(prompt)
+
+    def _chances(self, written: Sequence[Written], offset: int) -> JsonObject | None:
+        """How likely each token was, and what else could have stood there."""
+        if self.logprobs is None:
+            return None
+        return {
+            "tokens": [token.text for token in written],
+            "token_logprobs": [token.log_probability for token in written],
+            "top_logprobs": [{other.text: other.log_probability for other in token.alternatives} for token in written],
+            "text_offset": list(accumulate((len(token.text) for token in written), initial=offset))[:-1],
+        }
 
 
 class TextPart(BaseModel):
@@ -118,6 +164,7 @@ class SentMessage(BaseModel):
 class ChatRequest(Sampled):
     """A conversation that the model is to go on with."""
 
+    kinds: ClassVar = ("chat.completion", "chat.completion.chunk", "chatcmpl")
     messages: Annotated[list[SentMessage], Field(min_length=1, max_length=4096, fail_fast=True)]
     max_completion_tokens: int | None = Field(None, ge=0)
     logprobs: bool = False
@@ -152,6 +199,49 @@ class ChatRequest(Sampled):
     def alternatives(self) -> int | None:
         """As many as are asked for, or none beside what was written."""
         return (self.top_logprobs or 0) if self.logprobs else None
+
+    def prompts(self, served: Served) -> list[Prompt]:
+        """The model's template, or all that was said as one text; old turns go where it is too long."""
+        turns = [Turn("system" if each.role == "developer" else each.role, each.text) for each in self.messages]
+        plain = not served.takes_turns
+        return [tuple(conversation_prompt(writer_of(served).engine, turns, self.most_tokens, plain=plain))]
+
+    def remark(self, served: Served) -> JsonObject:
+        """That nobody answers, where the model was not taught to."""
+        return {} if served.takes_turns else {"kotha": {"remark": str(UNTAUGHT)}}
+
+    def whole(self, _: Served, __: int, result: Result) -> JsonObject:
+        """One answer."""
+        message = {"role": "assistant", "content": result.text, "refusal": None}
+        return {
+            "message": message,
+            "logprobs": self._chances(result.written),
+            "finish_reason": _ENDS[result.stopped],
+        }
+
+    def first(self, _: Served, __: int) -> JsonObject:
+        """Who speaks."""
+        return _delta({"role": "assistant", "content": "", "refusal": None})
+
+    def parts(self, chunk: StreamChunk, _: int) -> list[JsonObject]:
+        """Letters, and why the answer ended."""
+        told = self._chances(chunk.written)
+        found = [_delta({"content": chunk.text}, told)] if chunk.text or told else []
+        return found if chunk.result is None else [*found, _delta({}, reason=_ENDS[chunk.result.stopped])]
+
+    def _chances(self, written: Sequence[Written]) -> JsonObject | None:
+        if not self.logprobs:
+            return None
+
+        def row(token: Chance) -> JsonObject:
+            return {"token": token.text, "logprob": token.log_probability, "bytes": list(token.text.encode())}
+
+        told = [{**row(token), "top_logprobs": list(map(row, token.alternatives))} for token in written]
+        return {"content": told, "refusal": None}
+
+
+def _delta(delta: JsonObject, told: JsonObject | None = None, reason: str | None = None) -> JsonObject:
+    return {"delta": delta, "logprobs": told, "finish_reason": reason}
 
 
 class EmbeddingRequest(WireRequest):

@@ -22,7 +22,7 @@ export interface TokenizersData {
   cards: (Figures & { name: string; documents: number; round_trip: number; pieces: { id: number; text: string; part: boolean; cut: boolean; bytes: number }[] })[];
 }
 
-export interface ComparedData extends Pick<Schemas["CompareAnswer"], "rows" | "best" | "reasons"> {
+export interface ComparedData extends Pick<Schemas["Comparison"], "rows" | "best" | "reasons"> {
   /** The file that all were measured on; null where each has its own. */
   text: string | null;
 }

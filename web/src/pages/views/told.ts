@@ -2,7 +2,7 @@
 import type { Told as Said } from "@/words/told";
 import type { Schemas } from "@/api/client";
 
-export type Piece = Schemas["LinePiece"];
+export type Piece = Schemas["Piece"];
 
 /** An attention's weights, as 16-bit numbers in base64: heads, queries, keys. */
 export interface PackedMap extends Pick<Schemas["AttentionWeights"], "name" | "queries" | "keys" | "heads" | "causal" | "shape"> {

@@ -10,7 +10,7 @@ export type Site = Schemas["PassSite"];
 export type Column = Schemas["PassColumn"];
 export type Recipe = Schemas["RecipeTold"];
 export type Question = Schemas["WatchRequest"];
-export type Piece = Schemas["LinePiece"];
+export type Piece = Schemas["Piece"];
 
 export const MEASURES = ["guess", "length", "change", "entropy", "loss"] as const;
 export type Measure = (typeof MEASURES)[number];
