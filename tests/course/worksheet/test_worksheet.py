@@ -42,11 +42,7 @@ PLACES = [
     ("seq2seq", "decoder.1.cross"),
     ("seq2seq-pre", "decoder.0.cross"),
 ]
-MASKED = [
-    ("gpt", "blocks.1.attention"),
-    ("gpt-modern", "blocks.1.attention"),
-    ("seq2seq", "decoder.1.attention"),
-]
+MASKED = [("gpt", "blocks.1.attention"), ("gpt-modern", "blocks.1.attention"), ("seq2seq", "decoder.1.attention")]
 
 
 def made(name: str) -> tuple[nn.Module, list[Tensor]]:
