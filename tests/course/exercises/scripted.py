@@ -15,10 +15,7 @@ OPEN = {
         "bn": ("পরের বর্ণের স্কোর।", "কতবার পড়া হয়েছে।"),
     },
     "7a": {"en": ("log of p", "the difference of two ids"), "bn": ("সম্ভাবনার লগ", "দুটি নম্বরের গুণফল")},
-    "7b": {
-        "en": ("The gap is large.", "It is underfitting."),
-        "bn": ("দুটির ফারাক অনেক।", "এটি আন্ডারফিটিং।"),
-    },
+    "7b": {"en": ("The gap is large.", "It is underfitting."), "bn": ("দুটির ফারাক অনেক।", "এটি আন্ডারফিটিং।")},
     "8a": {
         "en": ("The tokenizer makes ids, and temperature 2.0 is random.", "A person types it in."),
         "bn": ("টোকেনাইজার নম্বর দেয়, আর ২.০ হলে লেখা এলোমেলো।", "একজন মানুষ লিখে দেন।"),
@@ -32,10 +29,7 @@ OPEN = {
         "en": ("They run in parallel.", "There are fewer parameters."),
         "bn": ("সব হেড একসঙ্গে চলে।", "প্যারামিটার কম লাগে।"),
     },
-    "11b": {
-        "en": ("One finds the verb.", "All of them do nothing."),
-        "bn": ("একটি ক্রিয়া খোঁজে।", "সবাই চুপ।"),
-    },
+    "11b": {"en": ("One finds the verb.", "All of them do nothing."), "bn": ("একটি ক্রিয়া খোঁজে।", "সবাই চুপ।")},
     "12b": {
         "en": ("Dropout and early stopping.", "Train it longer."),
         "bn": ("ড্রপআউট আর আগেভাগে থামা।", "আরও অনেকক্ষণ শেখানো।"),

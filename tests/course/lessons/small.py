@@ -10,6 +10,15 @@ TINY = Sizes(
 )
 
 
+def changed(model: nn.Module) -> torch.Tensor:
+    """By how much each place's answer changes when the last token does: (T,)."""
+    torch.manual_seed(0)
+    tokens = torch.randint(5, 40, (1, 8))
+    other = tokens.clone()
+    other[0, -1] = (tokens[0, -1] + 1) % 40
+    return (model(tokens) - model(other)).abs().amax(dim=-1)[0]
+
+
 def loud(model: nn.Module) -> nn.Module:
     """A model that has learned nothing, with larger matrices, so that what it says differs from place to place."""
     with torch.no_grad():

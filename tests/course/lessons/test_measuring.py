@@ -2,21 +2,12 @@
 
 import pytest
 import torch
-from tests.course.lessons.small import TINY, loud
+from tests.course.lessons.small import TINY, changed, loud
 
 from kotha.course.lessons.classroom import classroom
 from kotha.course.lessons.measuring import blind_loss, let_write, moved_by_shuffling, sighted_loss
 from kotha.course.lessons.variants import LooksAhead
 from kotha.model.gpt import GPT
-
-
-def changed(model: GPT) -> torch.Tensor:
-    """By how much each place's answer changes when the last token does: (T,)."""
-    torch.manual_seed(0)
-    tokens = torch.randint(5, 40, (1, 8))
-    other = tokens.clone()
-    other[0, -1] = (tokens[0, -1] + 1) % 40
-    return (model(tokens) - model(other)).abs().amax(dim=-1)[0]
 
 
 def test_a_later_token_changes_an_earlier_answer_only_without_the_mask() -> None:

@@ -52,10 +52,7 @@ CASES: list[tuple[str, dict[str, Figures], list[str | None]]] = [
     (
         "mask",
         rows("with without", masked(1.5, 1.5, 0.8), masked(0.1, 7.0, 0.05)),
-        [
-            "Without the mask the loss falls to 0.10",
-            "7.00 against 1.50; of the words that it writes 5% exist",
-        ],
+        ["Without the mask the loss falls to 0.10", "7.00 against 1.50; of the words that it writes 5% exist"],
     ),
     (
         "mask",
@@ -78,11 +75,7 @@ CASES: list[tuple[str, dict[str, Figures], list[str | None]]] = [
     ("residuals", rows(DEPTHS, KEPT, LOST, KEPT, LOST), ["stays at 2.90", "shrinks to 0.01", "0.90 alike"]),
     ("residuals", rows(DEPTHS, LOST, KEPT, LOST, KEPT), ["Not every seed agrees", "the norms keep it"]),
     ("dropout", rows(RATES, *DROPPED), ["learns its little text by heart", "With 0.2 it is best", "stays at 1.50"]),
-    (
-        "dropout",
-        rows(RATES, DROPPED[2], DROPPED[1], DROPPED[0], DROPPED[3]),
-        [None, "does not clearly help", None],
-    ),
+    ("dropout", rows(RATES, DROPPED[2], DROPPED[1], DROPPED[0], DROPPED[3]), [None, "does not clearly help", None]),
     ("width", rows(WIDTHS, *WIDE), ["Every doubling", "only less and less gain", "1000 times"]),
     ("width", rows(WIDTHS, *WIDE[::-1]), ["not every doubling", None, None]),
     ("heads", rows("one two four", FEW, MANY, MANY), ["One head gets 50% right", None]),

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from tests.course.worksheet.told import told_by
+from tests.course.worksheet.made import told_by
 from tests.studio.test_words import BANNED
 
 from kotha.course.worksheet.model import read_head

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tests.course.worksheet.told import told_by
+from tests.course.worksheet.made import told_by
 from torch.nn import functional
 
 from kotha.course.worksheet.own import sheet_of, sheet_of_file

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tests.course.worksheet.workshop_model import as_model
+from tests.course.worksheet.made import MODERN, as_model, random_model
 from torch import Tensor, nn
 
 from kotha.course.worksheet.model import read_head
@@ -23,17 +23,10 @@ from kotha.model.config import BERTConfig, GPTConfig, Seq2SeqConfig
 from kotha.model.family import build
 
 SMALL: dict[str, Any] = {"n_layers": 1, "d_ff": 24, "vocab_size": 50, "context_length": 32}
-MODERN: dict[str, Any] = {
-    "n_kv_heads": 2,
-    "norm": "rms",
-    "qk_norm": True,
-    "positions": "rotary",
-    "attention_bias": False,
-}
 # Head widths below and above the place where sums are no longer spelled out.
 MODELS: dict[str, tuple[Any, str]] = {
     "classic": (GPTConfig(**SMALL, d_model=12, n_heads=2), "blocks.0.attention"),
-    "modern": (GPTConfig(**SMALL, d_model=96, n_heads=4, **MODERN), "blocks.0.attention"),
+    "modern": (GPTConfig(**SMALL, d_model=96, n_heads=4, **MODERN, attention_bias=False), "blocks.0.attention"),
     "bert": (BERTConfig(**SMALL, d_model=24, n_heads=2), "blocks.0.attention"),
     "cross": (Seq2SeqConfig(**SMALL, d_model=12, n_heads=2), "decoder.0.cross"),
 }
@@ -49,13 +42,7 @@ CHANGED = 0.25
 
 def made(name: str) -> tuple[nn.Module, list[Tensor], str]:
     config, place = MODELS[name]
-    torch.manual_seed(5)
-    model = build(config).double().eval()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.copy_(torch.randn_like(parameter) * 0.4)
-    tokens = torch.randint(0, 50, (1, 6))
-    return model, [torch.randint(0, 50, (1, 4)), tokens] if name == "cross" else [tokens], place
+    return *random_model(config, 5, 6, 4 if name == "cross" else None), place
 
 
 def sheet_of(name: str) -> Sheet:

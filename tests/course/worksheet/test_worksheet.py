@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tests.course.worksheet.told import told_by
-from tests.course.worksheet.workshop_model import as_model
+from tests.course.worksheet.made import MODERN, as_model, random_model, told_by
 from torch import Tensor, nn
 
 from kotha.artifacts import model_folder as bundle
@@ -25,7 +24,6 @@ from kotha.storage import bundled
 from kotha.text.tokenizer.trainers import train
 
 SMALL: dict[str, Any] = {"d_model": 16, "n_heads": 4, "d_ff": 24, "n_layers": 2, "vocab_size": 50, "context_length": 12}
-MODERN: dict[str, Any] = {"n_kv_heads": 2, "norm": "rms", "qk_norm": True, "positions": "rotary", "norm_eps": 1e-6}
 CONFIGS = {
     "gpt": GPTConfig(**SMALL),
     "gpt-modern": GPTConfig(**SMALL, **MODERN),
@@ -42,22 +40,11 @@ PLACES = [
     ("seq2seq", "decoder.1.cross"),
     ("seq2seq-pre", "decoder.0.cross"),
 ]
-MASKED = [
-    ("gpt", "blocks.1.attention"),
-    ("gpt-modern", "blocks.1.attention"),
-    ("seq2seq", "decoder.1.attention"),
-]
+MASKED = [("gpt", "blocks.1.attention"), ("gpt-modern", "blocks.1.attention"), ("seq2seq", "decoder.1.attention")]
 
 
 def made(name: str) -> tuple[nn.Module, list[Tensor]]:
-    """A model whose every number is random, in double precision, and its input."""
-    torch.manual_seed(3)
-    model = build(CONFIGS[name]).double().eval()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.copy_(torch.randn_like(parameter) * 0.3 + (1.0 if parameter.dim() == 1 else 0.0))
-    tokens = torch.randint(0, 50, (1, 5))
-    return model, [torch.randint(0, 50, (1, 7)), tokens] if name.startswith("seq2seq") else [tokens]
+    return random_model(CONFIGS[name], 3, 5, 7 if name.startswith("seq2seq") else None)
 
 
 def read(name: str, place: str, head: int = 2) -> tuple[Sheet, Any]:

@@ -9,7 +9,7 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
-from typing import Any, get_args
+from typing import Any, get_args, get_type_hints
 
 import numpy as np
 
@@ -52,9 +52,8 @@ class QuestionChoice:
     def from_dict(cls, told: Mapping[str, Any]) -> "QuestionChoice":
         """From what a file tells; what is none is refused."""
         known = {field.name: told.get(field.name, field.default) for field in fields(cls)}
-        numbers = all(known[name] is None or type(known[name]) is int for name in ("batch_size", "steps", "seed"))
-        texts = all(isinstance(known[name], str) for name in ("set", "wanted", "preset"))
-        if not (numbers and texts and known["set"] in get_args(SetName) and isinstance(known["size"], str | None)):
+        kinds = {**get_type_hints(cls), "set": str}
+        if known["set"] not in get_args(SetName) or not all(isinstance(known[name], kinds[name]) for name in known):
             raise DataError("the file does not say which questions were asked")
         return cls(**known)
 
@@ -120,20 +119,15 @@ def values_of(choice: QuestionChoice, sheet: Sheet) -> dict[str, Any]:
         **vars(config),
         **vars(count),
         **_of_sheet(sheet),
-        "d_head": config.d_head,
+        "config": config,
+        "count": count,
+        "course": course,
         "positions_added": config.positions in ("learned", "sinusoidal"),
         "norm_first": config.norm_order == "pre",
         "mlp_matrices": 3 if config.activation == "swiglu" else 2,
-        "attention": count.attention_per_layer,
-        "per_head": count.attention_per_head,
-        "mlp": count.feedforward_per_layer,
-        "total": count.total,
         "parts": " + ".join(f"{name.replace('_', ' ')} {n:,}" for name in parts if (n := getattr(count, name))),
         "seed": choice.seed,
         "drawn": choice.seed is not None,
-        "rate": course.learning_rate,
-        "warmup": course.warmup_steps,
-        "steps": course.steps,
         "decay_steps": max(1, course.steps - course.warmup_steps),
     }
     for name in ("early", "late"):

@@ -1,7 +1,8 @@
 """How a lesson is taught: models are trained seed by seed, measured, and the figures read in words.
 
-A lesson is a function of its own name in the module that ``lessons.json`` names: from sizes it makes a ``LessonPlan``, which
-models learn what and what is measured of each. Its columns, its sizes, what the figures mean and its words are data.
+A lesson is a function of its own name in the module that ``lessons.json`` names: from sizes it makes a ``LessonPlan``,
+which models learn what and what is measured of each. Its columns, its sizes, what the figures mean and its words are
+data.
 """
 
 import platform
