@@ -51,15 +51,8 @@ def test_it_learns_and_says_how_well(run: kotha.Run) -> None:
 
 
 def test_it_translates_and_shows_where_it_looked(run: kotha.Run) -> None:
-    source, target = next(
-        iter(
-            zip(
-                TranslatePairs().read_parts(run.path).test.sources,
-                TranslatePairs().read_parts(run.path).test.targets,
-                strict=True,
-            )
-        )
-    )
+    test = TranslatePairs().read_parts(run.path).test
+    source, target = test.sources[0], test.targets[0]
     assert set(run.model.translate(source).split()) & set(target.split())
     view = run.model.alignment(source, target=target)
     found = view.found

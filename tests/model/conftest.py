@@ -21,38 +21,30 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(before)
 
 
-@pytest.fixture(scope="session")
-def shake() -> Callable[[nn.Module], None]:
-    def shake(model: nn.Module) -> None:
-        """Random weights everywhere, also where models start at 0 and 1."""
-        with torch.no_grad():
-            for parameter in (each for each in model.parameters() if each.requires_grad):
-                parameter.add_(torch.randn_like(parameter) * 0.1)
-
-    return shake
+def shake(model: nn.Module) -> None:
+    """Random weights everywhere, also where models start at 0 and 1."""
+    with torch.no_grad():
+        for parameter in (each for each in model.parameters() if each.requires_grad):
+            parameter.add_(torch.randn_like(parameter) * 0.1)
 
 
-@pytest.fixture(scope="session")
-def assert_parity() -> Callable[..., None]:
-    def assert_parity(
-        ours: Any, theirs: nn.Module, outputs: list[tuple[Tensor, Tensor]], convert: Convert | None = None
-    ) -> None:
-        """Outputs, each (ours, theirs), to 1e-5, and the gradient of every weight to 1e-4."""
-        for mine, other in outputs:
-            assert mine.shape == other.shape
-            assert (mine - other).abs().max() <= 1e-5
-        directions = [torch.randn_like(mine) for mine, _ in outputs]
-        for side in (0, 1):
-            loss = sum((pair[side] * direction).sum() for pair, direction in zip(outputs, directions, strict=True))
-            assert isinstance(loss, Tensor)
-            loss.backward()
-        expected = convert(gradients(theirs)) if convert else converted(ours, gradients(theirs))
-        measured = gradients(ours)
-        assert set(measured) <= set(expected)
-        for name, gradient in measured.items():
-            assert (gradient - expected[name]).abs().max() <= 1e-4, name
-
-    return assert_parity
+def assert_parity(
+    ours: Any, theirs: nn.Module, outputs: list[tuple[Tensor, Tensor]], convert: Convert | None = None
+) -> None:
+    """Outputs, each (ours, theirs), to 1e-5, and the gradient of every weight to 1e-4."""
+    for mine, other in outputs:
+        assert mine.shape == other.shape
+        assert (mine - other).abs().max() <= 1e-5
+    directions = [torch.randn_like(mine) for mine, _ in outputs]
+    for side in (0, 1):
+        loss = sum((pair[side] * direction).sum() for pair, direction in zip(outputs, directions, strict=True))
+        assert isinstance(loss, Tensor)
+        loss.backward()
+    expected = convert(gradients(theirs)) if convert else converted(ours, gradients(theirs))
+    measured = gradients(ours)
+    assert set(measured) <= set(expected)
+    for name, gradient in measured.items():
+        assert (gradient - expected[name]).abs().max() <= 1e-4, name
 
 
 def converted(ours: Any, theirs: dict[str, Tensor]) -> dict[str, Tensor]:

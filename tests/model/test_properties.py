@@ -6,6 +6,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.model.conftest import shake
 
 from kotha.model.bert import BERT
 from kotha.model.config import BERTConfig, GPTConfig, Seq2SeqConfig
@@ -22,7 +23,7 @@ seeds = st.integers(0, 1000)
 
 @FEW
 @given(layout=layouts, changed=st.integers(1, 11), seed=seeds)
-def test_a_changed_future_token_changes_no_earlier_logit(shake: Any, layout: Any, changed: int, seed: int) -> None:
+def test_a_changed_future_token_changes_no_earlier_logit(layout: Any, changed: int, seed: int) -> None:
     torch.manual_seed(seed)
     model = GPT(GPTConfig(**SIZES, **layout))
     shake(model)
@@ -36,7 +37,7 @@ def test_a_changed_future_token_changes_no_earlier_logit(shake: Any, layout: Any
 
 @FEW
 @given(layout=layouts, changed=st.integers(1, 8), seed=seeds)
-def test_a_changed_future_target_changes_no_earlier_logit(shake: Any, layout: Any, changed: int, seed: int) -> None:
+def test_a_changed_future_target_changes_no_earlier_logit(layout: Any, changed: int, seed: int) -> None:
     torch.manual_seed(seed)
     model = Seq2Seq(Seq2SeqConfig(**{**SIZES, **layout}))
     shake(model)
@@ -50,7 +51,7 @@ def test_a_changed_future_target_changes_no_earlier_logit(shake: Any, layout: An
 
 @FEW
 @given(layout=layouts, n_padded=st.integers(1, 6), seed=seeds)
-def test_padding_changes_nothing_at_real_positions(shake: Any, layout: Any, n_padded: int, seed: int) -> None:
+def test_padding_changes_nothing_at_real_positions(layout: Any, n_padded: int, seed: int) -> None:
     torch.manual_seed(seed)
     n_real, n_tokens = 12 - n_padded, 12
     tokens = torch.randint(30, (1, n_tokens))
@@ -72,7 +73,7 @@ def test_padding_changes_nothing_at_real_positions(shake: Any, layout: Any, n_pa
 
 @FEW
 @given(order=st.permutations(range(12)), seed=seeds)
-def test_without_positions_an_encoder_does_not_see_order(shake: Any, order: list[int], seed: int) -> None:
+def test_without_positions_an_encoder_does_not_see_order(order: list[int], seed: int) -> None:
     torch.manual_seed(seed)
     model = BERT(BERTConfig(**SIZES, positions="none"))
     shake(model)
@@ -81,7 +82,7 @@ def test_without_positions_an_encoder_does_not_see_order(shake: Any, order: list
 
 
 @pytest.mark.parametrize("positions", ["learned", "sinusoidal", "sinusoidal-halves", "rotary"])
-def test_with_positions_it_does(shake: Any, positions: Any) -> None:
+def test_with_positions_it_does(positions: Any) -> None:
     torch.manual_seed(0)
     model = BERT(BERTConfig(**SIZES, positions=positions))
     shake(model)

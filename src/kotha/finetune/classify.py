@@ -79,4 +79,5 @@ class ClassifyTexts(ExampleTask):
         return isinstance(model, ClassifierConfig)
 
     def read_part(self, file: Path, about: dict[str, Any]) -> LabelledTexts:
-        return LabelledTexts(*read_columns(file, self.names))
+        texts, labels = read_columns(file, self.names)
+        return LabelledTexts(texts, labels)

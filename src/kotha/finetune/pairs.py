@@ -88,7 +88,7 @@ class TranslatePairs(ExampleTask):
     def read_part(self, file: Path, about: dict[str, Any]) -> TextPairs:
         fields = mapping(about, "fields")
         sources, targets = read_columns(file, self.names)
-        return TextPairs(sources, targets, *(words(fields, name) or name for name in self.names))
+        return TextPairs(sources, targets, words(fields, "source") or "source", words(fields, "target") or "target")
 
 
 def fields_like(run: Path | None, table: Path) -> tuple[str | None, str | None]:

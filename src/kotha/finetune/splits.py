@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -118,14 +118,14 @@ def divide_dialogues(
 
 
 def _draw(
-    data: Examples,
+    data: Any,
     labels: Sequence[str],
     groups: Iterable[Hashable],
     parts: Sequence[str],
     share: float,
     seed: int,
     most: int,
-) -> dict[str, Examples]:
+) -> dict[str, Any]:
     """Examples by part: of each class a share of its groups, one at least and ``most`` at most; for train the rest."""
     if not 0 < share <= 0.4:
         raise UsageError(

@@ -8,6 +8,7 @@ What it does not do: axes of every kind, colours of one's choice, anything that 
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, Self
@@ -25,11 +26,14 @@ _COLOURS = ("accent", "warm", "soft", "ink")
 _SMALLEST_CELL = 4
 
 
+@dataclass(frozen=True)
 class Picture:
     """A drawing with its size; ``save`` writes it, a notebook shows it."""
 
-    def __init__(self, inner: str, width: float, height: float, title: str = "") -> None:
-        self.inner, self.width, self.height, self.title = inner, width, height, title
+    inner: str
+    width: float
+    height: float
+    title: str = ""
 
     def svg(self) -> str:
         """The picture as a file of its own."""
@@ -162,8 +166,7 @@ def beside(*pictures: Picture, across: int = 2, title: str = "") -> Picture:
         )
     rows = -(-len(pictures) // across)
     found = _titled(parts, wide * min(across, len(pictures)), top + rows * high, title)
-    found.title = title or pictures[0].title
-    return found
+    return replace(found, title=title or pictures[0].title)
 
 
 # -- parts of a drawing ---------------------------------------------------------------------------------------------
@@ -204,11 +207,7 @@ def _text(x: float, y: float, text: str, anchor: str = "start", colour: str = _I
 
 
 def _width(text: str) -> float:
-    """About how wide a text is: what stands on, above or below another letter takes no room of its own."""
-    return sum(_room(letter) for letter in text)
-
-
-def _room(letter: str) -> float:
-    if "\u09bc" <= letter <= "\u09cd" or letter in "\u0981\u200c\u200d":  # signs: half of them take room
-        return 5.0
-    return 9.5 if letter > "\u0900" else 8.6
+    """About how wide a text is: of signs that stand on, above or below another letter, half take room."""
+    signs = sum("\u09bc" <= letter <= "\u09cd" or letter in "\u0981\u200c\u200d" for letter in text)
+    wide = sum(letter > "\u0900" for letter in text) - signs
+    return 5.0 * signs + 9.5 * wide + 8.6 * (len(text) - signs - wide)

@@ -1,6 +1,6 @@
 """A table: one form for the terminal, a page and a notebook."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from kotha.i18n.message import Text
@@ -21,11 +21,8 @@ class Table:
     def html(self) -> str:
         """As a notebook shows it, in its own letters and colours."""
         head = "".join(f"<th>{escape(str(cell))}</th>" for cell in self.header)
-        rows = "".join(f"<tr>{_row(cells)}</tr>" for cells in self.cells)
+        rows = ["".join(f"<td>{escape(str(cell))}</td>" for cell in cells) for cells in self.cells]
+        body = "".join(f"<tr>{row}</tr>" for row in rows)
         title, remarks = escape(str(self.title)), "".join(f"<p>{escape(str(each))}</p>" for each in self.remarks)
         caption = f"<caption>{title}</caption>" if title else ""
-        return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{remarks}"
-
-
-def _row(cells: Iterable[Text]) -> str:
-    return "".join(f"<td>{escape(str(cell))}</td>" for cell in cells)
+        return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{remarks}"

@@ -1,6 +1,8 @@
 """The Hugging Face door beside ``transformers`` itself: out, compared, back; and folders that it wrote."""
 
 import json
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +10,7 @@ import pytest
 import tokenizers
 import torch
 import transformers
+from safetensors.torch import load_file, save_file
 from tests.export.models import ARCHITECTURES, CONFIGS, VOCABULARY, shaken
 
 from kotha.artifacts.model_folder import Bundle, save, unique_weights
@@ -181,6 +184,8 @@ def test_a_prompt_is_read_there_as_here_and_goes_on_the_same(name: str, tmp_path
     [ours] = Engine(bundle.model, tokenizer).generate([Request(prompt=prompt, tokens=12, settings=greedy)])  # type: ignore[arg-type]
     assert written.tolist()[: ours.tokens] == list(ours.ids) and ours.tokens
     assert (reader.bos_token_id, theirs.config.bos_token_id) == (tokenizer.special["eos"],) * 2
+    assert theirs.generation_config.eos_token_id == tokenizer.special["eos"]
+    assert theirs.generation_config.max_length == 216
     again = import_hf(tmp_path / "hf").bundle.tokenizer
     assert again is not None and again.fingerprint == tokenizer.fingerprint
     assert encode_prompt(again, prompt, 99) == encode_prompt(tokenizer, prompt, 99)
@@ -232,15 +237,6 @@ def test_a_chat_template_comes_back_and_another_is_not_run(tmp_path: Path) -> No
     assert any("chat template is a program that is not run here" in str(remark) for remark in foreign.remarks)
     out(bundle, tmp_path / "plain")
     assert import_hf(tmp_path / "plain").bundle.chat is None
-
-
-def test_their_generate_stops_at_our_end_of_text(tmp_path: Path) -> None:
-    bundle = shaken(CONFIGS["gpt2"])
-    out(bundle, tmp_path / "hf")
-    theirs = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "hf")
-    assert bundle.tokenizer is not None
-    assert theirs.generation_config.eos_token_id == bundle.tokenizer.special["eos"]
-    assert theirs.generation_config.max_length == 216
 
 
 def test_the_image_processor_scales_as_our_training(tmp_path: Path) -> None:
@@ -372,30 +368,32 @@ def test_a_sentencepiece_model_alone_is_compared_with_sentencepiece(tmp_path: Pa
     assert "sentencepiece" in str(report.remark)
 
 
+def rewrite(folder: Path, change: Callable[[dict[str, torch.Tensor]], Any]) -> None:
+    """Change the weights of a folder."""
+    weights = load_file(folder / "model.safetensors")
+    change(weights)
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+
+
 def test_what_old_folders_hold_besides_is_passed_over(tmp_path: Path) -> None:
-    from safetensors.torch import load_file, save_file
+    def old(weights: dict[str, torch.Tensor]) -> None:
+        weights["transformer.h.0.attn.bias"] = torch.ones(1, 1, 4, 4, dtype=torch.uint8)
+        weights["lm_head.weight"] = weights["transformer.wte.weight"].clone()
 
     written("gpt2", tmp_path / "hf")
-    file = tmp_path / "hf" / "model.safetensors"
-    weights = load_file(file)
-    weights["transformer.h.0.attn.bias"] = torch.ones(1, 1, 4, 4, dtype=torch.uint8)
-    weights["lm_head.weight"] = weights["transformer.wte.weight"].clone()
-    save_file(weights, file, metadata={"format": "pt"})
+    rewrite(tmp_path / "hf", old)
     assert import_hf(tmp_path / "hf").layout.name == "gpt2"
-    weights["lm_head.weight"][0, 0] += 1
-    save_file(weights, file, metadata={"format": "pt"})
+    rewrite(tmp_path / "hf", lambda weights: weights["lm_head.weight"][0].add_(1))
     with pytest.raises(KothaError, match=r"transformer.wte.weight differs from lm_head.weight, and the config says"):
         import_hf(tmp_path / "hf")
 
 
 def test_weights_of_two_types_become_the_wider(tmp_path: Path) -> None:
-    from safetensors.torch import load_file, save_file
-
     written("llama", tmp_path / "hf")
-    file = tmp_path / "hf" / "model.safetensors"
-    weights = load_file(file)
-    weights = {name: tensor if "norm" in name else tensor.bfloat16() for name, tensor in weights.items()}
-    save_file(weights, file, metadata={"format": "pt"})
+    rewrite(
+        tmp_path / "hf",
+        lambda weights: weights.update({name: each.bfloat16() for name, each in weights.items() if "norm" not in name}),
+    )
     found = import_hf(tmp_path / "hf")
     assert any("widened" in str(remark) for remark in found.remarks)
     assert {each.dtype for each in found.bundle.model.parameters()} == {torch.float32}
@@ -404,19 +402,23 @@ def test_weights_of_two_types_become_the_wider(tmp_path: Path) -> None:
 def test_without_transformers_it_is_said_that_nothing_was_checked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import sys
-
-    bundle = shaken(CONFIGS["gpt2"])
-    layout = out(bundle, tmp_path / "hf")
     monkeypatch.setitem(sys.modules, "transformers", None)
-    report = check_hf(tmp_path / "hf", bundle, layout)
+    report = export(shaken(CONFIGS["gpt2"]), "hf", tmp_path / "hf")
     assert not report.checked
     assert str(report.remark) == "not checked: transformers is not installed (pip install transformers)"
 
 
-def test_what_transformers_refuses_is_told_in_a_line(tmp_path: Path) -> None:
+def test_what_transformers_cannot_open_or_run_is_told_in_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any, **__: Any) -> None:
+        raise RuntimeError("no room\nat all")
+
     bundle = shaken(CONFIGS["gpt2"])
     layout = out(bundle, tmp_path / "hf")
+    monkeypatch.setattr(transformers.GPT2LMHeadModel, "forward", broken)
+    with pytest.raises(KothaError, match=f"transformers cannot run {tmp_path}/hf: no room at all$"):
+        check_hf(tmp_path / "hf", bundle, layout)
     (tmp_path / "hf" / "config.json").write_text("{}")
     with pytest.raises(KothaError, match=f"transformers cannot open {tmp_path}/hf: "):
         check_hf(tmp_path / "hf", bundle, layout)
@@ -430,19 +432,6 @@ def test_a_folders_wishes_for_its_answers_are_not_the_models(tmp_path: Path, nam
     (tmp_path / "hf" / "config.json").write_text(json.dumps({**settings, "return_dict": False}))
     report = check_hf(tmp_path / "hf", bundle, layout, FEW)
     assert report.checked and report.passed, report.failures
-
-
-def test_a_model_that_transformers_cannot_run_is_told_in_a_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def broken(*_: Any, **__: Any) -> None:
-        raise RuntimeError("no room\nat all")
-
-    bundle = shaken(CONFIGS["gpt2"])
-    layout = out(bundle, tmp_path / "hf")
-    monkeypatch.setattr(transformers.GPT2LMHeadModel, "forward", broken)
-    with pytest.raises(KothaError, match=f"transformers cannot run {tmp_path}/hf: no room at all$"):
-        check_hf(tmp_path / "hf", bundle, layout)
 
 
 @pytest.mark.parametrize("text", ['"kotha"', '["kotha"]', "3", "{"])

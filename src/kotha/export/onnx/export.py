@@ -168,8 +168,9 @@ def check_graphs(model: Model, tokenizer: Tokenizer | None, folder: Path, lines:
     report = ParityReport.of("onnx", "onnxruntime")
     if report.peer is None:
         return report
-    text = isinstance(model.config, TextConfig)
-    asked = questions(model, logit_rows(model.config, tokenizer, lines) if text else torch.empty(0))
+    config = model.config
+    rows = logit_rows(config, tokenizer, lines) if isinstance(config, TextConfig) else torch.empty(0)
+    asked = questions(model, rows)
     ours = model(*asked.values())
     theirs: Sequence[Tensor]
     match model:
