@@ -82,7 +82,7 @@ def _work(held: list[Any], ours: list[str], *items: Any) -> list[Any]:
             )
         os.environ["TOKENIZERS_PARALLELISM"] = "false"
         _at_work.clear()
-        _at_work[task.hex()] = library("ray", _NEEDED).get(task).begin()
+        _at_work[task.hex()] = library("ray", _NEEDED).get(task)()
     return list(map(_at_work[task.hex()], items))
 
 
