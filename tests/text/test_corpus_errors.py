@@ -135,13 +135,6 @@ def test_only_what_can_be_mended_is_offered_to_be(tmp_path):
         assert caught.value.ways == ways
 
 
-def test_the_examples_of_a_problem_in_words():
-    reason = "not valid JSON (Expecting ',' delimiter at column 31)"
-    assert str(CorpusProblem("news.jsonl.zst", reason, line=17)) == f"news.jsonl.zst, line 17: {reason}"
-    assert str(CorpusProblem("a.parquet", "null", row=3)) == "a.parquet, row 3: null"
-    assert str(CorpusProblem("a.txt", "bad", line=2, byte_offset=5)) == "a.txt, line 2, byte 5: bad"
-
-
 def test_a_field_with_thousands_of_rivals_keeps_the_message_short(tmp_path):
     (tmp_path / "a.jsonl").write_text(json.dumps({f"field{i}" * 50: 1 for i in range(5000)}))
     with pytest.raises(CorpusError) as caught:

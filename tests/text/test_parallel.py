@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 
 from kotha.errors import DataError, KothaError, UsageError
 from kotha.text.parallel import check_workers, worker_pool
-from kotha.text.parallel.local import LocalPool, WorkerTask
+from kotha.text.parallel.local import LocalPool
 from kotha.text.parallel.ray_cluster import check_address
 
 
@@ -34,24 +35,24 @@ DOUBLED = [2 * number for number in range(20)]
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_results_come_in_order(workers):
-    assert list(LocalPool(workers).map(WorkerTask(Doubler), range(20))) == DOUBLED
+    assert list(LocalPool(workers).map(Doubler, range(20))) == DOUBLED
 
 
 def test_a_worker_that_dies_is_made_up_for(tmp_path):
     once = tmp_path / "dead"
-    assert list(LocalPool(2).map(WorkerTask(Doubler, (7, once)), range(20))) == DOUBLED
+    assert list(LocalPool(2).map(partial(Doubler, 7, once), range(20))) == DOUBLED
     assert once.exists(), "nobody died"
 
 
 def test_what_kills_every_worker_is_given_up(tmp_path):
     found = []
     with pytest.raises(DataError, match="4 worker processes ended early, one after the other"):
-        found.extend(LocalPool(2).map(WorkerTask(Doubler, (3,)), range(20)))
+        found.extend(LocalPool(2).map(partial(Doubler, 3), range(20)))
 
 
 def test_few_items_are_on_their_way():
     taken = []
-    results = LocalPool(2).map(WorkerTask(Doubler), (taken.append(number) or number for number in range(100)))
+    results = LocalPool(2).map(Doubler, (taken.append(number) or number for number in range(100)))
     assert next(results) == 0
     assert len(taken) <= 5
     results.close()

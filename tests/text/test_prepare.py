@@ -214,7 +214,7 @@ def test_a_corpus_that_changes_between_the_readings_is_refused(
         return found
 
     monkeypatch.setattr(prepare_module._Job, "survey", survey_then_grow)
-    with pytest.raises(DataError, match="the files grew between the two readings"):
+    with pytest.raises(DataError, match="the files changed between the two readings"):
         prepare([corpus], tokenizer, tmp_path / "data")
 
 

@@ -6,6 +6,7 @@ import os
 import random
 import signal
 import time
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,7 +18,6 @@ from tests.text.test_parallel import DOUBLED, Doubler
 import kotha
 from kotha.errors import DataError, KothaError
 from kotha.text.parallel import ray_cluster, worker_pool
-from kotha.text.parallel.local import WorkerTask
 from kotha.text.parallel.ray_cluster import RayPool
 
 # Not imported here: it reads its settings as it is loaded, and they are ours to give.
@@ -102,12 +102,12 @@ def test_a_tokenizer_is_equal_whoever_counts(corpus):
 @pytest.mark.slow
 def test_what_kills_every_worker_is_given_up(ray):
     with pytest.raises(DataError, match="4 workers of the cluster ended early, one after the other"):
-        list(RayPool(ray, 2).map(WorkerTask(Doubler, (3,)), range(20)))
+        list(RayPool(ray, 2).map(partial(Doubler, 3), range(20)))
 
 
 def test_results_come_in_order_and_few_are_on_their_way(ray):
     taken: list[int] = []
-    results = RayPool(ray, 2).map(WorkerTask(Doubler), (taken.append(number) or number for number in range(20)))
+    results = RayPool(ray, 2).map(Doubler, (taken.append(number) or number for number in range(20)))
     assert next(results) == 0
     assert len(taken) <= 5
     assert list(results) == DOUBLED[1:]
@@ -120,10 +120,10 @@ class Refuser:
 
 def test_an_error_of_a_worker_is_told_as_it_was(ray, monkeypatch):
     with pytest.raises(KothaError, match=r"^not today$"):
-        list(RayPool(ray, 1).map(WorkerTask(Refuser), [1]))
+        list(RayPool(ray, 1).map(Refuser, [1]))
     monkeypatch.setattr(ray_cluster, "versions", lambda: ["kotha 0.0.0"])
     with pytest.raises(KothaError, match=r"and here is kotha 0.0.0; the results would differ"):
-        list(RayPool(ray, 1).map(WorkerTask(Doubler), [1]))
+        list(RayPool(ray, 1).map(Doubler, [1]))
 
 
 def test_a_cluster_without_a_free_core_is_told_within_a_bound(ray, monkeypatch):
@@ -132,7 +132,7 @@ def test_a_cluster_without_a_free_core_is_told_within_a_bound(ray, monkeypatch):
     ray.wait([with_all_cores], timeout=3)
     try:
         with pytest.raises(KothaError, match="no worker of the Ray cluster began within 1 seconds"):
-            list(RayPool(ray, 1).map(WorkerTask(Doubler), [1]))
+            list(RayPool(ray, 1).map(Doubler, [1]))
     finally:
         ray.cancel(with_all_cores, force=True)
 

@@ -46,13 +46,8 @@ def read_table(path: Path, error: type[KothaError] = KothaError, most_bytes: int
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):  # a pipe would let us wait for ever
             raise error("{path} is broken: it is no regular file", path=path)
-        if status.st_size > most_bytes:
-            raise error(
-                "{path} has {n:,} bytes, far more than any {name}",
-                path=path,
-                n=status.st_size,
-                name=path.name,
-            )
+        if (n := status.st_size) > most_bytes:
+            raise error("{path} has {n:,} bytes, far more than any {name}", path=path, n=n, name=path.name)
         found = json.loads(path.read_bytes(), object_pairs_hook=_each_once)
     except OSError as problem:
         raise error("{path} cannot be read: {why}", path=path, why=reason(problem)) from problem

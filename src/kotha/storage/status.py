@@ -81,10 +81,8 @@ def is_a_name(path: Path) -> bool:
     """Whether a file could be called so."""
     try:
         path.lstat()
-    except OSError as error:
-        return error.errno not in _NO_NAME
-    except ValueError:
-        return False
+    except (OSError, ValueError) as error:
+        return isinstance(error, OSError) and error.errno not in _NO_NAME
     return True
 
 

@@ -11,13 +11,14 @@ import re
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import tokenizers
 from numpy.typing import DTypeLike, NDArray
 
 from kotha.text.clean.leakage import LeakIndex, batches
-from kotha.text.parallel.local import WorkerPool, WorkerTask
+from kotha.text.parallel.local import WorkerPool
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 Ids = NDArray[np.unsignedinteger]
@@ -83,7 +84,7 @@ def encode_documents(
     labelled: Iterable[tuple[str, str]], tokenizer: Tokenizer, dtype: str, leaks: LeakIndex | None, pool: WorkerPool
 ) -> Generator[EncodedDocument]:
     """Encode (label, text) pairs in their order; whether a text leaks is for the caller to act on."""
-    task = WorkerTask(BatchEncoder, (tokenizer.backend.to_str(), dtype, leaks))
+    task = partial(BatchEncoder, tokenizer.backend.to_str(), dtype, leaks)
     with closing(pool.map(task, batches(labelled, lambda pair: len(pair[1])))) as encoded:
         for documents in encoded:
             yield from documents

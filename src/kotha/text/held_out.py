@@ -79,22 +79,15 @@ def read_held_out(
         name, texts = str(path), (document.text for document in documents)
     if most_bytes is None:
         return from_texts(texts, tokenizer, name)
-    first, more = _first(texts, most_bytes)
-    if not more:
-        return from_texts(first, tokenizer, name)
-    part = Plural("the first {n} document of {name}", "the first {n:,} documents of {name}", n=len(first), name=name)
-    return from_texts(first, tokenizer, part)
-
-
-def _first(texts: Iterator[str], most_bytes: int) -> tuple[list[str], bool]:
-    """The first texts that together have so many bytes, and whether there are more."""
-    taken: list[str] = []
+    first: list[str] = []
     for text in texts:
         if most_bytes <= 0:
-            return taken, True
-        taken.append(text)
+            n = len(first)
+            name = Plural("the first {n} document of {name}", "the first {n:,} documents of {name}", n=n, name=name)
+            break
+        first.append(text)
         most_bytes -= len(text.encode())
-    return taken, False
+    return from_texts(first, tokenizer, name)
 
 
 def from_texts(texts: Iterable[str], tokenizer: Tokenizer, name: Text = "texts") -> HeldOut:

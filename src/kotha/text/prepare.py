@@ -155,8 +155,8 @@ class _Job:
     ) -> None:
         self.tokenizer, self.options = tokenizer, options
         self.dtype = dtype_for(tokenizer.vocab_size)
-        self._paths, self._on_progress, self._on_problem = paths, on_progress, on_problem
-        self._sources = list_sources(paths, errors=options.errors)
+        self._on_progress, self._on_problem = on_progress, on_problem
+        self._sources = list_sources(paths, errors=options.errors, on_problem=on_problem)
         self._total = sum(source.size or 0 for source in self._sources)
         self.workers = (self._total > _SMALL_BYTES and os.cpu_count()) or 1  # of this machine, worth their start
         self.kept = bytearray()  # what the survey says of each document: 1 where it stays
@@ -177,9 +177,11 @@ class _Job:
 
     def survey(self, pool: WorkerPool, folder: Path) -> None:
         """Count, mark duplicates, draw the validation documents."""
-        share = self.options.validation
-        if not isinstance(share, float | int):
-            held_out = read_documents([share], field=self.options.field, errors=self.options.errors)
+        wished, share = self.options.validation, 0.0
+        if isinstance(wished, float | int):
+            share = wished
+        else:
+            held_out = read_documents([wished], field=self.options.field, errors=self.options.errors)
             self.held_out = {-1 - index: document.text for index, document in enumerate(held_out)}
             if self.options.duplicates == "keep":
                 return
@@ -188,18 +190,17 @@ class _Job:
         texts = self._read(Message("surveying"), self._on_problem)
         for index, (text, is_new) in enumerate(told_apart(texts, self.options.duplicates, pool, folder)):
             self.kept.append(is_new)
-            if self.kept[-1] and isinstance(share, float | int) and share > 0:
-                entry = (-_lot(self.options.seed, index), index, text)
+            if is_new and share > 0:
                 push = heapq.heappush if len(drawn) < self.options.max_validation_documents else heapq.heappushpop
-                push(drawn, entry)
+                push(drawn, (-_lot(self.options.seed, index), index, text))
                 n_characters += len(text)
-        if isinstance(share, float | int):
+        if drawn:
             documents = sum(self.kept)
-            wanted = max(round(share * documents), int(share > 0 and documents > 1))  # of a few documents still one
+            wanted = max(round(share * documents), int(documents > 1))  # of a few documents still one
             drawn.sort(key=lambda entry: -entry[0])
             self.held_out = {index: text for _, index, text in drawn[:wanted]}
-            if wanted <= 1 and drawn and 2 * len(drawn[0][2]) > n_characters:
-                _, index, text = drawn[0]
+            _, index, text = drawn[0]
+            if wanted <= 1 and 2 * len(text) > n_characters:
                 self.cut = end_of(text, share)
                 if self.cut is not None:
                     self.held_out = {index: text[self.cut :]}
@@ -217,19 +218,19 @@ class _Job:
         for index, text in self.held_out.items():
             if index < 0:  # from a file of its own
                 yield VALIDATION, text
-        count = 0
-        untold = None if self.kept else self._on_problem  # the survey, where there was one, has told of all problems
+        count, surveyed = 0, len(self.kept)
+        untold = None if surveyed else self._on_problem  # the survey, where there was one, has told of all problems
         for index, text in enumerate(self._read(Message("encoding"), untold)):
             count += 1
-            if index >= len(self.kept) and self.kept:
-                raise DataError("the files grew between the two readings; run again when nothing writes to them")
+            if count > surveyed > 0:
+                break
             if self.cut is not None and index in self.held_out:
                 yield TRAIN, text[: self.cut]
                 yield VALIDATION, text[self.cut :]
-            elif not self.kept or self.kept[index]:
+            elif not surveyed or self.kept[index]:
                 yield (VALIDATION if index in self.held_out else TRAIN), text
-        if self.kept and count != len(self.kept):
-            raise DataError("the files shrank between the two readings; run again when nothing writes to them")
+        if surveyed and count != surveyed:
+            raise DataError("the files changed between the two readings; run again when nothing writes to them")
 
     def _read(self, stage: Message, on_problem: Callable[[CorpusProblem], None] | None) -> Iterator[str]:
         done = 0
@@ -242,7 +243,7 @@ class _Job:
 
         advance(0)  # a bar from the first second, before the first block of a large file is read
         documents = read_documents(
-            self._paths, field=self.options.field, errors=self.options.errors, on_problem=on_problem, on_bytes=advance
+            self._sources, field=self.options.field, errors=self.options.errors, on_problem=on_problem, on_bytes=advance
         )
         return (document.text for document in documents)
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from kotha.errors import library
 from kotha.text.clean.leakage import DEFAULT_THRESHOLD, batches
 from kotha.text.clean.shingles import GOLDEN, mix, shingle_hashes
-from kotha.text.parallel.local import WorkerPool, WorkerTask
+from kotha.text.parallel.local import WorkerPool
 
 Duplicates = Literal["keep", "exact", "near"]
 Signatures = NDArray[np.uint32]  # (texts, PERMUTATIONS)
@@ -157,7 +157,7 @@ def _near(told: Iterable[tuple[str, bool]], pool: WorkerPool, folder: Path) -> I
             on_their_way.append(batch)
             yield [text for text, is_new in batch if is_new]
 
-    with TemporaryDirectory(dir=folder) as place, closing(pool.map(WorkerTask(Signer), sent())) as answers:
+    with TemporaryDirectory(dir=folder) as place, closing(pool.map(Signer, sent())) as answers:
         near = NearDuplicates(Path(place))
         for signatures, has_words in answers:
             signed = zip(signatures, has_words, strict=True)

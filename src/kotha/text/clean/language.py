@@ -69,7 +69,11 @@ def language_of(text: str) -> str:
     counts = _counts(text)
     if not counts.any():
         return UNDETERMINED
-    return _by_bengali_letters(text, counts) or _by_classifier(text)
+    if found := _by_bengali_letters(text, counts):
+        return found
+    classifier = library("py3langid", "telling languages apart needs py3langid: pip install 'kotha[clean]'")
+    label, _ = classifier.classify(text.strip()[:_SAMPLE_CHARACTERS])
+    return str(label)
 
 
 def is_language(text: str, wanted: str = "bn") -> bool:
@@ -88,9 +92,3 @@ def _by_bengali_letters(text: str, counts: NDArray[np.int64]) -> str | None:
     if assamese_ra + wa <= _FOREIGN_TO_BANGLA * bengali:
         return "bn"
     return "as" if assamese_ra > ra else UNDETERMINED
-
-
-def _by_classifier(text: str) -> str:
-    classifier = library("py3langid", "telling languages apart needs py3langid: pip install 'kotha[clean]'")
-    label, _ = classifier.classify(text.strip()[:_SAMPLE_CHARACTERS])
-    return str(label)

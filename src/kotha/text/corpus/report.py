@@ -76,11 +76,10 @@ def inspect_corpus(
         report.duplicates += not seen.is_new(text)
         scripts.update(count_scripts(text))
         in_language += is_language(text, language)
-    ordered = sorted(lengths)
-    if ordered:
-        report.documents, report.characters = len(ordered), sum(ordered)
-        report.shortest_characters, report.longest_characters = ordered[0], ordered[-1]
-        report.median_characters = median_low(ordered)
+    if lengths:
+        report.documents, report.characters = len(lengths), sum(lengths)
+        report.shortest_characters, report.longest_characters = min(lengths), max(lengths)
+        report.median_characters = median_low(lengths)
     report.language_share = in_language / max(1, report.documents)
     report.script_shares = {script: count / max(1, scripts.total()) for script, count in scripts.most_common()}
     report.normalization = dict(changes)

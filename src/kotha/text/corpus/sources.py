@@ -94,6 +94,7 @@ def _sources(path: str, format: str | None, errors: Errors, on_problem: OnProble
     if path.startswith("hf:"):
         return _hub_sources(path, format)
     complaints = Complaints(shown(told_address(path)), errors, on_problem)
+    look: Callable[[str], Source]
     try:
         if is_remote(path) and scheme_of(path) != "file":
             sizes = list_remote(path)

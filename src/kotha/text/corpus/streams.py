@@ -65,16 +65,15 @@ def decompress(chunks: Iterable[bytes], compression: str | None) -> Iterator[byt
     for chunk in chunks:
         data = memoryview(chunk)
         while data:
-            if decoder is None and compression == "gz" and frames and not any(data):
-                break  # zeros after the last gzip member are padding, as gunzip also holds
             if decoder is None:
+                if compression == "gz" and frames and not any(data):
+                    break  # zeros after the last gzip member are padding, as gunzip also holds
                 decoder, failure = _decoder(compression)
             piece = data[: _PIECE[compression]]
             try:
                 out = decoder.decompress(piece)
             except failure as error:
-                at = consumed + len(chunk) - len(data)
-                values = {"kind": compression, "at": at, "why": str(error)}
+                values = {"kind": compression, "at": consumed + len(chunk) - len(data), "why": str(error)}
                 reason = Message("corrupt {kind} data near compressed byte {at} ({why})", **values)
                 raise Unreadable(reason, produced) from error
             data, produced = data[len(piece) - len(decoder.unused_data) :], produced + len(out)
@@ -84,8 +83,8 @@ def decompress(chunks: Iterable[bytes], compression: str | None) -> Iterator[byt
                 decoder, frames = None, frames + 1
         consumed += len(chunk)
     if decoder is not None:
-        values = {"kind": compression, "at": consumed}
-        raise Unreadable(Message("the {kind} data ends in the middle, at compressed byte {at}", **values), produced)
+        reason = Message("the {kind} data ends in the middle, at compressed byte {at}", kind=compression, at=consumed)
+        raise Unreadable(reason, produced)
 
 
 class _ChunkReader(io.RawIOBase):
@@ -99,15 +98,10 @@ class _ChunkReader(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any, /) -> int:
-        while not self._rest:
-            chunk = next(self._chunks, None)
-            if chunk is None:
-                return 0
+        while not self._rest and (chunk := next(self._chunks, None)) is not None:
             self._rest = memoryview(chunk)
-        target = memoryview(buffer)
-        count = min(len(target), len(self._rest))
-        target[:count] = self._rest[:count]
-        self._rest = self._rest[count:]
+        count = min(len(buffer), len(self._rest))
+        buffer[:count], self._rest = self._rest[:count], self._rest[count:]
         return count
 
 

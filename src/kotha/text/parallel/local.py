@@ -1,9 +1,9 @@
 """Worker pools, and the one of this machine's processes; with one worker it is no process at all.
 
-A task is made anew in each worker from a state that can be pickled (a tokenizer, an index), and is then called with one
-item after the other. A worker pool maps a task over items: results come in the order of the items, only a few items
-are on their way at any time, and whoever dies on the way is made up for. So the result is the same for any number of
-workers, wherever they are.
+A task is made anew in each worker by something that can be pickled (a ``partial`` of a class with a tokenizer, an
+index), and is then called with one item after the other. A worker pool maps a task over items: results come in the
+order of the items, only a few items are on their way at any time, and whoever dies on the way is made up for. So the
+result is the same for any number of workers, wherever they are.
 
 A process pool with a dead worker is broken as a whole: what had not been answered is asked again of a new one.
 """
@@ -16,11 +16,10 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import islice
 from multiprocessing import get_context, parent_process
 from threading import Thread
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from kotha.errors import DataError
 
@@ -33,16 +32,8 @@ MOST_DEATHS = 3
 AHEAD = 2
 
 
-@dataclass(frozen=True)
-class WorkerTask(Generic[Item, Result]):
-    """``make(*state)`` is called once in each worker; what it returns is called with each item."""
-
-    make: Callable[..., Callable[[Item], Result]]
-    state: tuple[Any, ...] = ()
-
-    def begin(self) -> Callable[[Item], Result]:
-        """The function that does the task, in the process that asks."""
-        return self.make(*self.state)
+# Called once in each worker; what it returns is called with each item.
+WorkerTask = Callable[[], Callable[[Item], Result]]
 
 
 class WorkerPool(Protocol):
@@ -62,7 +53,7 @@ class LocalPool:
     def map(self, task: WorkerTask[Item, Result], items: Iterable[Item]) -> Generator[Result]:
         """The results of a task, in the order of the items."""
         if self.workers == 1:
-            yield from map(task.begin(), items)
+            yield from map(task(), items)
             return
         unread, unanswered = iter(items), deque[Item]()
         deaths = 0
@@ -103,7 +94,7 @@ def _start_worker(task: WorkerTask[Any, Any]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # where it is not held back already
     Thread(target=_end_with_parent, daemon=True).start()
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
-    _at_work = task.begin()
+    _at_work = task()
 
 
 def _work(item: Any) -> Any:

@@ -82,7 +82,7 @@ def _work(held: list[Any], ours: list[str], *items: Any) -> list[Any]:
             )
         os.environ["TOKENIZERS_PARALLELISM"] = "false"
         _at_work.clear()
-        _at_work[task.hex()] = library("ray", _NEEDED).get(task).begin()
+        _at_work[task.hex()] = library("ray", _NEEDED).get(task)()
     return list(map(_at_work[task.hex()], items))
 
 
@@ -160,7 +160,9 @@ def pool_on_ray(on: str, workers: int | None) -> Iterator[RayPool]:
             )
         yield RayPool(ray, workers)
         return
-    if address is None and not _bound_to_this_machine():
+    # Whether it has read that it shall listen to this machine; where it no longer says so, no.
+    constants = sys.modules.get("ray._private.ray_constants")
+    if address is None and getattr(constants, "ENABLE_RAY_CLUSTER", True):
         raise KothaError(
             "Ray was loaded before it could be told to listen to this machine alone; begin a cluster as you want it "
             "with ray.init(), which is then used, or load Ray later"
@@ -181,12 +183,6 @@ def _knock(address: str) -> None:
             address=address,
             why=error.strerror or str(error),
         ) from error
-
-
-def _bound_to_this_machine() -> bool:
-    """Whether Ray has read that it shall be; where it no longer says so, no."""
-    constants = library("ray._private.ray_constants", "this Ray does not say where it listens; try another version")
-    return getattr(constants, "ENABLE_RAY_CLUSTER", True) is False
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """The built-in corpus: an endless, seeded source of original Bangla stories, news items and encyclopaedia entries.
 
 A document is a *plot* (``plots/``: prose with holes and alternatives) told with words from a lexicon (``words/``)
-that `nouns` and `verbs` inflect, so that person, rank, tense, case and
+that `grammar` inflects, so that person, rank, tense, case and
 classifier agree. `scene` keeps what the document has said, so that the trade named at the start decides the tool
 used later, the season the fruit, and five mangoes less two are three.
 

@@ -145,9 +145,8 @@ def communities() -> dict[str, dict[str, str]]:
 
 
 def _people() -> dict[str, Nouns]:
-    children = (child for community in communities().values() for child in _children(community))
     return {
-        "child": tuple(children),
+        "child": tuple(_children()),
         "neighbour": tuple(_grown("man", "woman", after="title")),
         "citizen": tuple(_grown("man", "woman", after="family")),
         "grown": tuple(_grown("man", "woman")),
@@ -163,9 +162,10 @@ def _said(community: Mapping[str, str], names: tuple[str, ...]) -> dict[str, Nou
     return {name: nouns(community[name], None if name in _SAID[:3] else "তিনি") for name in names}
 
 
-def _children(community: Mapping[str, str]) -> Iterator[Noun]:
-    parts = {**_said(community, _SAID + _KIN), "sibling": nouns("ছোট ভাই, ছোট বোন", "সে")}
-    return (Noun(name, "সে", parts) for name in listed(community["child"]))
+def _children() -> Iterator[Noun]:
+    for community in communities().values():
+        parts = {**_said(community, _SAID + _KIN), "sibling": nouns("ছোট ভাই, ছোট বোন", "সে")}
+        yield from (Noun(name, "সে", parts) for name in listed(community["child"]))
 
 
 def _grown(*kinds: str, after: str = "") -> Iterator[Noun]:

@@ -6,6 +6,7 @@ its story (or from all of it), and its answer stands there word for word. What a
 """
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 
@@ -33,14 +34,8 @@ class StoryQuestion:
         return f"{self.passage}\n\n{self.question}"
 
 
-@dataclass(frozen=True)
-class _Asking:
-    """A line of the file, compiled."""
-
-    paragraph: int  # of the body, from 1
-    kind: str
-    question: Write
-    answer: Write
+# A line of the file, compiled: a paragraph of the body from 1, the kind, the question and the answer.
+_Asking = tuple[int, str, Write, Write]
 
 
 class _UnsaidError(Exception):
@@ -68,15 +63,13 @@ def questions_about(seed: int, story: int, *, per_story: int = 3, whole: bool = 
     paragraphs = told.text.split("\n")[-body:]
     found: list[StoryQuestion] = []
     for place in order:
-        asking = asked[plot.name][place]
-        passage = told.text if whole else paragraphs[asking.paragraph - 1]
-        try:
-            question, answer = asking.question(told.scene), asking.answer(told.scene)
-        except _UnsaidError:
-            continue
-        if answer in passage and len(found) < per_story:
-            found.append(StoryQuestion(story, asking.kind, passage, question, f"{answer}।"))
-    return found
+        paragraph, kind, ask, reply = asked[plot.name][place]
+        passage = told.text if whole else paragraphs[paragraph - 1]
+        with suppress(_UnsaidError):
+            question, answer = ask(told.scene), reply(told.scene)
+            if answer in passage:
+                found.append(StoryQuestion(story, kind, passage, question, f"{answer}।"))
+    return found[:per_story]
 
 
 @cache
@@ -89,5 +82,5 @@ def _questions() -> dict[str, list[_Asking]]:
             parts = _LINE.fullmatch(line)
             assert parts is not None and parts[2] in KINDS_OF_QUESTIONS, f"no question: {line}"
             question, answer = (compile_template(part, phrases()) for part in (parts[3], parts[4]))
-            found.setdefault(name, []).append(_Asking(int(parts[1]), parts[2], question, answer))
+            found.setdefault(name, []).append((int(parts[1]), parts[2], question, answer))
     return found

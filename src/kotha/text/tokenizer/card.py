@@ -94,7 +94,7 @@ _COLUMNS: tuple[tuple[str, Message, str, Callable[..., Any] | None], ...] = (
     ("split_aksharas", Message("cuts inside a letter"), ".2%", min),
     ("round_trip", Message("round trip"), ".1%", max),
 )
-COLUMNS: tuple[tuple[str, Message], ...] = tuple((name, title) for name, title, _, _ in _COLUMNS)
+COLUMNS = tuple((name, title) for name, title, _, _ in _COLUMNS)
 
 
 def cells(card: Card) -> list[str]:

@@ -45,27 +45,24 @@ def import_tokenizer(source: str | Path, *, extra_ids: int | None = None) -> Tok
     ``extra_ids`` is how many sentinels (``<extra_id_0>`` …) follow the pieces of a SentencePiece model, as T5 has 100;
     by default what the settings beside the model say, and none where there are no settings.
     """
-    path = bundled.place(source)
+    path, name = bundled.place(source), str(source)
     if is_directory(path):
-        path = _best_file(path)
-    if is_file(path):
-        return _from_file(path, extra_ids)
-    name = str(source)
-    if name.count("/") == 1 and not name.startswith((".", "/", "~")) and not name.endswith(("/", *_KNOWN_ENDINGS)):
-        return _from_file(_from_hub(name), extra_ids)
-    raise TokenizerError(
-        "no tokenizer at {source}; give a file, a folder, or a hub name such as owner/name", source=source
-    )
+        known = [file for file in KNOWN_FILES if is_file(path / file)]
+        found = known or [file.name for file in matching(path, "*.model")]
+        path = path / _best_file(path, found if known or len(found) == 1 else [])
+    elif not is_file(path):
+        if name.count("/") != 1 or name.startswith((".", "/", "~")) or name.endswith(("/", *_KNOWN_ENDINGS)):
+            raise TokenizerError(
+                "no tokenizer at {source}; give a file, a folder, or a hub name such as owner/name", source=source
+            )
+        path = _from_hub(name)
+    return _from_file(path, extra_ids)
 
 
-def _best_file(folder: Path) -> Path:
-    found = next((folder / name for name in KNOWN_FILES if is_file(folder / name)), None)
-    if found is None:
-        models = matching(folder, "*.model")
-        if len(models) != 1:
-            raise TokenizerError("{folder} holds none of {known}", folder=folder, known=[*KNOWN_FILES])
-        return models[0]
-    return found
+def _best_file(place: str | Path, found: list[str]) -> str:
+    if not found:
+        raise TokenizerError("{folder} holds none of {known}", folder=place, known=[*KNOWN_FILES])
+    return found[0]
 
 
 def _from_file(path: Path, extra_ids: int | None) -> Tokenizer:
@@ -109,10 +106,9 @@ def _sentinels(path: Path) -> int:
     tokenizer = settings.get("tokenizer_config.json", {})
     if type(tokenizer.get("extra_ids")) is int:
         return int(tokenizer["extra_ids"])
-    for found in settings.values():
-        named = sum("<extra_id_" in str(token) for token in found.get("additional_special_tokens") or [])
-        if named:
-            return named
+    lists = [found.get("additional_special_tokens") or [] for found in settings.values()]
+    if named := max((sum("<extra_id_" in str(token) for token in tokens) for tokens in lists), default=0):
+        return named
     is_t5 = str(tokenizer.get("tokenizer_class", "")).startswith("T5Tokenizer")
     return _T5_SENTINELS if is_t5 or settings.get("config.json", {}).get("model_type") == "t5" else 0
 
@@ -229,9 +225,7 @@ def _from_merges(vocabulary: Path, merges: Path) -> tokenizers.Tokenizer:
 
 def _from_hub(name: str) -> Path:
     files = [file for file, _ in hub_files(name, "model")]
-    found = next((file for file in KNOWN_FILES if file in files), None)
-    if found is None:
-        raise TokenizerError("{folder} holds none of {known}", folder=name, known=[*KNOWN_FILES])
+    found = _best_file(name, [file for file in KNOWN_FILES if file in files])
     for other in ("merges.txt", *_SETTINGS):
         if other in files:
             hub_download(name, other, "model")

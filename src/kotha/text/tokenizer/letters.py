@@ -21,7 +21,7 @@ letters: ``docs/experiments.md``.
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import regex
@@ -29,7 +29,7 @@ import regex
 from kotha.text.akshara import is_whole, units
 from kotha.text.clean.leakage import batches
 from kotha.text.normalize import Normalizer
-from kotha.text.parallel.local import LocalPool, WorkerPool, WorkerTask
+from kotha.text.parallel.local import LocalPool, WorkerPool
 
 _YA_PHALA = "্য"
 # What is rarer than this is left to the corpus.
@@ -77,7 +77,7 @@ def count_chunks(
     Batches are counted by a pool, by default right here, and added up in their order: the result is always the same.
     """
     counts: Counter[str] = Counter()
-    task = WorkerTask(ChunkCounter, (split, normalizer))
+    task = partial(ChunkCounter, split, normalizer)
     for found in (pool or LocalPool(1)).map(task, batches(texts, len)):
         counts.update(found)
         if len(counts) > _MAX_CHUNKS:

@@ -132,13 +132,11 @@ def framed(tokenizer: Tokenizer, before: Sequence[int], after: Sequence[int] = (
     >>> marking.encode("আমার") == plain.encode("আমার"), marking.fingerprint == plain.fingerprint
     (True, True)
     """
-    names = {token: tokenizer.pieces[token] for token in (*before, *after)}
-    first, last = ([names[token] for token in some] for some in (before, after))
+    first, last = ([tokenizer.pieces[token] for token in some] for some in (before, after))
     single = [*first, "$A", *last]
     pair = [*single, "$B:1", *(f"{name}:1" for name in last)]
-    marks = processors.TemplateProcessing(
-        single=single, pair=pair, special_tokens=[(name, token) for token, name in names.items()]
-    )
+    named = dict(zip([*first, *last], [*before, *after], strict=True))
+    marks = processors.TemplateProcessing(single=single, pair=pair, special_tokens=list(named.items()))
     backend = _without_marks(tokenizer)
     own = json.loads(backend.to_str())["post_processor"]
     keeps = own is not None and own["type"] == "ByteLevel"  # what is not about marks; what puts others gives way

@@ -35,9 +35,19 @@ def read_model(data: bytes) -> SentencePieceModel:
     model = SentencePieceModel()
     try:
         for number, value in _fields(data):
-            if number in (1, 2, 3):
-                # Of a field that comes twice the last one counts, as the format has it.
-                _READERS[number](model, dict(_fields(memoryview(value))))
+            # Of a field that comes twice the last one counts, as the format has it.
+            part = dict(_fields(memoryview(value))) if number in (1, 2, 3) else {}
+            if number == 1:
+                model.pieces.append(_piece(part))
+            elif number == 2:
+                kind = index(part.get(3, 1))
+                model.model_type = _TYPES.get(kind, f"type {kind!r}")
+                model.space_before = not index(part.get(24, 0))
+                model.byte_fallback = bool(index(part.get(35, 0)))
+            elif number == 3:
+                model.charsmap = memoryview(part.get(2, b"")).tobytes()
+                model.add_dummy_prefix = bool(index(part.get(3, 1)))
+                model.remove_extra_whitespaces = bool(index(part.get(4, 1)))
     except (ValueError, TypeError, AttributeError, IndexError, struct.error) as error:
         raise TokenizerError("not a SentencePiece model, or a truncated one ({why})", why=str(error)) from error
     if not model.pieces:
@@ -45,28 +55,11 @@ def read_model(data: bytes) -> SentencePieceModel:
     return model
 
 
-def _read_piece(model: SentencePieceModel, part: dict[int, Any]) -> None:
+def _piece(part: dict[int, Any]) -> tuple[str, float, int]:
     [score] = struct.unpack("<f", part.get(2, bytes(4)))
     if not math.isfinite(score):
         raise ValueError(f"a piece with the score {score}")
-    text = str(part.get(1, b""), "utf-8", "replace")
-    model.pieces.append((text, score, index(part.get(3, NORMAL))))
-
-
-def _read_trainer(model: SentencePieceModel, part: dict[int, Any]) -> None:
-    model_type = index(part.get(3, 1))
-    model.model_type = _TYPES.get(model_type, f"type {model_type!r}")
-    model.space_before = not index(part.get(24, 0))
-    model.byte_fallback = bool(index(part.get(35, 0)))
-
-
-def _read_normalizer(model: SentencePieceModel, part: dict[int, Any]) -> None:
-    model.charsmap = memoryview(part.get(2, b"")).tobytes()
-    model.add_dummy_prefix = bool(index(part.get(3, 1)))
-    model.remove_extra_whitespaces = bool(index(part.get(4, 1)))
-
-
-_READERS = {1: _read_piece, 2: _read_trainer, 3: _read_normalizer}
+    return str(part.get(1, b""), "utf-8", "replace"), score, index(part.get(3, NORMAL))
 
 
 def _fields(data: bytes | memoryview) -> Iterator[tuple[int, Any]]:
