@@ -69,7 +69,7 @@ def test_prompts_read_in_c_are_prompts_read_by_the_model(layout: str, weights: A
     texts, rows = [[1, 2, 3, 4, 5, 6, 7], [8, 9], [10, 11, 12, 13]], [2, 0, 1]
     places = [(token, place, row) for row, text in zip(rows, texts, strict=True) for place, token in enumerate(text)]
     tokens, positions, seats = zip(*places, strict=True)
-    NativeStep(model, here, library).read(model, tokens, positions, seats, here)
+    NativeStep(model, here, library).read(model, here, tokens, positions, seats)
     for row, text in zip(rows, texts, strict=True):
         there.first, there.n_rows, there.even = row, 1, 0
         model.hidden(torch.tensor([text]), cache=there)
