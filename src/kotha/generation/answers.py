@@ -172,7 +172,7 @@ class Answer:
             self.stopped = "stop string"
         last = self._stops.finish()
         self._text += last
-        return rest + last
+        return rest + last if self._listens else ""
 
     def result(self) -> Result:
         """What came of it."""

@@ -89,15 +89,11 @@ def _opinions(given: ModelInput, said: Tensor, final: Tensor, following: Sequenc
     stacked = torch.stack((answered[:, 0].exp(), kl, entropy), dim=-1).double()  # (T, 3)
     figures = stacked.mul(1e6).round().div(1e6).tolist()
     ranks = (1 + (said > answered).sum(dim=-1)).tolist()
-    return tuple(
-        Opinion(
-            given.likeliest(said[place].exp(), _BEST),
-            rank,
-            *row,
-            -float(said[place, following[place]]) if place < len(following) else None,
-        )
-        for place, (rank, row) in enumerate(zip(ranks, figures, strict=True))
-    )
+    found = []
+    for place, (rank, (share, away, spread)) in enumerate(zip(ranks, figures, strict=True)):
+        surprise = -float(said[place, following[place]]) if place < len(following) else None
+        found.append(Opinion(given.likeliest(said[place].exp(), _BEST), rank, share, away, spread, surprise))
+    return tuple(found)
 
 
 def refuse_classes(model: Model) -> None:
