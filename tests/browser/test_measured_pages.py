@@ -88,12 +88,12 @@ def test_the_neighbours_are_the_library_s_and_another_word_is_picked(browser, tm
     path = tmp_path / "page.html"
     path.write_text(words_page(), encoding="utf-8")
     with opened(browser, path, language="bn") as page:
-        for word, neighbours in near_words().found.near:
-            page.get_by_role("button", name=word.text, exact=True).first.click()
-            assert word.text in page.locator("aside h2").inner_text()
+        for word in near_words().found.words:
+            page.get_by_role("button", name=word.word, exact=True).first.click()
+            assert word.word in page.locator("aside h2").inner_text()
             shown = [float(each) for each in page.locator(".near .number").all_inner_texts()]
-            assert shown == pytest.approx([each.cosine for each in neighbours], abs=5e-4)
-            assert page.locator(".near button").all_inner_texts() == [each.text for each in neighbours]
+            assert shown == pytest.approx([each.cosine for each in word.neighbours], abs=5e-4)
+            assert page.locator(".near button").all_inner_texts() == [each.text for each in word.neighbours]
 
 
 @pytest.mark.browser

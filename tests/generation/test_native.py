@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 from tests.generation.conftest import LAYOUTS, tiny
+from tests.generation.test_pruned import REMOVED
 from torch import nn
 
 from kotha.generation import native as native_module
@@ -16,6 +17,7 @@ from kotha.generation.engine import Engine
 from kotha.generation.native import NativeStep, Own, Pace, matrix, native
 from kotha.generation.settings import SamplingSettings
 from kotha.generation.weights import Int8Linear, choose_weights, prepare
+from kotha.model.pruning import remove_heads
 
 needs_compiler = pytest.mark.skipif(native() is None, reason="no C compiler on this machine")
 
@@ -29,12 +31,14 @@ def no_compiler(monkeypatch: Any) -> Iterator[None]:
 
 
 @needs_compiler
-@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(("layout", "removed"), [*((each, []) for each in LAYOUTS), *REMOVED.items()])
 @pytest.mark.parametrize("weights", ["float32", "int8"])
 @pytest.mark.parametrize("threads", [1, 3])
 @torch.no_grad()
-def test_a_step_in_c_is_a_step_of_the_model(layout: str, weights: Any, threads: int) -> None:
-    model = prepare(tiny(layout, context_length=12, vocab_size=31), weights)
+def test_a_step_in_c_is_a_step_of_the_model(layout: str, removed: list[str], weights: Any, threads: int) -> None:
+    """Also where each layer has heads of its own number."""
+    whole = tiny(layout, context_length=12, vocab_size=31)
+    model = prepare(remove_heads(whole, removed) if removed else whole, weights)
     library = native()
     assert library is not None
     here, there = RowCache(model.config, 3), RowCache(model.config, 3)
@@ -69,7 +73,7 @@ def test_prompts_read_in_c_are_prompts_read_by_the_model(layout: str, weights: A
     texts, rows = [[1, 2, 3, 4, 5, 6, 7], [8, 9], [10, 11, 12, 13]], [2, 0, 1]
     places = [(token, place, row) for row, text in zip(rows, texts, strict=True) for place, token in enumerate(text)]
     tokens, positions, seats = zip(*places, strict=True)
-    NativeStep(model, here, library).read(model, tokens, positions, seats, here)
+    NativeStep(model, here, library).read(model, here, tokens, positions, seats)
     for row, text in zip(rows, texts, strict=True):
         there.first, there.n_rows, there.even = row, 1, 0
         model.hidden(torch.tensor([text]), cache=there)

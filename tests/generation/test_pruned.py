@@ -10,12 +10,9 @@ from tests.generation.test_beam import tiny as tiny_seq2seq
 
 from kotha.generation.answers import Request
 from kotha.generation.beam import BeamSettings, beam_search
-from kotha.generation.cache import RowCache
 from kotha.generation.engine import Engine
-from kotha.generation.native import NativeStep, native
 from kotha.generation.plain import continue_plainly
 from kotha.generation.settings import SamplingSettings
-from kotha.generation.weights import prepare
 from kotha.model.gpt import GPT
 from kotha.model.pruning import remove_heads
 
@@ -44,24 +41,6 @@ def test_the_engine_writes_what_the_plain_way_writes(layout: str, weights: Any) 
     with torch.no_grad():
         plain = [continue_plainly(model, list(each.prompt), 30, each.settings) for each in requests]
     assert [list(ids) for ids in found] == [ids[-30:] for ids in plain]
-
-
-@pytest.mark.skipif(native() is None, reason="no C compiler on this machine")
-@pytest.mark.parametrize("layout", REMOVED)
-@pytest.mark.parametrize("weights", ["float32", "int8"])
-@torch.no_grad()
-def test_a_step_in_c_knows_each_layers_heads(layout: str, weights: Any) -> None:
-    model = prepare(pruned(layout), weights)
-    library = native()
-    assert library is not None
-    here, there = RowCache(model.config, 3), RowCache(model.config, 3)
-    step = NativeStep(model, here, library)
-    for _ in range(5):
-        tokens = torch.randint(31, (3,))
-        expected = model(tokens[:, None], cache=there)[:, 0]
-        assert (step(model, tokens) - expected).abs().max() <= 1e-4
-        here.advance()
-        there.advance()
 
 
 def test_a_translation_is_found_as_if_the_heads_were_silent() -> None:

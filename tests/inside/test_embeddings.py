@@ -168,7 +168,7 @@ def test_the_page_escapes_what_a_vocabulary_holds(tokenizer: Tokenizer) -> None:
     assert [(dot["text"], dot["x"]) for dot in told["dots"]] == [(dot.text, dot.x) for dot in found.map.dots]
     (near,) = told["words"]
     assert near["text"] == "নদী" and [each["cosine"] for each in near["neighbours"]] == [
-        each.cosine for each in found.near[0][1]
+        each.cosine for each in found.words[0].neighbours
     ]
 
 

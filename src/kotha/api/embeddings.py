@@ -30,7 +30,7 @@ class WordsReport:
         """How far apart two words stand in each run."""
         tables = {bundled.title(run): open_table(load(run, "cpu").bundle, run) for run in runs}
         measured = distance_at_widths(tables, *pair)
-        rows = [{"run": name, **each.to_dict()} for name, each in measured.items()]
+        rows = [{"run": name, **asdict(each)} for name, each in measured.items()]
         self.found["pair"] = {"words": list(pair), "runs": rows}
         self.shown.append(pair_table(pair, measured))
 
@@ -46,7 +46,7 @@ class WordsReport:
         view = embeddings_view(opened, words, name=run.resolve().name, **choice)
         self.remarks += view.remarks
         self.found |= view.to_dict()
-        self.shown += view.found.tables()
+        self.shown += [each.table() for each in view.found.words]
         if not words:
             del self.found["words"]
         elif choice.get("centred", True):

@@ -106,18 +106,15 @@ class Answer:
     ) -> None:
         self.number, self.request, self.start = number, request, start
         self.ids: list[int] = []
+        self.written: list[Written] = []
         self.read = 0  # tokens that the cache holds, or will when the steps that are under way have been done
         self.asked = 0  # tokens that were drawn, or are being drawn
         self.stopped: StopReason | None = None
-        self._tokenizer = tokenizer
-        normalize = tokenizer.normalize if tokenizer is not None else str
-        self._stops = Stops([normalize(text) for text in request.stop])
+        self._tokenizer, self._text = tokenizer, ""
         self._listens = tokenizer is not None and (streams or bool(request.stop))
-        self._parts: list[str] = []
-        self.written: list[Written] = []
-        self.began = time.perf_counter()
-        self._seconds = 0.0
+        self._began, self._seconds = time.perf_counter(), 0.0
         if tokenizer is not None:
+            self._stops = Stops([tokenizer.normalize(text) for text in request.stop])
             self._stream = tokenizer.stream()
             shown = sum(len(self._stream.push(token)) for token in start)
             self._skip = max(0, len(tokenizer.decode(start)) - shown)  # the prompt's last letter still waits
@@ -129,11 +126,6 @@ class Answer:
         return drawn
 
     @property
-    def remaining(self) -> int:
-        """Tokens that may still be written."""
-        return self.request.tokens - len(self.ids)
-
-    @property
     def unasked(self) -> int:
         """Tokens that no step is under way for."""
         return self.request.tokens - self.asked
@@ -141,7 +133,7 @@ class Answer:
     @property
     def last(self) -> int:
         """The token that the next one follows."""
-        return self.ids[-1] if self.ids else self.start[-1]
+        return (self.ids or self.start)[-1]
 
     def in_sight(self, context_length: int) -> list[int]:
         """The tokens of prompt and answer that the next one follows."""
@@ -151,72 +143,56 @@ class Answer:
 
     def extend(self, tokens: Sequence[int], seen: Sequence[Seen], ends: frozenset[int]) -> str:
         """Take tokens until something ends the answer; return the letters that are now certain."""
-        shown = []
+        room, shown = self.request.tokens - len(self.ids), ""
+        end = len(tokens) if ends.isdisjoint(tokens) else next(i for i, each in enumerate(tokens) if each in ends)
+        reason: StopReason | None = "length" if end >= room else "end" if end < len(tokens) else None
+        taken = tokens[: min(end, room)]
         if not self._listens and not seen:
-            end = None if ends.isdisjoint(tokens) else next(i for i, token in enumerate(tokens) if token in ends)
-            self.ids += tokens[: self.remaining if end is None else min(end, self.remaining)]
-            if end is not None and self.remaining:
-                self.finish("end")
-        for place, token in enumerate(tokens if self._listens or seen else ()):
-            if token in ends:
-                shown.append(self.finish("end"))
-                break
+            self.ids += taken
+            taken = ()
+        for place, token in enumerate(taken):
             self.ids.append(token)
             if seen:
                 self._note(*seen[place])
             if self._listens:  # else all of it is spelled at the end
-                shown.append(self._show(self._push(token)))
-            if self._stops.found is not None or self.remaining == 0:
-                break
-        if self.stopped is None and self._stops.found is not None:
-            self.finish("stop string")
-        elif self.stopped is None and self.remaining == 0:
-            shown.append(self.finish("length"))
-        return "".join(shown)
+                shown += self._show(self._stream.push(token))
+                if self._stops.found is not None:
+                    reason = "stop string"
+                    break
+        return shown if reason is None else shown + self.finish(reason)
 
     def finish(self, reason: StopReason) -> str:
         """End here; return the letters that were still waiting."""
-        self.stopped = reason
-        self._seconds = time.perf_counter() - self.began
-        if not self._listens or reason == "stop string":
+        self.stopped, self._seconds = reason, time.perf_counter() - self._began
+        if self._tokenizer is None:
             return ""
-        rest = self._show(self._cut(self._stream.finish()))
+        late = [] if self._listens else [self._stream.push(token) for token in self.ids]
+        rest = self._show("".join(late) + self._stream.finish())
         if self._stops.found is not None:
             self.stopped = "stop string"
         last = self._stops.finish()
-        self._parts.append(last)
-        return rest + last
+        self._text += last
+        return rest + last if self._listens else ""
 
     def result(self) -> Result:
         """What came of it."""
         assert self.stopped is not None, "asked for the result of an answer that goes on"
-        text = "".join(self._parts)
-        if not self._listens and self._tokenizer is not None:
-            rest = [self._push(token) for token in self.ids]
-            text = "".join(rest) + self._cut(self._stream.finish())
         rate = len(self.ids) / self._seconds if self._seconds > 0 else 0.0
-        return Result(text, tuple(self.ids), self.stopped, len(self.start), rate, tuple(self.written))
-
-    def _push(self, token: int) -> str:
-        return self._cut(self._stream.push(token)) if self._tokenizer is not None else ""
-
-    def _cut(self, text: str) -> str:
-        """Text without what still belongs to the prompt."""
-        skipped = min(self._skip, len(text))
-        self._skip -= skipped
-        return text[skipped:]
+        return Result(self._text, tuple(self.ids), self.stopped, len(self.start), rate, tuple(self.written))
 
     def _show(self, letters: str) -> str:
-        shown = self._stops.push(letters)
-        self._parts.append(shown)
+        """Letters without what still belongs to the prompt, as far as they cannot begin a stop string."""
+        skipped = min(self._skip, len(letters))
+        self._skip -= skipped
+        shown = self._stops.push(letters[skipped:])
+        self._text += shown
         return shown
 
     def _note(self, ids: list[int], chances: list[float], rank: list[int], above: list[float]) -> None:
-        token, *others = (Chance(i, self._spell(i), chance) for i, chance in zip(ids, chances, strict=True))
-        self.written.append(Written(token.id, token.text, token.log_probability, tuple(others), rank[0], above[0]))
-
-    def _spell(self, token: int) -> str:
-        return self._tokenizer.decode([token], skip_special=False) if self._tokenizer is not None else ""
+        tokenizer = self._tokenizer
+        spelled = ("" if tokenizer is None else tokenizer.decode([token], skip_special=False) for token in ids)
+        first, *others = zip(ids, spelled, chances, strict=True)
+        self.written.append(Written(*first, tuple(Chance(*each) for each in others), rank[0], above[0]))
 
 
 class Stops:
@@ -236,27 +212,26 @@ class Stops:
         """Take whole letters; return those that are certainly not part of a stop string."""
         if not self._stops:
             return text
-        shown = []
+        shown = ""
         for letter in units(text):
-            if self.found is not None:
-                break
-            self._held.append(letter)
-            shown.append(self._settle())
-        return "".join(shown)
+            if self.found is None:
+                self._held.append(letter)
+                shown += self._settle()
+        return shown
 
     def finish(self) -> str:
         """What was still waiting, when nothing more comes."""
         rest, self._held = "".join(self._held), []
-        return "" if self.found is not None else rest
+        return rest
 
     def _settle(self) -> str:
         """Look for a stop string at the end of what is held; let go what cannot begin one."""
+        held, keep = self._held, 0
         for text, letters in self._stops.items():
-            if self._held[-len(letters) :] == letters:
-                self.found = text
-                shown, self._held = self._held[: -len(letters)], []
-                return "".join(shown)
-        shown = []
-        while self._held and not any(letters[: len(self._held)] == self._held for letters in self._stops.values()):
-            shown.append(self._held.pop(0))
-        return "".join(shown)
+            if held[-len(letters) :] == letters:
+                self.found, self._held = text, []
+                return "".join(held[: -len(letters)])
+            fits = (n for n in range(len(letters), keep, -1) if held[-n:] == letters[:n])
+            keep = max(keep, next(fits, 0))
+        self._held = held[len(held) - keep :]
+        return "".join(held[: len(held) - keep])

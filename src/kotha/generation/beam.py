@@ -100,7 +100,7 @@ def _grow(running: Sequence["_Search"], chances: Tensor) -> dict["_Search", list
     """Extend every beam of each search by every token, (rows, V), and keep the best; the rows that they grew from."""
     sums = torch.tensor([search.sums for search in running], device=chances.device)  # (n, beams)
     beams, vocab_size = sums.shape[1], chances.shape[-1]
-    totals = (chances.unflatten(0, sums.shape) + sums[:, :, None]).flatten(1)
+    totals = (chances.view(*sums.shape, -1) + sums[:, :, None]).flatten(1)
     best, flat = totals.topk(min(2 * beams, totals.shape[1]))  # so that as many remain when the half of them end
     if best.isnan().any():
         raise KothaError(NO_NUMBERS)

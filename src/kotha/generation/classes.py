@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from kotha.artifacts.model_folder import Bundle
 from kotha.errors import UsageError
@@ -123,17 +124,13 @@ class Classifier:
         found = torch.zeros(len(ids), len(self.labels))
         for start in range(0, len(order), _TEXTS_AT_ONCE):
             places = order[start : start + _TEXTS_AT_ONCE]
-            tokens, real = self._padded([ids[place] for place in places])
+            rows = [torch.tensor(ids[place], device=self._device) for place in places]
+            real = pad_sequence([torch.ones_like(row, dtype=torch.bool) for row in rows], batch_first=True)
+            tokens = pad_sequence(rows, batch_first=True, padding_value=self._reader.pad)
             found[places] = self.model(tokens, real).float().softmax(dim=-1).cpu()
             if on_progress is not None:
                 on_progress(Message("classifying"), start + len(places), len(order))
         return found
-
-    def _padded(self, rows: list[list[int]]) -> tuple[Tensor, Tensor]:
-        width = max(map(len, rows))
-        tokens = torch.tensor([[*row, *[self._reader.pad] * (width - len(row))] for row in rows], device=self._device)
-        lengths = torch.tensor([len(row) for row in rows], device=self._device)
-        return tokens, torch.arange(width, device=self._device) < lengths[:, None]
 
 
 # -- images ------------------------------------------------------------------------------------------------------------

@@ -79,8 +79,7 @@ def conversation_prompt(engine: Engine, turns: Sequence[Turn], tokens: int, plai
     """
     tokenizer, context = engine.tokenizer, engine.model.config.context_length
     assert tokenizer is not None, "a conversation needs a tokenizer"
-    special, start = tokenizer.special, start_of_document(tokenizer)
-    first = [] if start is None else [start]
+    special, first = tokenizer.special, _start(tokenizer)
     opening = [] if plain else [special["assistant"]]
     room = max(1, context - min(tokens, context // 2) - len(first) - len(opening))
     read: list[int] = []
@@ -93,6 +92,11 @@ def conversation_prompt(engine: Engine, turns: Sequence[Turn], tokens: int, plai
     return [*first, *read, *opening]
 
 
+def _start(tokenizer: Tokenizer) -> list[int]:
+    start = start_of_document(tokenizer)
+    return [] if start is None else [start]
+
+
 @torch.no_grad()
 def was_taught(engine: Engine) -> bool:
     """Whether a model takes turns: its template was saved with it, or it ends them of itself.
@@ -103,17 +107,14 @@ def was_taught(engine: Engine) -> bool:
     """
     if engine.chat is not None:
         return True
-    tokenizer: Tokenizer | None = engine.tokenizer
+    tokenizer, model = engine.tokenizer, engine.model
     if tokenizer is None or not all(role in tokenizer.special for role in _ROLES):
         return False
     user, assistant, end = (tokenizer.special[role] for role in _ROLES)
-    start = start_of_document(tokenizer)
-    first = [] if start is None else [start]
     likeliest = 0.0
     for sentence in _SENTENCE:
         words = tokenizer.encode(sentence)
-        ids = [*first, user, *words, end, assistant, *words][-engine.model.config.context_length :]
-        device = engine.model.tokens.weight.device
-        chances = engine.model(torch.tensor([ids], device=device))[0, -1].float().softmax(dim=-1)
-        likeliest = max(likeliest, float(chances[end]))
-    return likeliest > max(_LIKELY, _TIMES / engine.model.config.vocab_size)
+        ids = [*_start(tokenizer), user, *words, end, assistant, *words][-model.config.context_length :]
+        logits = model(torch.tensor([ids], device=model.tokens.weight.device))[0, -1]
+        likeliest = max(likeliest, float(logits.float().softmax(dim=-1)[end]))
+    return likeliest > max(_LIKELY, _TIMES / model.config.vocab_size)

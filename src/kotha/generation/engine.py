@@ -116,8 +116,7 @@ class Engine:
         reading = (answer for answer, _ in self._reading)
         for answer in [*self._active, *self._waiting, *reading, *self._paused.values()]:
             if answer.number == number:
-                rest = answer.finish("cancelled")
-                self._news.append(Event(number, rest, answer.result()))
+                self._news.append(Event(number, answer.finish("cancelled"), answer.result()))
         self._waiting = deque(answer for answer in self._waiting if answer.stopped is None)
         self._reading = deque(pair for pair in self._reading if pair[0].stopped is None)
         self._paused.pop(number, None)
@@ -181,14 +180,14 @@ class Engine:
 
     def _ids(self, prompt: str | tuple[int, ...], most: int | None) -> list[int]:
         """A prompt's tokens; of one that is far longer than ``most``, no more than its end."""
-        if isinstance(prompt, str) and prompt and self.tokenizer is None:
-            raise UsageError("a prompt of text needs a tokenizer; give token ids")
-        if isinstance(prompt, str):
-            ids: list[int] = []
-            if self.tokenizer is not None:
-                ids, _ = encode_prompt(self.tokenizer, prompt, len(prompt) if most is None else most)
-        else:
+        if not isinstance(prompt, str):
             ids = list(prompt)
+        elif self.tokenizer is not None:
+            ids, _ = encode_prompt(self.tokenizer, prompt, len(prompt) if most is None else most)
+        elif prompt:
+            raise UsageError("a prompt of text needs a tokenizer; give token ids")
+        else:
+            ids = []
         wrong = next((token for token in ids if not 0 <= token < self._rows.vocab_size), None)
         if wrong is not None:
             raise UsageError(

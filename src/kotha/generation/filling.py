@@ -50,13 +50,12 @@ def fill(model: BERT, tokenizer: Tokenizer, text: str, count: int = 5) -> Filled
     if len(parts) == 1:
         raise UsageError("the text has no gap to fill; write {gap} where a word is missing", gap=GAP)
     marks = _marks(tokenizer)
-    first, *others = tokenizer.encode_batch(parts)
-    tokens, gaps = [marks["cls"], *first], list[int]()
-    for ids in others:
-        gaps.append(len(tokens))
-        tokens += [marks["mask"], *ids]
-    tokens.append(marks["sep"])
-    chances = _chances(model, tokens, gaps)
+    tokens = [token for ids in tokenizer.encode_batch(parts) for token in (marks["mask"], *ids)]
+    tokens = [marks["cls"], *tokens[1:], marks["sep"]]
+    gaps = [place for place, token in enumerate(tokens) if token == marks["mask"]]
+    with torch.no_grad(), evaluating(model):
+        hidden = model.hidden(_row(model, tokens))[0, gaps]
+        chances = model.head(model.guess(hidden)).float().softmax(dim=-1).cpu()  # (gaps, V)
     special = sorted(set(tokenizer.special.values()))  # a token may have two roles
     chances[:, special] = -1.0
     best = chances.topk(min(count, tokenizer.vocab_size - len(special)))
@@ -78,15 +77,6 @@ def follows(model: BERT, tokenizer: Tokenizer, first: str, second: str) -> float
     with torch.no_grad(), evaluating(model):
         said = model(*(_row(model, each) for each in (tokens, segments)))
     return float(said.pair_logits[0].float().softmax(dim=-1)[0])
-
-
-@torch.no_grad()
-def _chances(model: BERT, tokens: Sequence[int], gaps: Sequence[int]) -> Tensor:
-    """The chance of each word in each gap: (gaps, V)."""
-    with evaluating(model):
-        hidden = model.hidden(_row(model, tokens))[0, list(gaps)]
-        logits: Tensor = model.head(model.guess(hidden))
-    return logits.float().softmax(dim=-1).cpu()
 
 
 def _row(model: BERT, tokens: Sequence[int]) -> Tensor:

@@ -157,7 +157,7 @@ class NativeStep:
         return logits
 
     def read(
-        self, model: GPT, tokens: Sequence[int], positions: Sequence[int], seats: Sequence[int], into: RowCache
+        self, model: GPT, into: RowCache, tokens: Sequence[int], positions: Sequence[int], seats: Sequence[int]
     ) -> None:
         """Read tokens of prompts into a cache, where each says; those of one text in their order."""
         for start in range(0, len(tokens), self._most):

@@ -73,7 +73,7 @@ class Steps:
             places = [
                 (token, place, row) for row, text in enumerate(texts, first) for place, token in enumerate(text, start)
             ]
-            self._native.read(self.model, *zip(*places, strict=True), into=cache)
+            self._native.read(self.model, cache, *zip(*places, strict=True))
             return
         cache.first, cache.n_rows, cache.even = first, len(texts), start
         padded = pad_sequence([torch.tensor(text, dtype=torch.long) for text in texts], batch_first=True)

@@ -247,10 +247,7 @@ def alignment_view(
     # A row looks as it writes what comes after it; the last one writes the end.
     pieces = {"source": given.lines["source"], "written": given.lines["target"][1:]}
     weights = cross.weights.mean(dim=0)[: len(pieces["written"])]
-    texts = (tuple(piece.text for piece in line) for line in pieces.values())
-    found = Alignment(*texts, weights, tuple(weights.argmax(dim=-1).tolist()), chosen, pieces)
-
-    def page() -> dict[str, Any]:
-        return to_json(found) | to_json(pieces)
-
-    return view_of("alignment", text, found, page, given.remarks, made_by="kotha translate")
+    source, written = (tuple(piece.text for piece in line) for line in pieces.values())
+    found = Alignment(source, written, weights, tuple(weights.argmax(dim=-1).tolist()), chosen, pieces)
+    told = lambda: to_json(found) | to_json(pieces)
+    return view_of("alignment", text, found, told, given.remarks, made_by="kotha translate")

@@ -21,8 +21,8 @@ gives the same map.
 
 import difflib
 import re
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -34,8 +34,8 @@ from torch import Tensor
 from kotha.artifacts.model_folder import Bundle
 from kotha.artifacts.run_folder import find_data, run_config
 from kotha.errors import KothaError, UsageError
-from kotha.i18n.message import Message, Text
-from kotha.inside.view import View
+from kotha.i18n.message import Message
+from kotha.inside.view import View, to_json
 from kotha.model.family import Model
 from kotha.report.single_file import report_page
 from kotha.report.table import Table
@@ -81,6 +81,7 @@ class Embeddings:
             raise UsageError("this model has no words: it reads no text, or its folder has no tokenizer")
         self.tokenizer, self.counts = tokenizer, counts
         self.vectors: Tensor = table.weight.detach().double()[: tokenizer.vocab_size]  # (V, C)
+        self.width = self.vectors.shape[1]
         special = set(tokenizer.special.values())
         self.texts = ["" if token in special else _text(tokenizer, token) for token in range(tokenizer.vocab_size)]
         """What each row stands for, a space in front included; nothing for special tokens and lone bytes."""
@@ -93,9 +94,9 @@ class Embeddings:
 
     def frequent_words(self, count: int) -> list[int]:
         """The most frequent tokens that are whole words, most frequent first; each word once."""
-        order = self.rows.tolist()
-        if self.counts is not None:
-            order.sort(key=lambda token: -self.counts[token])  # type: ignore[index]
+        order, counts = self.rows.tolist(), self.counts
+        if counts is not None:
+            order.sort(key=lambda token: -counts[token])
         spaced = any(self.texts[token].startswith(" ") for token in order)  # or words carry no space here
         found: dict[str, int] = {}
         for token in order:
@@ -187,15 +188,7 @@ class PairDistance:
     random_distance: float  # the same, on average, for pairs of random frequent words
     rank: int  # place of the second word among the neighbours of the first, from 1
     pieces: tuple[int, int]  # tokens that the two words are made of
-
-    @property
-    def relative(self) -> float:
-        """The pair's distance as a share of a random pair's."""
-        return self.distance / self.random_distance
-
-    def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
-        return {**asdict(self), "relative": self.relative}
+    relative: float  # the pair's distance as a share of a random pair's
 
 
 def measure_pair(table: Embeddings, first: str, second: str, seed: int = 0) -> PairDistance:
@@ -208,8 +201,8 @@ def measure_pair(table: Embeddings, first: str, second: str, seed: int = 0) -> P
     cosine, distance = _apart(*(word.vector[None] - table.mean for word in (one, other)))
     others = ~torch.isin(table.rows, torch.tensor(one.tokens + other.tokens))
     rank = 1 + int((table.cosines(one.vector)[others] > cosine).sum())
-    pieces = len(one.tokens), len(other.tokens)
-    return PairDistance(table.vectors.shape[1], cosine, random_cosine, distance, random_distance, rank, pieces)
+    pieces, relative = (len(one.tokens), len(other.tokens)), distance / random_distance
+    return PairDistance(table.width, cosine, random_cosine, distance, random_distance, rank, pieces, relative)
 
 
 def _apart(left: Tensor, right: Tensor) -> tuple[float, float]:
@@ -220,8 +213,8 @@ def _apart(left: Tensor, right: Tensor) -> tuple[float, float]:
 
 def distance_at_widths(tables: dict[str, Embeddings], first: str, second: str) -> dict[str, PairDistance]:
     """The same pair in several tables by name, narrowest first."""
-    ordered = sorted(tables.items(), key=lambda each: each[1].vectors.shape[1])
-    return {name: measure_pair(table, first, second) for name, table in ordered}
+    names = sorted(tables, key=lambda name: tables[name].width)
+    return {name: measure_pair(tables[name], first, second) for name in names}
 
 
 def pair_table(words: tuple[str, str], found: dict[str, PairDistance]) -> Table:
@@ -284,49 +277,41 @@ def principal_plane(vectors: Tensor) -> tuple[Tensor, tuple[float, float]]:
 
 
 @dataclass(frozen=True)
-class NearWords:
-    """Words with their neighbours, and the table that they stand in."""
+class NearWord:
+    """A word and the rows nearest to it."""
 
-    table: Embeddings
-    near: tuple[tuple[Word, list[Neighbour]], ...]
-    centred: bool
-    map_words: int
+    word: str
+    pieces: tuple[str, ...]
+    mean_of_pieces: bool
+    seen: int | None
+    neighbours: list[Neighbour]
+
+    def table(self) -> Table:
+        """The neighbours, to read."""
+        told, pieces = "{word} is not one token: this is the mean of {pieces}", " + ".join(self.pieces)
+        remarks = [Message(told, word=self.word, pieces=pieces)] if self.mean_of_pieces else []
+        rows = [[each.text, f"{each.cosine:.3f}"] for each in self.neighbours]
+        return Table(self.word, [Message("nearest"), Message("cosine")], rows, remarks)
+
+
+@dataclass(frozen=True)
+class NearWords:
+    """Words with their neighbours, and the table that they stand in; the map is in the page alone."""
+
+    model: dict[str, Any]
+    words: tuple[NearWord, ...]
+    make_map: Callable[[], WordMap] = field(repr=False)
 
     @cached_property
     def map(self) -> WordMap:
         """The most frequent words and those asked for, in a plane."""
-        return word_map(self.table, [word for word, _ in self.near], self.map_words)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON; the map is in the page alone."""
-        vocab_size, width = self.table.vectors.shape
-        words = [
-            {
-                "word": word.text,
-                "pieces": list(word.pieces),
-                "mean_of_pieces": not word.whole,
-                "seen": word.seen,
-                "neighbours": [vars(each) for each in neighbours],
-            }
-            for word, neighbours in self.near
-        ]
-        return {"model": {"vocab_size": vocab_size, "width": width, "centred": self.centred}, "words": words}
+        return self.make_map()
 
     def page(self, name: str) -> dict[str, Any]:
         """What the page shows; ``name`` is the model's."""
-        about, words = self.to_dict()["model"], self.to_dict()["words"]
-        dots = {"dots": [vars(dot) for dot in self.map.dots], "shares": list(self.map.shares)}
-        return {"name": name, **about, **dots, "words": [{**word, "text": word["word"]} for word in words]}
-
-    def tables(self) -> list[Table | Text]:
-        """The neighbours of each word, to read."""
-        shown: list[Table | Text] = []
-        for word, near in self.near:
-            told, pieces = "{word} is not one token: this is the mean of {pieces}", " + ".join(word.pieces)
-            mean = [] if word.whole else [Message(told, word=word.text, pieces=pieces)]
-            rows = [[each.text, f"{each.cosine:.3f}"] for each in near]
-            shown.append(Table(word.text, [Message("nearest"), Message("cosine")], rows, mean))
-        return shown
+        told = to_json(self)
+        words = [{**word, "text": word["word"]} for word in told["words"]]
+        return {"name": name, **told["model"], **to_json(self.map), "words": words}
 
 
 def embeddings_view(
@@ -342,12 +327,17 @@ def embeddings_view(
     if count < 1 or map_words < 1:
         raise UsageError("count and map_words are whole numbers from 1")
     known = [table.find(each) for each in words]
-    near = tuple((word, nearest_words(table, word, count, centred)) for word in known)
-    found, title = NearWords(table, near, centred, map_words), Message("Words of {name}", name=name)
+    near = tuple(
+        NearWord(word.text, word.pieces, not word.whole, word.seen, nearest_words(table, word, count, centred))
+        for word in known
+    )
+    model = {"vocab_size": len(table.vectors), "width": table.width, "centred": centred}
+    found = NearWords(model, near, lambda: word_map(table, known, map_words))
+    title = Message("Words of {name}", name=name)
     seldom = "{word}: training met its rarest piece {n} times, too seldom to place it"
     remarks = tuple(Message(seldom, word=word.text, n=word.seen) for word in known if not word.learned)
 
     def page() -> str:
         return report_page("words", title, found.page(name), remarks, made_by="kotha inside embeddings")
 
-    return View(title, found, page, found.to_dict, remarks)
+    return View(title, found, page, lambda: to_json(found), remarks)

@@ -141,9 +141,5 @@ def choose_layers(model: nn.Module, words: Sequence[str | int]) -> list[str] | N
 
 def attentions(model: nn.Module) -> dict[str, Attention]:
     """Every attention by its name: ``blocks.0.attention``, ``decoder.2.cross``."""
-    found = {}
-    for name, block in layers(model).items():
-        found[f"{name}.attention"] = block.attention
-        if block.cross is not None:
-            found[f"{name}.cross"] = block.cross
-    return found
+    parts = ((f"{name}.{part}", getattr(block, part)) for name, block in layers(model).items() for part in PARTS[:2])
+    return {name: attention for name, attention in parts if attention is not None}

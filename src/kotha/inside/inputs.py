@@ -9,8 +9,8 @@ the ids so far to those that the model adds.
 """
 
 import textwrap
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -127,14 +127,12 @@ def read(
             )
     length = model.config.context_length
     if isinstance(model, GPT):
-        found = _read_gpt(length, tokenizer, text, write)
-    elif isinstance(model, Seq2Seq):
-        found = _read_pair(length, tokenizer, text, target, write)
-    elif write is not None:
+        return _read_gpt(length, tokenizer, text, write)
+    if isinstance(model, Seq2Seq):
+        return _read_pair(length, tokenizer, text, target, write)
+    if write is not None:
         raise UsageError("a BERT fills in words and writes none; leave generate out, or write [MASK] into the text")
-    else:
-        found = _read_bert(length, tokenizer, text, second)
-    return replace(found, spell=speller(tokenizer))
+    return _read_bert(length, tokenizer, text, second)
 
 
 def read_image(model: Model, image: Image) -> ModelInput:
@@ -165,8 +163,9 @@ def read_without_tokenizer(model: Model, text: str) -> ModelInput:
     if len(letters) > n_most:
         remarks.append(Message("only the first {n:,} of {all:,} letters fit the context", n=n_most, all=len(letters)))
     pieces = tuple(Piece(letter.replace(" ", "␣"), ids[letter]) for letter in letters[:n_most])
-    lines = dict.fromkeys(("source", "target") if isinstance(model, Seq2Seq) else ("tokens",), pieces)
-    return _given(lines, remarks)
+    names = ("source", "target") if isinstance(model, Seq2Seq) else ("tokens",)
+    row = torch.tensor([[piece.id for piece in pieces]])
+    return ModelInput((row,) * len(names), dict.fromkeys(names, pieces), (*remarks, *_crowded(len(pieces))))
 
 
 def name_piece(tokenizer: Tokenizer, token: int) -> Piece:
@@ -178,11 +177,6 @@ def name_piece(tokenizer: Tokenizer, token: int) -> Piece:
     viewed = view_token(tokenizer, token)
     text = f"‹{viewed.text}›" if viewed.is_part else viewed.text
     return Piece(text or "‹empty›", token, viewed.is_part)
-
-
-def name_pieces(tokenizer: Tokenizer, tokens: Iterable[int]) -> tuple[Piece, ...]:
-    """Tokens as a reader would write them."""
-    return tuple(name_piece(tokenizer, token) for token in tokens)
 
 
 def speller(tokenizer: Tokenizer | None) -> Spell:
@@ -219,8 +213,7 @@ def _read_gpt(most: int, tokenizer: Tokenizer, text: str, write: Write | None) -
             written=len(added),
             most=most,
         )
-    lines = {"tokens": name_pieces(tokenizer, [*ids, *added])}
-    return _given(lines, remarks, written_from=None if write is None else len(ids))
+    return _given(tokenizer, {"tokens": [*ids, *added]}, remarks, written_from=None if write is None else len(ids))
 
 
 def _read_bert(most: int, tokenizer: Tokenizer, text: str, second: str | None) -> ModelInput:
@@ -228,10 +221,9 @@ def _read_bert(most: int, tokenizer: Tokenizer, text: str, second: str | None) -
     first = [cls, *_with_masks(tokenizer, text), sep]
     other = [] if second is None else [*_with_masks(tokenizer, second), sep]
     _refuse_long(Message("the text"), len(first) + len(other), most)
-    pieces = name_pieces(tokenizer, first + other)
     segments = torch.tensor([[0] * len(first) + [1] * len(other)])
-    masked = tuple(place for place, piece in enumerate(pieces) if piece.id == tokenizer.special.get("mask"))
-    return _given({"tokens": pieces}, _nothing(text), segments, masked=masked)
+    masked = tuple(place for place, token in enumerate(first + other) if token == tokenizer.special.get("mask"))
+    return _given(tokenizer, {"tokens": first + other}, _nothing(text), segments, masked=masked)
 
 
 def _read_pair(most: int, tokenizer: Tokenizer, text: str, target: str | None, write: Write | None) -> ModelInput:
@@ -246,20 +238,22 @@ def _read_pair(most: int, tokenizer: Tokenizer, text: str, target: str | None, w
     _refuse_long(Message("the text"), len(source), most)
     written = [start, *(write(source) if write is not None else tokenizer.encode(target or ""))]
     _refuse_long(Message("the target"), len(written), most)
-    lines = {"source": name_pieces(tokenizer, source), "target": name_pieces(tokenizer, written)}
-    return _given(lines, written_from=None if write is None else 1)
+    return _given(tokenizer, {"source": source, "target": written}, written_from=None if write is None else 1)
 
 
 def _given(
-    lines: dict[str, tuple[Piece, ...]], remarks: Sequence[Text] = (), *besides: Tensor, **more: Any
+    tokenizer: Tokenizer, ids: dict[str, list[int]], remarks: Sequence[Text] = (), *besides: Tensor, **more: Any
 ) -> ModelInput:
-    """Lines as an input, a row of ids for each, and other tensors ``besides``."""
-    longest = max(map(len, lines.values()))
-    if longest > MANY:
-        many = Message("{n:,} positions are many for one picture; a shorter text reads better", n=longest)
-        remarks = (*remarks, many)
-    rows = (torch.tensor([[piece.id for piece in line]]) for line in lines.values())
-    return ModelInput((*rows, *besides), lines, tuple(remarks), **more)
+    """Lines of ids as an input, a row for each, and other tensors ``besides``."""
+    lines = {name: tuple(name_piece(tokenizer, token) for token in line) for name, line in ids.items()}
+    rows = (torch.tensor([line]) for line in ids.values())
+    remarks = (*remarks, *_crowded(max(map(len, ids.values()))))
+    return ModelInput((*rows, *besides), lines, remarks, spell=speller(tokenizer), **more)
+
+
+def _crowded(n_positions: int) -> list[Text]:
+    many = "{n:,} positions are many for one picture; a shorter text reads better"
+    return [Message(many, n=n_positions)] if n_positions > MANY else []
 
 
 def _with_masks(tokenizer: Tokenizer, text: str) -> list[int]:

@@ -86,17 +86,14 @@ def _opinions(given: ModelInput, said: Tensor, final: Tensor, following: Sequenc
     answered = said.gather(-1, final.argmax(dim=-1, keepdim=True))  # (T, 1)
     kl = (final.exp() * (final - said)).sum(dim=-1).clamp(min=0)
     entropy = -(said.exp() * said).sum(dim=-1)
-    figures = zip(*(each.tolist() for each in (answered[:, 0].exp(), kl, entropy)), strict=True)
+    stacked = torch.stack((answered[:, 0].exp(), kl, entropy), dim=-1).double()  # (T, 3)
+    figures = stacked.mul(1e6).round().div(1e6).tolist()
     ranks = (1 + (said > answered).sum(dim=-1)).tolist()
-    return tuple(
-        Opinion(
-            given.likeliest(said[place].exp(), _BEST),
-            rank,
-            *(round(each, 6) for each in row),
-            surprise_nats=-float(said[place, following[place]]) if place < len(following) else None,
-        )
-        for place, (rank, row) in enumerate(zip(ranks, figures, strict=True))
-    )
+    found = []
+    for place, (rank, (share, away, spread)) in enumerate(zip(ranks, figures, strict=True)):
+        surprise = -float(said[place, following[place]]) if place < len(following) else None
+        found.append(Opinion(given.likeliest(said[place].exp(), _BEST), rank, share, away, spread, surprise))
+    return tuple(found)
 
 
 def refuse_classes(model: Model) -> None:

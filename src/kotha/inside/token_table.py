@@ -9,7 +9,7 @@ sends a gradient to every row: up to those that should have come, down to all th
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 import torch
 from torch import Tensor
@@ -55,10 +55,7 @@ def width_costs(vocab_size: int, widths: Sequence[int] = WIDTHS) -> list[WidthCo
 def width_table(vocab_size: int, costs: Sequence[WidthCost]) -> Table:
     """What each width costs, to read."""
     header = ("width", "parameters", "MiB in float32", "MiB in bfloat16", "MiB to train with AdamW")
-    rows = []
-    for each in costs:
-        sizes = (each.float32_mib, each.bfloat16_mib, each.training_mib)
-        rows.append([f"{each.width:,}", f"{each.parameters:,}", *(f"{size:,.2f}" for size in sizes)])
+    rows = [[f"{cell:,}" if isinstance(cell, int) else f"{cell:,.2f}" for cell in astuple(each)] for each in costs]
     return Table(Message("a table of {n:,} tokens", n=vocab_size), [Message(name) for name in header], rows)
 
 

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -113,11 +114,10 @@ def trace(
 
 
 def _watch(site: Site, seen: Trace, hooks: ExitStack) -> None:
-    name, module = site.name, site.module
     if site.entering:
-        hook = module.register_forward_pre_hook(lambda _module, inputs: seen.record(name, inputs[0]))
+        hook = site.module.register_forward_pre_hook(lambda _, inputs: seen.record(site.name, inputs[0]))
     else:
-        hook = module.register_forward_hook(lambda _module, _inputs, output: seen.record(name, output))
+        hook = site.module.register_forward_hook(lambda _, _inputs, output: seen.record(site.name, output))
     hooks.enter_context(hook)
 
 
@@ -127,8 +127,8 @@ def _work_out(attention: Attention, hooks: ExitStack) -> None:
     """
     caught: dict[str, Tensor] = {}
 
-    def catch(place: str) -> Callable[..., None]:
-        return lambda _module, _inputs, output: caught.update({place: output})
+    def catch(place: str, _module: nn.Module, _inputs: Any, output: Tensor) -> None:
+        caught[place] = output
 
     def work_out(_module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], _output: Tensor) -> None:
         q, k = caught.pop("queries"), caught.pop("keys")
@@ -138,7 +138,7 @@ def _work_out(attention: Attention, hooks: ExitStack) -> None:
                 attention.weigh(q, k, mask)
 
     for place in ("queries", "keys"):
-        hooks.enter_context(getattr(attention, place).register_forward_hook(catch(place)))
+        hooks.enter_context(getattr(attention, place).register_forward_hook(partial(catch, place)))
     hooks.enter_context(attention.register_forward_hook(work_out, with_kwargs=True))
 
 
@@ -153,10 +153,9 @@ class Seen:
         """Shape and figures, ready for JSON; None where nothing is finite."""
         values = self.values.double()
         finite = values[values.isfinite()]
-        figures: dict[str, float | None] = dict.fromkeys(("mean", "std", "min", "max"))
-        if finite.numel():
-            found = (finite.mean(), finite.std(correction=0), finite.min(), finite.max())
-            figures = dict(zip(figures, map(float, found), strict=True))
+        find: dict[str, Callable[[Tensor], Tensor]]
+        find = {"mean": Tensor.mean, "std": partial(Tensor.std, correction=0), "min": Tensor.min, "max": Tensor.max}
+        figures = {name: float(figure(finite)) if finite.numel() else None for name, figure in find.items()}
         hidden = values.numel() - finite.numel()
         return {"place": self.place, "shape": list(values.shape), **figures, "hidden": hidden}
 

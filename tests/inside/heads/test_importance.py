@@ -218,12 +218,6 @@ def test_every_family_answers(body: str) -> None:
     assert str(given.title) == ("An image" if body == "vit" else TEXT)
 
 
-def test_a_head_that_is_not_there_is_refused() -> None:
-    bundle = small("gpt")
-    with pytest.raises(UsageError, match="there is no head"):
-        without_heads(bundle.model, read_asked(bundle, Asked(TEXT)), ["blocks.0.attention.9"])
-
-
 def test_what_is_asked_is_checked_when_it_is_said() -> None:
     with pytest.raises(UsageError, match="generate=0 writes nothing; use 1 or more"):
         Asked("আজ", generate=0)

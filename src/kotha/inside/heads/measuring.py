@@ -195,7 +195,7 @@ def _windows(line: Tensor, length: int) -> Tensor:
 
 def _next_tokens(length: int, _: Tokenizer, line: Tensor) -> Iterator[GuessedBatch]:
     windows = _windows(line, length + 1)
-    for some in windows.split(max(1, _TOGETHER // windows.shape[1])):
+    for some in torch.split(windows, max(1, _TOGETHER // windows.shape[1])):
         yield GuessedBatch((some[:, :-1],), some[:, 1:])
 
 

@@ -115,7 +115,8 @@ def study(
             HeadReport(
                 kind.head,
                 kind.kind,
-                *((None, None) if best is None else (best.score, best.threshold)),
+                None if best is None else best.score,
+                None if best is None else best.threshold,
                 evidence_text(kind),
                 case_text(best, spell),
                 {each.name: round(each.score, 4) for each in kind.scores.values()},

@@ -211,9 +211,10 @@ class Ledger:
 
     def _feedforward(self, site: str, block: Block, x: str, line: str) -> str:
         part = block.feedforward
-        bent, bend = [self._product(f"{site}.up", line, x, part.up)], self.model.config.activation
+        bent = [self._product(f"{site}.up", line, x, part.up)]
         if isinstance(part, SwiGLU):
-            bent, bend = [self._product(f"{site}.gate", line, x, part.gate), *bent], "silu"
+            bent = [self._product(f"{site}.gate", line, x, part.gate), *bent]
+        bend = self.model.config.activation.replace("swiglu", "silu")
         inner = self._put(f"{site}.inner", line, by.activated(*bent, bend=bend))
         return self._product(site, line, inner, part.down, f"{site}.down")
 
