@@ -111,7 +111,7 @@ def test_numbers_that_no_training_can_take_are_refused(name: str, value: float, 
     [
         (
             lambda: recipe("course", learning_rat=1),
-            "setting 'learning_rat' does not exist; did you mean 'learning_rate'",
+            "'learning_rat' does not exist; did you mean 'learning_rate'",
         ),
         (lambda: recipe("moden"), "did you mean 'modern'"),
         (lambda: TrainConfig(schedule="cosin"), "schedule='cosin' is not a choice; did you mean 'cosine'"),
