@@ -22,7 +22,7 @@ from kotha.text.tokenizer.trainers import train as train_tokenizer
 from kotha.training import checkpoint
 from kotha.training import device as precision
 from kotha.training.checkpoint import checkpoint_path, list_checkpoints, load_checkpoint
-from kotha.training.config import TrainConfig, recipe
+from kotha.training.config import TrainConfig
 from kotha.training.device import peak_flops_per_second
 from kotha.training.loop import Training
 from kotha.training.start import resume_run, start_run, train_run
@@ -169,12 +169,10 @@ def test_a_resumed_run_keeps_the_precision_it_began_with(data, tmp_path: Path, m
 
 
 def test_a_run_that_is_late_has_fewer_steps_and_is_resumed_with_them(data, tmp_path: Path) -> None:
-    late, in_time = start(data, tmp_path / "late"), start(data, tmp_path / "in time")
+    late = start(data, tmp_path / "late")
     late.deadline = 0.0  # long ago
-    assert in_time.run()["steps"] == 12
     assert late.run()["steps"] == late.folder.about()["training"]["steps"] == 8, "as few as any run has"
-    checkpoints = list_checkpoints(late.folder.checkpoints)
-    shutil.rmtree(checkpoint_path(late.folder.checkpoints, checkpoints[-1]))
+    shutil.rmtree(checkpoint_path(late.folder.checkpoints, list_checkpoints(late.folder.checkpoints)[-1]))
     again = resumed(data, tmp_path / "late")
     assert again.progress.step == 6
     again.run()
@@ -301,13 +299,11 @@ def test_a_run_that_was_killed_as_it_began_can_be_begun_again(data, tmp_path: Pa
 def test_micro_batches_give_the_gradients_of_the_whole(data, tmp_path: Path) -> None:
     found = []
     for size in (4, 1, 3):
-        torch.manual_seed(0)
         config = SHORT.change(micro_batch_size=size, steps=3)
         run = start(data, tmp_path / str(size), config, model_config(dropout=0.0))
         run.run()
         found.append(torch.cat([each.flatten() for each in weights(run).values()]))
-    assert torch.allclose(found[0], found[1], atol=1e-5)
-    assert torch.allclose(found[0], found[2], atol=1e-5)
+    assert all(torch.allclose(found[0], other, atol=1e-5) for other in found[1:])
 
 
 def test_what_was_to_go_goes_when_the_run_goes_on(data, tmp_path: Path) -> None:
@@ -445,15 +441,3 @@ def test_a_vocabulary_that_does_not_fit_is_refused(data, tmp_path: Path) -> None
     with pytest.raises(ConfigError, match="use vocab_size="):
         start(data, tmp_path / "run", model=model_config(vocab_size=100))
     assert not (tmp_path / "run").exists()
-
-
-def test_recipes_can_be_changed_by_name_only() -> None:
-    assert recipe("course", steps=10).steps == 10
-    with pytest.raises(ConfigError, match="setting 'learning_rat' does not exist; did you mean 'learning_rate'"):
-        recipe("course", learning_rat=1)
-    with pytest.raises(ConfigError, match="did you mean 'modern'"):
-        recipe("moden")
-    with pytest.raises(ConfigError, match="schedule='cosin' is not a choice; did you mean 'cosine'"):
-        TrainConfig(schedule="cosin")
-    with pytest.raises(ConfigError, match="steps='many' should be int"):
-        TrainConfig(steps="many")

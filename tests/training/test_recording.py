@@ -39,16 +39,7 @@ def test_a_step_of_one_shape_is_recorded_after_three_ordinary_ones() -> None:
 
 def test_steps_of_changing_shapes_are_never_recorded() -> None:
     recording = Told()
-    for length in [
-        8,
-        9,
-        9,
-        9,
-        10,
-        8,
-        8,
-        9,
-    ] * 5:  # recording one compiled in the midst of it, and broke dropout
+    for length in (8, 9, 9, 9, 10, 8, 8, 9) * 5:  # recording one compiled in the midst of it, and broke dropout
         step(recording, length)
     assert recording.asked == []
 

@@ -1,6 +1,8 @@
 """From a request to settings: chosen from text and time, or taken as they are."""
 
 import math
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +14,12 @@ from kotha.errors import ConfigError, UsageError
 from kotha.model.config import GPTConfig
 from kotha.model.presets import preset
 from kotha.training import start as module
-from kotha.training.config import recipe
+from kotha.training.config import TrainConfig, recipe
 from kotha.training.start import USUAL_MINUTES, TrainRequest, choose_settings, take_sizes
 
 
 @pytest.fixture(autouse=True)
 def slow_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    from dataclasses import replace
-
     monkeypatch.setattr(module, "budget_for", lambda minutes, *_: replace(SLOW, minutes=minutes))
 
 
@@ -106,6 +106,24 @@ def test_numbers_that_no_training_can_take_are_refused(name: str, value: float, 
         choose_settings(TrainRequest(changes={"steps": 1, name: value}))
 
 
+@pytest.mark.parametrize(
+    ("make", "wording"),
+    [
+        (
+            lambda: recipe("course", learning_rat=1),
+            "'learning_rat' does not exist; did you mean 'learning_rate'",
+        ),
+        (lambda: recipe("moden"), "did you mean 'modern'"),
+        (lambda: TrainConfig(schedule="cosin"), "schedule='cosin' is not a choice; did you mean 'cosine'"),
+        (lambda: TrainConfig(steps="many"), "steps='many' should be int"),
+        (lambda: take_sizes(preset("pocket"), {"n_layer": 3}), "'n_layer' does not exist; did you mean 'n_layers'"),
+    ],
+)
+def test_what_is_misspelt_is_answered_with_the_nearest(make: Callable[[], object], wording: str) -> None:
+    with pytest.raises(ConfigError, match=wording):
+        make()
+
+
 def test_a_demonstration_refuses_before_it_writes(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="minutes=nan must be above 0"):
         Demonstration(tmp_path, 100, 1000, math.nan, 0)
@@ -117,8 +135,6 @@ def test_sizes_are_told_from_settings() -> None:
     model, rest = take_sizes(preset("pocket"), {"n_layers": 3, "steps": 5, "dropout": 0.1})
     assert model.n_layers == 3
     assert rest == {"steps": 5, "dropout": 0.1}
-    with pytest.raises(ConfigError, match="setting 'n_layer' does not exist; did you mean 'n_layers'"):
-        take_sizes(preset("pocket"), {"n_layer": 3})
 
 
 def test_a_new_model_sees_as_far_as_it_shall_read() -> None:

@@ -18,6 +18,7 @@ what the config asks for, name by name and shape by shape, before a single weigh
 
 import math
 import os
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -97,14 +98,13 @@ def save(
     if tokenizer is not None:
         _check_vocabulary(tokenizer, model.config)
     weights = unique_weights(model)
-    dtypes = {stored} if stored else {str(tensor.dtype).removeprefix("torch.") for tensor in weights.values()}
-    if len(dtypes) != 1 or not dtypes <= set(get_args(Stored)):
+    kind, *others = {stored} if stored else {str(each.dtype).removeprefix("torch.") for each in weights.values()}
+    if others or kind not in get_args(Stored):
         raise KothaError(
             "a model folder holds weights of one type out of {names}; these are {found}",
             names=list(get_args(Stored)),
-            found=str(dtypes),
+            found=[kind, *others],
         )
-    kind = dtypes.pop()
     description = {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
@@ -220,8 +220,8 @@ def _open(folder: str | Path) -> tuple[Path, Model, Tokenizer | None, ChatTempla
         model = shape_alone(description["model"], len(header))
     except KothaError as error:
         raise KothaError("{path}: {why} in {name}", path=path, why=reason(error), name=WEIGHTS_FILE) from error
-    tensors = _tensors(model, description["dtype"])
-    _check_header(path / WEIGHTS_FILE, header, tensors)
+    tensors = expected_tensors(model.named_parameters(), description["dtype"])
+    check_header(path / WEIGHTS_FILE, header, tensors)
     n_expected = sum(math.prod(each["shape"]) * _BYTES[each["dtype"]] for each in tensors.values())
     if n_bytes != n_expected:
         raise KothaError(
@@ -234,16 +234,15 @@ def _open(folder: str | Path) -> tuple[Path, Model, Tokenizer | None, ChatTempla
     return path, model, tokenizer, _chat_template(path, description.get("chat_template"), tokenizer)
 
 
-def _tensors(model: Model, dtype: Stored) -> dict[str, dict[str, Any]]:
+def expected_tensors(named: Iterable[tuple[str, Tensor]], dtype: Stored = "float32") -> dict[str, dict[str, Any]]:
     """What the header of a weights file must say: shape and type of each tensor, by name."""
     found: dict[str, dict[str, Any]] = {}
-    for name, parameter in model.named_parameters():
-        shape = list(parameter.shape)
-        if dtype == "int8" and parameter.ndim == 2:
-            found[name] = {"shape": shape, "dtype": "I8"}
-            found[name + _SCALE] = {"shape": shape[:1], "dtype": "F16"}
-        else:
-            found[name] = {"shape": shape, "dtype": DTYPES["float32" if dtype == "int8" else dtype]}
+    for name, tensor in named:
+        whole = dtype == "int8" and tensor.ndim == 2
+        kind = "I8" if whole else DTYPES["float32" if dtype == "int8" else dtype]
+        found[name] = {"shape": list(tensor.shape), "dtype": kind}
+        if whole:
+            found[name + _SCALE] = {"shape": [len(tensor)], "dtype": "F16"}
     return found
 
 
@@ -267,20 +266,18 @@ def _widened(weights: dict[str, Tensor]) -> dict[str, Tensor]:
     return {**weights, **wide}
 
 
-def _check_header(where: Path, header: dict[str, Any], expected: dict[str, dict[str, Any]]) -> None:
-    for name in [*expected, *header]:
-        if name not in header:
-            raise KothaError("{path} lacks {name}, which its config asks for", path=where, name=name)
-        if name not in expected:
-            raise KothaError("{path} has {name}, which its config has no place for", path=where, name=name)
-        for what, wanted in expected[name].items():
-            if header[name].get(what) != wanted:
+def check_header(file: Path, header: dict[str, Any], expected: dict[str, dict[str, Any]]) -> None:
+    """Refuse a weights file that has other tensors than are expected, or others of their shapes and types."""
+    for name in {**expected, **header}:
+        for what in ("shape", "dtype"):
+            found, wanted = (each.get(name, {}).get(what) for each in (header, expected))
+            if found != wanted:
                 raise KothaError(
                     "{path}: {name} has {what} {found}, and its config asks for {wanted}",
-                    path=where,
+                    path=file,
                     name=name,
                     what=what,
-                    found=str(header[name].get(what)),
+                    found=str(found),
                     wanted=str(wanted),
                 )
 
@@ -315,10 +312,13 @@ def _read_description(path: Path) -> dict[str, Any]:
             version=repr(values.get("format_version")),
             ours=FORMAT_VERSION,
         )
-    if not isinstance(values.get("model"), dict) or values.get("dtype") not in get_args(Stored):
-        raise KothaError("{path} needs a model, and a dtype out of {names}", path=file, names=list(get_args(Stored)))
-    if not isinstance(values.get("tokenizer"), str | None):
-        raise KothaError("{path}: tokenizer={value} is no fingerprint", path=file, value=repr(values["tokenizer"]))
+    right = isinstance(values.get("model"), dict) and isinstance(values.get("tokenizer"), str | None)
+    if not right or values.get("dtype") not in get_args(Stored):
+        raise KothaError(
+            "{path} needs a model, a tokenizer's fingerprint or null, and a dtype out of {names}",
+            path=file,
+            names=list(get_args(Stored)),
+        )
     try:
         return {**values, "model": config_from_dict(values["model"])}
     except ConfigError as error:

@@ -18,7 +18,7 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
-from kotha.artifacts.model_folder import Bundle, assemble, shape_alone
+from kotha.artifacts.model_folder import Bundle, assemble, check_header, expected_tensors, shape_alone
 from kotha.errors import ConfigError, KothaError
 from kotha.i18n.message import Message, Text
 from kotha.model.config import ModelConfig, config_from_dict
@@ -49,7 +49,8 @@ def save_adapter(
     about: dict[str, Any] = {"format": _FORMAT, "format_version": _VERSION, "rank": rank, "alpha": alpha, "base": base}
     if chat is not None:
         about["takes_turns"] = True
-    with atomic_directory(folder, lambda old: _is_ours(old)) as partial:
+    is_ours = lambda old: is_made_of(old, DESCRIPTION, lambda values: values.get("format") == _FORMAT, [WEIGHTS])
+    with atomic_directory(folder, is_ours) as partial:
         write_weights(partial / WEIGHTS, weights)
         atomic_write(partial / DESCRIPTION, as_json({**about, "model": model.config.to_dict()}, indent=1) + "\n")
 
@@ -93,10 +94,8 @@ def apply_adapter(base: Bundle, folder: Path, name: Text = _UNNAMED) -> Model:
 
 def _check_size(config: ModelConfig, base: Model) -> None:
     """Refuse before it is built what only claims to be the base with another head or other positions."""
-    n_tensors = sum(1 for _ in base.parameters())
-    wanted, there = (
-        sum(each.numel() for each in model.parameters()) for model in (shape_alone(config, n_tensors), base)
-    )
+    shape = shape_alone(config, n_tensors=sum(1 for _ in base.parameters()))
+    wanted, there = (sum(each.numel() for each in model.parameters()) for model in (shape, base))
     if wanted > _TIMES_THE_BASE * there:
         raise ConfigError(
             "it is for a model of {wanted:,} parameters, this one has {there:,}", wanted=wanted, there=there
@@ -143,15 +142,6 @@ def _read(folder: Path) -> dict[str, Any]:
 def _weights(folder: Path, learning: dict[str, torch.nn.Parameter]) -> dict[str, Tensor]:
     """What the file holds, once its names and shapes are those that learn."""
     file = folder / WEIGHTS
-    if not is_file(file):
-        raise KothaError("{folder} is no adapter: it has no {file}", folder=folder, file=WEIGHTS)
-    header, _ = read_header(file)
-    shapes = {name: entry.get("shape") for name, entry in header.items()}
-    if shapes != {name: list(each.shape) for name, each in learning.items()}:
-        raise KothaError("{path} holds other weights than its {file} asks for", path=file, file=DESCRIPTION)
+    check_header(file, read_header(file)[0], expected_tensors(learning.items()))
     with reading_weights(file):
         return safetensors.torch.load_file(file)
-
-
-def _is_ours(folder: Path) -> bool:
-    return is_made_of(folder, DESCRIPTION, lambda values: values.get("format") == _FORMAT, [WEIGHTS])

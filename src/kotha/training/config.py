@@ -130,10 +130,13 @@ def check_names(given: Iterable[str], known: Collection[str]) -> None:
             raise ConfigError("setting {name!r} does not exist{nearest}", name=name, nearest=nearest(name, known))
 
 
-_KINDS: dict[Any, Message] = {
-    int: Message("int"),
-    float: Message("a finite number"),
-    tuple[str, ...]: Message('a list of texts, such as ["run-1", "run-2"]'),
+_KINDS: dict[Any, tuple[Callable[[Any], bool], Message]] = {
+    int: (lambda value: type(value) is int, Message("int")),
+    float: (is_number, Message("a finite number")),
+    tuple[str, ...]: (
+        lambda value: isinstance(value, tuple) and all(isinstance(each, str) for each in value),
+        Message('a list of texts, such as ["run-1", "run-2"]'),
+    ),
 }
 
 
@@ -147,14 +150,9 @@ def _check_type(name: str, value: Any, hint: Any) -> None:
             choices = nearest(str(value), get_args(kind))
             raise ConfigError("{name}={value!r} is not a choice{nearest}", name=name, value=value, nearest=choices)
         return
-    if kind is float:
-        right = is_number(value)
-    elif kind is int:
-        right = isinstance(value, int) and not isinstance(value, bool)
-    else:
-        right = isinstance(value, tuple) and all(isinstance(each, str) for each in value)
-    if not right:
-        wanted = Message("{one} or {other}", one=_KINDS[kind], other="none") if more else _KINDS[kind]
+    is_right, wanted = _KINDS[kind]
+    if not is_right(value):
+        wanted = Message("{one} or {other}", one=wanted, other="none") if more else wanted
         raise ConfigError("{name}={value!r} should be {wanted}", name=name, value=value, wanted=wanted)
 
 

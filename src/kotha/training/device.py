@@ -83,7 +83,8 @@ def available_memory(device: torch.device) -> int:
     """Bytes that a training may still take: free, and inside the limits that a container sets."""
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[0])
-    return min(_free_memory(), *_cgroup_rooms(_CGROUP), _NO_LIMIT)
+    free = _psutil().virtual_memory().available if sys.platform == "win32" else _kernel_bytes("meminfo", "MemAvailable")
+    return min(int(free or total_memory()), *_cgroup_rooms(_CGROUP), _NO_LIMIT)
 
 
 def peak_memory(device: torch.device) -> int:
@@ -91,36 +92,22 @@ def peak_memory(device: torch.device) -> int:
     if device.type == "cuda":
         return int(torch.cuda.max_memory_allocated(device))
     if sys.platform == "win32":
-        import psutil
-
-        return int(psutil.Process().memory_info().peak_wset)
+        return int(_psutil().Process().memory_info().peak_wset)
     import resource
 
-    unit = 1 if sys.platform == "darwin" else 1024  # macOS counts bytes, Linux KiB
+    unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 def resident_memory() -> int:
     """Bytes that this process has now; where the system does not say, the most that it has had."""
-    found = _fields(Path("/proc/self/status")).get("VmRSS")
-    return int(found.split()[0]) * 1024 if found else peak_memory(torch.device("cpu"))
-
-
-def _free_memory() -> int:
-    if sys.platform == "win32":
-        import psutil
-
-        return int(psutil.virtual_memory().available)
-    found = _fields(Path("/proc/meminfo")).get("MemAvailable")
-    return int(found.split()[0]) * 1024 if found else total_memory()
+    return _kernel_bytes("self/status", "VmRSS") or peak_memory(torch.device("cpu"))
 
 
 def total_memory() -> int:
     """Bytes of this machine's memory."""
     if sys.platform == "win32":
-        import psutil
-
-        return int(psutil.virtual_memory().total)
+        return int(_psutil().virtual_memory().total)
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
@@ -128,8 +115,18 @@ def largest_memory(device: torch.device) -> int:
     """Bytes that a training could take if nothing else ran: all of a GPU's, or this machine's and what it can swap."""
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[1])
-    swap = _fields(Path("/proc/meminfo")).get("SwapTotal", "0")
-    return total_memory() + int(swap.split()[0]) * 1024
+    return total_memory() + _kernel_bytes("meminfo", "SwapTotal")
+
+
+def _kernel_bytes(file: str, name: str) -> int:
+    """What the kernel tells under a name, there in KiB; 0 where it does not."""
+    return int(_fields(file).get(name, "0").split()[0]) * 1024
+
+
+def _psutil() -> Any:
+    import psutil
+
+    return psutil
 
 
 def _cgroup_rooms(root: Path) -> list[int]:
@@ -172,17 +169,17 @@ def usable_cores() -> int:
 
 def _processor() -> str:
     """The processor's name where the system tells it; ARM tells numbers, which say more than nothing."""
-    fields = _fields(Path("/proc/cpuinfo"))
+    fields = _fields("cpuinfo")
     if "model name" in fields:
         return fields["model name"]
     numbers = [f"{name} {fields[name]}" for name in ("CPU implementer", "CPU part") if name in fields]
     return ", ".join([platform.processor() or platform.machine(), *numbers])
 
 
-def _fields(path: Path) -> dict[str, str]:
+def _fields(file: str) -> dict[str, str]:
     """``name: value`` lines of a file of the kernel's, the first of each name; none where the file is not there."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = (Path("/proc") / file).read_text(encoding="utf-8").splitlines()
     except OSError:
         return {}
     pairs = [line.partition(":") for line in reversed(lines)]
@@ -237,12 +234,13 @@ def choose_arithmetic(
     machine may answer otherwise than the first time.
     """
     place = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-    if before and torch.device(str(before.get("device", "cpu"))).type == place.type:
-        threads, recorded = before.get("threads"), before.get("precision")
+    before = before or {}
+    if str(before.get("device", "cpu")).partition(":")[0] == place.type:
+        threads, recorded = before.get("threads"), str(before.get("precision"))
         if isinstance(threads, int) and 0 < threads <= torch.get_num_threads():
             torch.set_num_threads(threads)
         if precision == "auto" and recorded in DTYPES:
-            return Arithmetic(place, str(recorded), Message("as this run began"))
+            return Arithmetic(place, recorded, Message("as this run began"))
     if precision != "auto":
         return Arithmetic(place, precision, Message("as asked"))
     if place.type == "cuda":
@@ -255,9 +253,8 @@ def choose_arithmetic(
         return Arithmetic(place, "bfloat16", faster)
     if gain >= 1:
         return Arithmetic(place, "float32", Message("bfloat16 gains only {gain:.0%}", gain=gain - 1))
-    times = float(f"{1 / gain:.1g}") if gain < 0.1 else 1 / gain  # a small product, timed in a moment
-    many = Message("{n:g}" if gain < 0.1 else "{n:.1f}", n=times)
-    return Arithmetic(place, "float32", Message("bfloat16 takes about {times} times as long here", times=many))
+    times = float(f"{1 / gain:.1g}") if gain < 0.1 else round(1 / gain, 1)  # a small product, timed in a moment
+    return Arithmetic(place, "float32", Message("bfloat16 takes about {times:g} times as long here", times=times))
 
 
 @lru_cache

@@ -125,10 +125,6 @@ class Ranks:
             dist.all_gather_object(found, value)
         return found
 
-    def least(self, value: int) -> int:
-        """The smallest of all processes' values."""
-        return int(min(self.each(value)))
-
     def wait(self) -> None:
         """Go on when all have come here."""
         if not self.alone:

@@ -77,7 +77,7 @@ class Fitting:
             why = str(error).splitlines()[0]
             self._say(Message("not compiled ({kind}: {why})", kind=type(error).__name__, why=why))
             self.attempt(lambda: gradients(0), 0, lambda: Message("none yet"))
-        self.micro_batch_size = self._ranks.least(self.micro_batch_size)
+        self.micro_batch_size = min(self._ranks.each(self.micro_batch_size))
 
     def attempt(self, work: Callable[[], Result], step: int, last_good: Callable[[], Text]) -> Result:
         """Do something that can be done again; where memory lacks, in smaller micro-batches."""

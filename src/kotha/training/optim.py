@@ -154,15 +154,10 @@ def split_parameters(model: nn.Module, use_muon: bool) -> tuple[Named, Named, Na
     hidden: Named = []
     decayed: Named = []
     plain: Named = []
-    for name, parameter in model.named_parameters():
-        if not parameter.requires_grad:
-            continue
-        if parameter.dim() < 2:
-            plain.append((name, parameter))
-        elif use_muon and parameter.dim() == 2 and id(parameter) not in outside and not is_low_rank(name):
-            hidden.append((name, parameter))
-        else:
-            decayed.append((name, parameter))
+    for name, each in model.named_parameters():
+        if each.requires_grad:
+            orthogonal = use_muon and each.dim() == 2 and id(each) not in outside and not is_low_rank(name)
+            (plain if each.dim() < 2 else hidden if orthogonal else decayed).append((name, each))
     return hidden, decayed, plain
 
 

@@ -48,8 +48,7 @@ from kotha.training.tasks.masked_words import MaskedWords
 from kotha.training.tasks.task import NextToken
 
 # How long a training takes of which nothing was said, and a year.
-USUAL_MINUTES, LONGEST_MINUTES = 10.0, 525_600
-USUAL_PRESET = "pocket"
+USUAL_MINUTES, LONGEST_MINUTES, USUAL_PRESET = 10.0, 525_600, "pocket"
 
 # What families learn from that read no plain text, and what to do.
 _PAIRS = Message("name a table of pairs (tsv, csv, jsonl) instead of the data folder")
@@ -293,9 +292,10 @@ def _start(data: Dataset, folder: RunFolder, request: TrainRequest, origin: Orig
     if origin is not None:
         origin.check(choice.model, tokenizer)
         how |= {"initialize": lambda model: counts.update(origin.fill(model, tokenizer)), "origin": origin.name}
-    check_lora(choice.settings.lora, tokenizer, str(data.path), origin)
-    seconds = choice.seconds_per_step
-    training = start_run(choice.model, choice.settings, data, folder, timed=True, seconds_per_step=seconds, **how)
+    if choice.settings.lora is not None:
+        check_lora(choice.settings.lora, tokenizer, str(data.path), origin)
+    how |= {"timed": True, "seconds_per_step": choice.seconds_per_step}
+    training = start_run(choice.model, choice.settings, data, folder, **how)
     training.most_steps = None if choice.design is None else choice.design.most_steps
     if request.timed and alone:
         training.deadline = began + 60 * (request.minutes or USUAL_MINUTES)

@@ -1,7 +1,8 @@
-"""Learning from teachers: what is learned, what is refused, and that a run that goes on still has them."""
+"""Next tokens: learning from teachers, reading backwards, and that a run that goes on still does both."""
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from tests.prepared import prepared, some_stories
@@ -21,6 +22,8 @@ from kotha.training.tasks.task import NextToken
 torch.set_num_threads(1)
 
 SHORT = TrainConfig(steps=6, batch_size=4, warmup_steps=1, evaluate_every=3, precision="float32", learning_rate=1e-2)
+TURNED = SHORT.change(steps=8, batch_size=32, schedule="constant", evaluate_every=4, backwards=0.5)
+BERT = BERTConfig(vocab_size=700, context_length=16, n_layers=1, d_model=16, n_heads=2)
 
 
 def sizes(**changes: object) -> GPTConfig:
@@ -88,10 +91,12 @@ def test_where_a_student_is_compiled_its_teachers_are(
     training.folder.release()
 
 
-def test_a_run_that_goes_on_has_its_teachers(data: Dataset, teachers: list[str], tmp_path: Path) -> None:
-    whole = start_run(sizes(), SHORT.change(teachers=teachers), data, RunFolder(tmp_path / "whole"))
+@pytest.mark.parametrize("backwards", [0.0, 0.5])
+def test_a_run_goes_on_bit_for_bit(data: Dataset, teachers: list[str], tmp_path: Path, backwards: float) -> None:
+    config = TURNED if backwards else SHORT.change(teachers=teachers)
+    whole = start_run(sizes(), config, data, RunFolder(tmp_path / "whole"))
     whole.run()
-    half = start_run(sizes(), SHORT.change(teachers=teachers), data, RunFolder(tmp_path / "half"))
+    half = start_run(sizes(), config, data, RunFolder(tmp_path / "half"))
 
     def stop(event: dict) -> None:
         if event["step"] == 3 and "loss_nats" in event:
@@ -101,10 +106,16 @@ def test_a_run_that_goes_on_has_its_teachers(data: Dataset, teachers: list[str],
     half.run()
     assert half.progress.step == 3
     went_on = resume_run(data, RunFolder(tmp_path / "half"), {})
-    assert went_on.config.teachers == tuple(teachers)
+    assert went_on.config.teachers == config.teachers
     went_on.run()
-    for one, other in zip(whole.model.parameters(), went_on.model.parameters(), strict=True):
-        assert torch.equal(one, other)
+    for name, weight in whole.model.state_dict().items():
+        assert torch.equal(weight, went_on.model.state_dict()[name]), name
+
+
+@pytest.mark.parametrize("config", [SHORT.change(teachers=["a"]), TURNED])
+def test_only_a_gpt_has_teachers_or_reads_backwards(data: Dataset, tmp_path: Path, config: TrainConfig) -> None:
+    with pytest.raises(ConfigError, match=r"(teachers|backwards) is for a gpt"):
+        start_run(BERT, config, data, RunFolder(tmp_path / "run"))
 
 
 def test_who_cannot_teach_is_refused(data: Dataset, teachers: list[str], tmp_path: Path) -> None:
@@ -114,8 +125,7 @@ def test_who_cannot_teach_is_refused(data: Dataset, teachers: list[str], tmp_pat
 
     refused(tmp_path / "nowhere", KothaError, "nowhere")
     refused(teachers[0], ConfigError, "reads 16 tokens at once; use context_length=16", context_length=32)
-    bert = BERTConfig(vocab_size=700, context_length=16, n_layers=1, d_model=16, n_heads=2)
-    refused(bundle.save(tmp_path / "b", build(bert), data.tokenizer), ConfigError, "is a bert model")
+    refused(bundle.save(tmp_path / "b", build(BERT), data.tokenizer), ConfigError, "is a bert model")
     other = train_tokenizer(["আমি ভাত খাই। তুমি বই পড়ো।"], "char")
     foreign = build(sizes(vocab_size=other.vocab_size))
     refused(bundle.save(tmp_path / "f", foreign, other), ConfigError, "another tokenizer than the data")
@@ -123,13 +133,67 @@ def test_who_cannot_teach_is_refused(data: Dataset, teachers: list[str], tmp_pat
     refused(bundle.save(tmp_path / "bias", biased, data.tokenizer), ConfigError, "a bias in its head")
 
 
-def test_a_model_of_masked_words_has_no_teachers(data: Dataset, teachers: list[str], tmp_path: Path) -> None:
-    bert = BERTConfig(vocab_size=700, context_length=16, n_layers=1, d_model=16, n_heads=2)
-    with pytest.raises(ConfigError, match="teachers is for a gpt"):
-        start_run(bert, SHORT.change(teachers=teachers), data, RunFolder(tmp_path / "run"))
+@pytest.mark.parametrize(
+    ("changes", "match"),
+    [
+        *(({"teachers": wrong}, "should be a list of texts") for wrong in ("run", [1], 5)),
+        ({"backwards": 1.5}, "must be a share from 0 to 1"),
+    ],
+)
+def test_settings_that_mean_nothing_are_refused(changes: dict, match: str) -> None:
+    with pytest.raises(ConfigError, match=match):
+        SHORT.change(**changes)
 
 
-@pytest.mark.parametrize("wrong", ["run", [1], 5])
-def test_teachers_are_a_list_of_folders(wrong: object) -> None:
-    with pytest.raises(ConfigError, match="should be a list of texts"):
-        SHORT.change(teachers=wrong)
+def test_teachers_do_not_read_backwards(data: Dataset) -> None:
+    with pytest.raises(ConfigError, match="either teachers or a share of backwards"):
+        NextToken(sizes(), TURNED.change(teachers=("a",)), data)
+
+
+# -- backwards ---------------------------------------------------------------------------------------------------------
+
+
+def read(data: Dataset, step: int, **changes: object) -> np.ndarray:
+    config = TURNED.change(**changes)
+    return NextToken(sizes(), config, data).batch(step, 0, config.batch_size).tensors["sequences"].numpy()
+
+
+def test_a_turned_sequence_runs_from_its_end_behind_a_mark(data: Dataset) -> None:
+    written, all_turned = read(data, 0, backwards=0.0), read(data, 0, backwards=1.0)
+    assert (all_turned[:, 1:] == written[:, ::-1][:, 1:]).all()
+    assert (all_turned[:, 0] == data.tokenizer.special["mask"]).all()
+
+
+def test_a_share_is_turned_and_the_rest_is_as_written(data: Dataset) -> None:
+    written, mixed = read(data, 3, backwards=0.0), read(data, 3)
+    turned = mixed[:, 0] == data.tokenizer.special["mask"]
+    assert 8 <= turned.sum() <= 24  # of 32; beyond lies one in five hundred seeds, and this is one seed
+    assert (mixed[~turned] == written[~turned]).all()
+    assert (mixed[turned, 1:] == written[turned, ::-1][:, 1:]).all()
+
+
+def test_the_last_quarter_of_the_steps_is_read_as_written(data: Dataset) -> None:
+    for step in (6, 7):
+        assert (read(data, step, backwards=1.0) == read(data, step, backwards=0.0)).all()
+    assert (read(data, 5, backwards=1.0)[:, 0] == data.tokenizer.special["mask"]).all()
+
+
+def test_a_run_that_gets_fewer_steps_still_ends_with_its_last_quarter(data: Dataset) -> None:
+    task = NextToken(sizes(), TURNED.change(backwards=1.0), data)
+    task.set_total_steps(4)
+    turned = [bool((task.batch(step, 0, 2).tensors["sequences"][:, 0] == 3).all()) for step in range(4)]
+    assert data.tokenizer.special["mask"] == 3
+    assert turned == [True, True, True, False]
+
+
+def test_micro_batches_and_the_whole_batch_agree(data: Dataset) -> None:
+    task = NextToken(sizes(), TURNED, data)
+    whole = task.batch(2, 0, 32).tensors["sequences"]
+    parts = [task.batch(2, first, 8).tensors["sequences"] for first in range(0, 32, 8)]
+    assert torch.equal(whole, torch.cat(parts))
+
+
+def test_validation_is_read_forwards(data: Dataset) -> None:
+    mask = data.tokenizer.special["mask"]
+    batches = NextToken(sizes(), TURNED.change(backwards=1.0), data).validation()
+    assert not any((batch.tensors["sequences"] == mask).any() for batch in batches)
