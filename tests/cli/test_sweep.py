@@ -237,9 +237,11 @@ def test_what_cannot_be_trained_comes_to_nothing_and_the_rest_goes_on(capsys, da
 
 
 def test_by_the_clock_the_sizes_are_searched_at_equal_time(data: Path) -> None:
+    from dataclasses import asdict
+
     from kotha.text.shards import Dataset
     from kotha.training.start import TrainRequest
-    from kotha.training.sweep.about import SweepRequest, describe_sweep, read_sweep
+    from kotha.training.sweep.searching import SweepRequest, describe_sweep, read_sweep
 
     dataset, request = Dataset(data), SweepRequest(TrainRequest(minutes=0.3))
     sweep = describe_sweep(dataset, request)
@@ -248,7 +250,7 @@ def test_by_the_clock_the_sizes_are_searched_at_equal_time(data: Path) -> None:
     asked = sweep.request({"size": "2x96"})
     assert (asked.minutes, asked.changes["d_model"], asked.changes["n_heads"]) == (0.3, 96, 3)
     assert {"context_length", "evaluate_tokens"} <= asked.changes.keys(), "all are measured alike"
-    assert read_sweep(json.loads(json.dumps(sweep.to_dict())), dataset, request) == sweep
+    assert read_sweep(json.loads(json.dumps(asdict(sweep))), dataset, request) == sweep
 
 
 @pytest.mark.parametrize(
@@ -318,7 +320,7 @@ def test_without_a_place_it_stands_beside_its_data_and_goes_on_there(capsys, dat
 
 @pytest.mark.parametrize("search", ["banana=1..2", "learning_rate=5..1", "dropout=0..x", "learning_rate=0..1:log"])
 def test_a_wrong_search_is_refused_at_once_in_both_languages(capsys, data: Path, tmp_path, monkeypatch, search) -> None:
-    monkeypatch.setattr("kotha.training.sweep.about.choose_settings", lambda *_: pytest.fail("it was timed before"))
+    monkeypatch.setattr("kotha.training.sweep.searching.choose_settings", lambda *_: pytest.fail("it was timed before"))
     arguments = ["sweep", str(data), "--out", str(tmp_path / "sweep"), "--search", search]
     assert main(arguments) == 2
     english = capsys.readouterr().err

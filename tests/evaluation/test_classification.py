@@ -96,17 +96,12 @@ def test_of_very_many_classes_no_matrix_is_kept_and_the_hardest_are_told() -> No
 
 def test_above_twenty_classes_the_hardest_are_told_and_what_they_are_taken_for() -> None:
     labels = [f"c{number}" for number in range(30)]
-    said = ["c1", "c1", "c9", *labels[3:]]
-    score = score_answers(labels, ["c0", "c0", "c2", *labels[3:]], said)
+    score = score_answers(labels, ["c0", "c0", "c2", *labels[3:]], ["c1", "c1", "c9", *labels[3:]])
     assert score.mistaken == (("c0", "c1", 2), ("c2", "c9", 1))
-    assert ClassificationScore.of_summary(score.to_dict()) == score
     told = [str(each) for each in classes_table(score, "run").remarks]
-    assert told[20:] == [
-        "These are the hardest of 30 classes.",
-        "c0 was taken for c1: 2",
-        "c2 was taken for c9: 1",
-    ]
+    assert told[20:] == ["These are the hardest of 30 classes.", "c0 was taken for c1: 2", "c2 was taken for c9: 1"]
     older = {name: value for name, value in score.to_dict().items() if name != "mistaken"}
+    assert ClassificationScore.of_summary(score.to_dict()) == score
     assert ClassificationScore.of_summary(older).mistaken == ()
     few = classes_table(score_answers(["a", "b"], ["a", "b"], ["b", "b"]), "run").remarks
     assert len(few) == 2, "of few classes each is told"

@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,9 +15,8 @@ from kotha.storage.atomic import write_page
 from kotha.text.shards import Dataset
 from kotha.training.fitting import OnRemark
 from kotha.training.start import TrainRequest
-from kotha.training.sweep.about import SweepRequest
-from kotha.training.sweep.findings import SweepFindings, find, mattered_rows, sentences, sweep_document, trial_rows
-from kotha.training.sweep.searching import Searching
+from kotha.training.sweep.findings import SweepFindings, find, mattered_table, sentences, sweep_document, trial_table
+from kotha.training.sweep.searching import Searching, SweepRequest
 from kotha.training.sweep.searching import SweepStopped as SweepStopped
 from kotha.training.sweep.space import in_words
 
@@ -32,7 +31,7 @@ class Swept:
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
-        return {**self.found.to_dict(), "command": self.command}
+        return {**asdict(self.found), "command": self.command}
 
     def save(self, path: Place) -> None:
         """Write it as a page."""
@@ -40,10 +39,8 @@ class Swept:
 
     def tables(self) -> list[Table | Text]:
         """The best trials, what mattered, and what that means in sentences."""
-        header: list[Text] = [Message("trial"), self.found.unit, Message("ended"), Message("settings")]
-        of = [Message("setting"), Message("searched"), Message("default"), Message("best"), Message("importance")]
-        best = Table(Message("{out}: the best trials", out=self.out), header, trial_rows(self.found))
-        return [best, Table(Message("what mattered"), of, mattered_rows(self.found)), *sentences(self.found)]
+        best = trial_table(self.found, Message("{out}: the best trials", out=self.out))
+        return [best, mattered_table(self.found, Message("what mattered")), *sentences(self.found)]
 
     @property
     def command(self) -> str:

@@ -180,7 +180,7 @@ def nearest_neighbours(learned: LabelledImages, asked: LabelledImages) -> tuple[
     known, wanted = (torch.from_numpy(each.images).flatten(1) for each in (learned, asked))
     distances: list[float] = []
     places: list[int] = []
-    for some in wanted.split(_AT_ONCE):
+    for some in torch.split(wanted, _AT_ONCE):
         place = torch.cdist(some.float(), known.float()).argmin(dim=1)
         distances += (some.float() - known[place].float()).abs().sum(dim=1).tolist()  # exactly 0 for a copy
         places += place.tolist()

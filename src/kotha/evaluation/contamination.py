@@ -8,7 +8,6 @@ The windows of the text are kept as sorted hashes (polynomials, doubled in lengt
 once, so memory does not grow with the data.
 """
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -41,20 +40,14 @@ def look_up(text: HeldOut, run: Path | None) -> Familiarity | None:
             return None
         trained = trained | _found(text, folder["train"])
         held_out = held_out | _found(text, folder["validation"])
-    counts = text.documents, int(trained.sum()), int((held_out & ~trained).sum())
-    return Familiarity(*counts, _verdict(*counts))
-
-
-def _verdict(documents: int, trained: int, held_out: int) -> Message:
-    if trained == documents:
-        return Message("seen in training")
-    if trained:
-        return Message("{share:.0%} seen in training", share=max(0.01, trained / documents))
-    if held_out == documents:
-        return Message("held out")
-    if held_out:
-        return Message("{share:.0%} held out, the rest new", share=max(0.01, held_out / documents))
-    return Message("new")
+    n, n_trained, n_held_out = text.documents, int(trained.sum()), int((held_out & ~trained).sum())
+    verdict = Message("new")
+    if n in (n_trained, n_held_out):
+        verdict = Message("seen in training") if n_trained else Message("held out")
+    elif n_trained or n_held_out:
+        some = "{share:.0%} seen in training" if n_trained else "{share:.0%} held out, the rest new"
+        verdict = Message(some, share=max(0.01, (n_trained or n_held_out) / n))
+    return Familiarity(n, n_trained, n_held_out, verdict)
 
 
 def _found(text: HeldOut, split: Split) -> NDArray[np.bool_]:
@@ -96,19 +89,11 @@ def window_hashes(line: Line) -> Hashes:
 
 
 def _among(split: Split, wanted: Hashes) -> Hashes:
-    """Those of some windows, sorted, that stand in a split."""
+    """Those of some windows, sorted, that stand in a split; a piece of it begins where the last has its last window."""
     held = np.zeros(len(wanted), np.bool_)
-    for chunk in _chunks(split):
-        hashes = window_hashes(chunk)
-        places = np.searchsorted(wanted, hashes).clip(max=len(wanted) - 1)
-        held[places[wanted[places] == hashes]] = True
-    return wanted[held]
-
-
-def _chunks(split: Split) -> Iterator[Line]:
-    """The tokens of a split, piece by piece; a piece begins where the last has its last window."""
     for shard in split.shards:
-        for start in range(0, max(1, len(shard) - _WINDOW + 1), _CHUNK):
-            chunk = shard[start : start + _CHUNK + _WINDOW - 1]
-            if len(chunk) >= _WINDOW:
-                yield np.asarray(chunk, np.int64)
+        for start in range(0, len(shard) - _WINDOW + 1, _CHUNK):
+            hashes = window_hashes(np.asarray(shard[start : start + _CHUNK + _WINDOW - 1], np.int64))
+            places = np.searchsorted(wanted, hashes).clip(max=len(wanted) - 1)
+            held[places[wanted[places] == hashes]] = True
+    return wanted[held]

@@ -137,10 +137,9 @@ def instructions_table(score: InstructionScore, name: str, before: float | None 
     rows: list[list[Text]] = [
         [Message("answered right"), Message("{share} ({low} to {high})", share=f"{score.right:.1%}", **interval)],
         [Message("words in common (F1)"), f"{score.word_f1:.3f}"],
-        *([] if before is None else [[Message("before it was taught"), f"{before:.1%}"]]),
-        *beside(score.baselines),
-        [Message("questions"), Message(asked, n=f"{score.examples:,}")],
     ]
+    rows += [] if before is None else [[Message("before it was taught"), f"{before:.1%}"]]
+    rows += [*beside(score.baselines), [Message("questions"), Message(asked, n=f"{score.examples:,}")]]
     for reply in score.replies[:_SHOWN]:
         verdict = Message("right") if reply.right else Message("wanted {answer}", answer=reply.wanted)
         rows.append([reply.question.split("\n")[-1], Message("{said} ({verdict})", said=reply.said, verdict=verdict)])

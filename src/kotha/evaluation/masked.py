@@ -100,8 +100,8 @@ def evaluate_masked(
     if pairs:
         others |= {"pairs: a coin": 0.5, "pairs: pieces in common": _by_common_pieces(pairs)}
     pairs_accuracy, text = judged / len(pairs) if pairs else None, str(held_out.name)
-    shares = (sums / len(asked)).tolist()
-    return MaskedScore(*shares, len(asked), pairs_accuracy, len(pairs), held_out.documents, text, others)
+    right, near, nats = (sums / len(asked)).tolist()
+    return MaskedScore(right, near, nats, len(asked), pairs_accuracy, len(pairs), held_out.documents, text, others)
 
 
 def masked_table(score: MaskedScore, name: str) -> Table:

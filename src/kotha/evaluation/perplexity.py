@@ -154,7 +154,7 @@ def document_nats(model: GPT, text: HeldOut, context: int, stride: int, on_progr
 def score(nats: float, text: HeldOut, context: int, stride: int) -> TextScore:
     """A score from the nats of a whole text."""
     shared = {name: getattr(text, name) for name in ("documents", "bytes", "characters", "unknown", "tokenizer")}
-    how = {"tokens": len(text.line), "context": context, "stride": stride, "text": str(text.name)}
+    how: dict[str, Any] = {"tokens": len(text.line), "context": context, "stride": stride, "text": str(text.name)}
     return TextScore(**_figures(nats / len(text.line), text), **shared, **how)
 
 

@@ -162,8 +162,8 @@ def judging_result(
         if outcomes[one, other].any():
             odds = strengths.interval(unit[one] - unit[other])
             low, chance, high = (float(1 / (1 + np.exp(-each))) for each in odds)
-            counts = outcomes[one, other].tolist()
-            meetings.append(Meeting(models[one], models[other], *counts, chance, low, high))
+            wins, ties, losses = outcomes[one, other].tolist()
+            meetings.append(Meeting(models[one], models[other], wins, ties, losses, chance, low, high))
     counts = Counter(choice for choices in of_pair.values() for choice in choices)
     decided = counts["left"] + counts["right"]
     return JudgingResult(

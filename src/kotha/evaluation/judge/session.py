@@ -256,8 +256,7 @@ def write_continuations(
         engine = opened(name)
         tokenizer = engine.tokenizer
         starts: Sequence[str | tuple[int, ...]] = prompts
-        if tokenizer is not None and was_taught(engine):
-            template = ChatTemplate.of(tokenizer)
+        if tokenizer is not None and was_taught(engine) and (template := ChatTemplate.of(tokenizer)):
             starts = [tuple(template.prompt(tokenizer, [Turn("user", prompt)])) for prompt in prompts]
         numbers = [
             engine.submit(Request(prompt=start, tokens=tokens, settings=replace(settings, seed=settings.seed + number)))

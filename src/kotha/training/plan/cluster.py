@@ -256,8 +256,7 @@ def tell_cluster(
     models = [model] if model is not None else [ladder_model(*sizes) for sizes in LADDER]
     if model is None and context_length is not None:
         models = [each.replace(context_length=context_length) for each in models]
-    planned = {f"{each.n_layers} x {each.d_model}": (each, plan_cluster(each, training, cluster, batch_size))
-               for each in models}  # fmt: skip
+    plans = [plan_cluster(each, training, cluster, batch_size) for each in models]
     assumed = assumptions(cluster, models[0], training)
     found = {
         "gpu": cluster.gpu.title,
@@ -265,7 +264,7 @@ def tell_cluster(
         "nodes": cluster.nodes,
         "models": [
             {"config": each.to_dict(), **asdict(plan), "runs": [plan.run(n, cluster.gpus) for n in tokens]}
-            for each, plan in planned.values()
+            for each, plan in zip(models, plans, strict=True)
         ],
         "assumed": [dict(zip(("what", "value", "why"), each, strict=True)) for each in assumed],
     }
@@ -278,7 +277,10 @@ def tell_cluster(
         ("{n} x {gpu} in {machines}: what they need", _NEEDED, _needed_cells),
         ("on the disk: tokens, and three checkpoints", many, _disk_cells),
     ):
-        rows = [[name, *cells(plan, tokens)] for name, (_, plan) in planned.items()]
+        rows = [
+            [f"{each.n_layers} x {each.d_model}", *cells(plan, tokens)]
+            for each, plan in zip(models, plans, strict=True)
+        ]
         tables.append((Message(title, **where), [Message("layers x width"), *header], rows))
     told = [list[Text](each) for each in assumed]
     return found, [*tables, (Message("assumed"), ["", Message("value"), Message("why")], told)]

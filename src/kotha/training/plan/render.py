@@ -108,9 +108,8 @@ def plan_training(
     if training.dropout is not None:
         model = model.replace(dropout=training.dropout)
     if gpu is not None and device == "cpu":
-        raise UsageError(
-            "gpu {gpu} and device cpu: the one says a GPU, the other the processor; leave one out", gpu=gpu.title
-        )
+        both = "gpu {gpu} and device cpu: the one says a GPU, the other the processor; leave one out"
+        raise UsageError(both, gpu=gpu.title)
     here = gpu is None and (device != "cuda" or torch.cuda.is_available())
     arithmetic = choose_arithmetic(training.precision, device) if here else arithmetic_there(training.precision, gpu)
     how = how_planned(model, training, arithmetic)
@@ -127,7 +126,7 @@ def plan_training(
     if gpu is not None:
         source = Message("an estimate from what was measured on an H200, see benchmarks/results")
     work, n = count_work(model, context), tokens_per_step(model, training, context)
-    each, thumb, tokens = work.training_per_token, 6 * work.parameters, n * training.steps
+    each, tokens = work.training_per_token, n * training.steps
     return {
         "precision": arithmetic.precision,
         "device": how.device,
@@ -143,15 +142,7 @@ def plan_training(
         "peak_flops_per_second": peak,
         "memory_bytes": asdict(plan_memory(model, training, size, how)),
         "flops_per_token": each,
-        "flops": {
-            "forward_per_token": work.forward,
-            "training_per_token": work.training,
-            "forward_per_token_total": sum(work.forward.values()),
-            "training_per_token_total": each,
-            "per_step": each * n,
-            "rule_of_thumb_per_token": thumb,
-            "rule_of_thumb_ratio": thumb / each,
-        },
+        "flops": work.to_dict(n),
         "tokens": tokens,
         "epochs": tokens / train_tokens if train_tokens else None,
         "seconds": None if pace is None else pace * training.steps,

@@ -80,6 +80,19 @@ class Work:
         """One position through the model and back."""
         return sum(self.training.values())
 
+    def to_dict(self, tokens_per_step: int) -> dict[str, Any]:
+        """Ready for JSON, with what a step takes, and what the rule of thumb says."""
+        each, thumb = self.training_per_token, _TRAINING * self.parameters
+        return {
+            "forward_per_token": self.forward,
+            "training_per_token": self.training,
+            "forward_per_token_total": sum(self.forward.values()),
+            "training_per_token_total": each,
+            "per_step": each * tokens_per_step,
+            "rule_of_thumb_per_token": thumb,
+            "rule_of_thumb_ratio": thumb / each,
+        }
+
 
 @lru_cache(maxsize=64)
 def count_work(model: ModelConfig, context_length: int) -> Work:

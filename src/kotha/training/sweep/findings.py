@@ -5,7 +5,7 @@ add up to one. From few trials it says little, and each trial has one seed, so a
 """
 
 import math
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from kotha.i18n.message import Message, Text
@@ -60,15 +60,10 @@ class SweepFindings:
         """How many trials are in these states."""
         return sum(each.state in states for each in self.trials)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
-        return asdict(self)
-
 
 def find(searching: Searching) -> SweepFindings:
     """What the study says by now, all processes together; what failed was done again, or was one too many."""
-    study, sweep = searching.study, searching.sweep
-    told = [each for each in study.get_trials(deepcopy=False) if each.state != optuna().trial.TrialState.FAIL]
+    sweep, told = searching.sweep, searching.counted()
     trials = [_trial(each, sweep.defaults) for each in told]
     ended = [each for each in trials if each.state == "complete" and each.value is not None]
     best = min(ended, key=lambda each: each.value or 0.0, default=None)
@@ -76,7 +71,7 @@ def find(searching: Searching) -> SweepFindings:
     names = [each.name for each in sweep.searched]
     importance: dict[str, float] = {}
     if len(ended) >= _FEWEST and len({each.value for each in ended}) > 1:
-        importance = optuna().importance.get_param_importances(study, params=names)
+        importance = optuna().importance.get_param_importances(searching.study, params=names)
     return SweepFindings(
         trials=trials,
         importance={name: float(importance.get(name, 0.0)) for name in names if importance},
@@ -111,17 +106,17 @@ def _trial(trial: Any, defaults: dict[str, Value]) -> Trial:
 # -- as it is told -----------------------------------------------------------------------------------------------------
 
 
-def mattered_rows(found: SweepFindings) -> list[list[Text]]:
+def mattered_table(found: SweepFindings, title: Text = "") -> Table:
     """Each setting: what was searched, the default, the best, and how much it mattered; what mattered most first."""
     rows: list[list[Text]] = []
     for name in sorted(found.searched, key=lambda each: -found.importance.get(each, 0.0)):
         chosen = "" if found.best is None else short(found.best.values.get(name))
         share = f"{found.importance[name]:.0%}" if name in found.importance else ""
         rows.append([name, found.searched[name], short(found.default_values[name]), chosen, share])
-    return rows
+    return Table(title, [*map(Message, ("setting", "searched", "default", "best", "importance"))], rows)
 
 
-def trial_rows(found: SweepFindings, most: int = 10) -> list[list[Text]]:
+def trial_table(found: SweepFindings, title: Text = "", most: int = 10) -> Table:
     """The trials, the best first: figure, how it ended, and its values."""
     known = [each for each in found.trials if each.value is not None]
     rows: list[list[Text]] = []
@@ -129,33 +124,32 @@ def trial_rows(found: SweepFindings, most: int = 10) -> list[list[Text]]:
         values = ", ".join(f"{name}={short(value)}" for name, value in each.values.items())
         name = Message("{trial} (default)", trial=each.name) if each.is_default else each.name
         rows.append([name, f"{each.value:.4f}", _ENDS.get(each.state, each.state), values])
-    return rows
+    return Table(title, [Message("trial"), Message(found.unit), Message("ended"), Message("settings")], rows)
 
 
 def sentences(found: SweepFindings) -> list[Message]:
     """What must be said of the tables."""
-    best, whole = found.best, found.count("complete")
-    told = [
-        Message(
-            "trials that came to their end: {whole}; stopped early: {stopped}",
-            whole=whole,
-            stopped=found.count("pruned"),
-        )
-    ]
+    best, default, whole = found.best, found.default, found.count("complete")
+    ends = "trials that came to their end: {whole}; stopped early: {stopped}"
+    told = [Message(ends, whole=whole, stopped=found.count("pruned"))]
     if elsewhere := found.count("running", "waiting"):
         told.append(Message("at work elsewhere, or waiting: {n}; the same command goes on with them", n=elsewhere))
     if best is None or best.value is None:
         return [*told, Message("no trial came to its end, so there is nothing to recommend yet")]
-    told.append(_about_best(best, best.value, found.default, Message(found.unit)))
-    told += [
-        Message(
-            "{name} is best close to an end of {range}, at {value}; search beyond it",
-            name=name,
-            range=found.searched[name],
-            value=short(best.values[name]),
+    how: dict[str, Any] = {"trial": best.name, "value": best.value, "unit": Message(found.unit)}
+    said = "{trial} is the best: {value:.4f} {unit}"
+    if best.is_default:
+        said = "no trial was better than the default recipe, {value:.4f} {unit}"
+    elif default is not None and default.value is not None:
+        said = (
+            "{trial} is the best: {value:.4f} {unit}, {gain:.1%} below the default recipe's {default:.4f}; each has "
+            "one seed, so a small gain may be chance"
         )
-        for name in found.at_an_end
-    ]
+        how |= {"gain": 1 - best.value / default.value, "default": default.value}
+    told.append(Message(said, **how))
+    beyond = "{name} is best close to an end of {range}, at {value}; search beyond it"
+    for name in found.at_an_end:
+        told.append(Message(beyond, name=name, range=found.searched[name], value=short(best.values[name])))
     if not found.importance:
         told.append(
             Message("what mattered is not to be told yet; it takes {n} trials with different results", n=_FEWEST)
@@ -163,22 +157,6 @@ def sentences(found: SweepFindings) -> list[Message]:
     elif whole < _FEW_FOR_EACH * len(found.searched):
         told.append(Message("what mattered is a guess from {n} trials; more of them make it surer", n=whole))
     return told
-
-
-def _about_best(best: Trial, value: float, default: Trial | None, unit: Text) -> Message:
-    if best.is_default:
-        return Message("no trial was better than the default recipe, {value:.4f} {unit}", value=value, unit=unit)
-    if default is None or default.value is None:
-        return Message("{trial} is the best: {value:.4f} {unit}", trial=best.name, value=value, unit=unit)
-    return Message(
-        "{trial} is the best: {value:.4f} {unit}, {gain:.1%} below the default recipe's {default:.4f}; each has one "
-        "seed, so a small gain may be chance",
-        trial=best.name,
-        value=value,
-        unit=unit,
-        gain=1 - value / default.value,
-        default=default.value,
-    )
 
 
 # -- one offline page ------------------------------------------------------------------------------------------------
@@ -198,19 +176,17 @@ def sweep_document(found: SweepFindings, command: str) -> Report:
     blocks += [Paragraph(each) for each in sentences(found)]
     if best is not None:
         blocks.append(Code(command, Message("To train the best again, for longer if you like")))
-    settings = [Message("setting"), Message("searched"), Message("default"), Message("best"), Message("importance")]
-    blocks += [Heading(Message("What mattered")), Table("", settings, mattered_rows(found))]
+    blocks += [Heading(Message("What mattered")), mattered_table(found)]
     curves = [_line(each, best, default) for each in found.trials if len(each.curve) > 1]
     if curves:
         told = "Each line is a trial, by {n} parts of its run; a short one was stopped early."
         title = Message("Learning curves of {n} trials", n=len(curves))
         # Those that matter last, so that they lie on top.
         ordered = sorted(curves, key=lambda each: each.look != "faint")
-        caption = [Message(told, n=EVALUATIONS)]
         blocks.append(Heading(Message("Learning curves")))
+        caption = [Message(told, n=EVALUATIONS)]
         blocks.append(Curves(title, Message("part of the run"), unit, ordered, caption=caption))
-    trials = [Message("trial"), unit, Message("ended"), Message("settings")]
-    blocks += [Heading(Message("Trials")), Table("", trials, trial_rows(found, _MOST_TRIALS))]
+    blocks += [Heading(Message("Trials")), trial_table(found, most=_MOST_TRIALS)]
     lead = Message("Many short trainings, stopped early where they fell behind.")
     return Report(Message("What a search for settings found"), [lead], blocks, [Message("Made by kotha sweep.")])
 

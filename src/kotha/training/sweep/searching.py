@@ -1,4 +1,7 @@
-"""The search itself: draw settings, train, tell the study, until there are as many trials as were asked for.
+"""A sweep: what it searches around, and the search: draw settings, train, tell the study, until there are enough.
+
+The default recipe is settled once, with the sizes, the context and the share of the validation text that it would have.
+All trials keep these unless they are searched, so that they are measured alike and compared at equal time.
 
 Each trial is a run folder of its own, so a pruned one can be gone on with, and the best one is a model already. Trial 0
 is the default recipe. Values are drawn by TPE (Bergstra et al. 2011), from a seed and the trial's number alone; a trial
@@ -10,21 +13,25 @@ the same time (``study.py``).
 
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from kotha.artifacts.run_folder import RunFolder, figure
-from kotha.errors import ConfigError, TrainingError
-from kotha.i18n.message import Message
+from kotha.errors import ConfigError, TrainingError, UsageError
+from kotha.i18n.message import Message, Option
+from kotha.model.presets import preset
 from kotha.text.shards import Dataset
 from kotha.training.fitting import OnRemark
 from kotha.training.loop import Training
+from kotha.training.plan.design import BASE, measure_text
 from kotha.training.plan.rules import EVALUATIONS
-from kotha.training.start import TrainRequest, check_held_out, train_run
-from kotha.training.sweep.about import Sweep, SweepRequest, describe_sweep, read_sweep
-from kotha.training.sweep.space import Value, short
+from kotha.training.plan.step_time import use_fastest_threads
+from kotha.training.start import USUAL_PRESET, TrainRequest, check_held_out, choose_settings, take_sizes, train_run
+from kotha.training.sweep.space import SIZE, Searched, Value, as_changes, default_of, read_search, short, usual_search
 from kotha.training.sweep.study import (
     ABOUT,
     DEFAULT,
@@ -43,6 +50,124 @@ FIGURES = {"bits_per_byte": "bits/byte", "loss_nats": "nats"}  # what decides, t
 # Trials that come to their end before any is stopped, and parts of a run in which none is.
 _WHOLE_TRIALS, _FIRST_PARTS = 4, EVALUATIONS // 4
 _DRAWN_BY_CHANCE = 8
+_FORMAT = 1
+_ANOTHER = Message(
+    "begin another study with {out}, or in a shared database with {study}",
+    out=Option("out", ...),
+    study=Option("study", ...),
+)
+
+
+@dataclass(frozen=True)
+class SweepRequest:
+    """What was asked for."""
+
+    training: TrainRequest  # of each trial; its minutes are a trial's
+    search: tuple[str, ...] = ()  # what is searched, in words; empty for what usually matters
+    prune: str = "median"  # median, hyperband or none
+    seed: int = 0  # of what is drawn
+    trials: int = 20  # of all processes together
+
+    def __post_init__(self) -> None:
+        if self.trials < 1:
+            raise UsageError("trials={trials} must be 1 or more", trials=self.trials)
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """What must be the same for all who work on one study, ready for JSON."""
+        asked = self.training
+        how = {"preset": asked.preset, "recipe": asked.recipe, "minutes": asked.minutes, "seed": self.seed}
+        return {**how, "prune": self.prune, "changes": dict(asked.changes)}
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """What everybody knows of a sweep, ready for JSON."""
+
+    asked: dict[str, Any]
+    data: str  # the identity of the data
+    preset: str | None  # of every trial
+    fixed: dict[str, Any]  # settings and sizes of every trial, unless searched
+    measured_by: dict[str, Any]  # settings that only say how it is measured
+    search: list[str]  # in words
+    defaults: dict[str, Value]  # of what is searched
+    format: int = _FORMAT
+
+    @cached_property
+    def searched(self) -> list[Searched]:
+        """What is searched."""
+        return read_search(self.search, preset(self.preset or USUAL_PRESET))
+
+    def changes(self, values: dict[str, Value]) -> dict[str, Any]:
+        """What a trial with these values changes, as ``kotha train`` would be told."""
+        return {**self.fixed, **as_changes(values)}
+
+    def request(self, values: dict[str, Value]) -> TrainRequest:
+        """A trial with these values."""
+        changes = {**self.measured_by, **self.changes(values)}
+        return TrainRequest(self.preset, self.asked["recipe"], self.asked["minutes"], changes=changes)
+
+
+def describe_sweep(data: Dataset, request: SweepRequest) -> Sweep:
+    """Settle a new sweep: the default recipe for the data and the time, and what is searched around it."""
+    asked, given = request.training, dict(request.training.changes)
+    # What can be refused is refused before anything is timed.
+    chosen = read_search(request.search, preset(asked.preset or USUAL_PRESET), given)
+    choice = choose_settings(asked, measure_text(str(data.path)), use_fastest_threads)
+    design, settings = choice.design, choice.settings
+    sizes_open = asked.preset is None and design is not None and len(take_sizes(choice.model, given)[1]) == len(given)
+    searched = chosen or usual_search(choice, given, sizes_open)
+    names = {each.name for each in searched}
+    fixed, measured_by = dict[str, Any](), dict[str, Any]()
+    if design is not None:
+        fixed = design.sizes if sizes_open and SIZE not in names else {}
+        fixed |= {"context_length": settings.context_length}
+        measured_by = {"evaluate_tokens": settings.evaluate_tokens}
+    elif not asked.timed:  # a recipe may look too seldom for a curve
+        measured_by = {"evaluate_every": max(1, -(-settings.steps // EVALUATIONS))}
+    fixed = {name: value for name, value in {**fixed, **given}.items() if name not in names}
+    return Sweep(
+        asked=request.told,
+        data=data.identity,
+        preset=BASE if sizes_open else asked.preset,
+        fixed=fixed,
+        measured_by={name: value for name, value in measured_by.items() if name not in fixed},
+        search=[each.words for each in searched],
+        defaults={each.name: default_of(each.name, choice) for each in searched},
+    )
+
+
+def read_sweep(told: dict[str, Any], data: Dataset, request: SweepRequest) -> Sweep:
+    """The sweep that a study tells of; one of other data or settings than what is asked for now is refused."""
+    if told.get("format") != _FORMAT:
+        raise UsageError("the study was begun by another version of Kotha; {another}", another=_ANOTHER)
+    sweep = Sweep(**told)
+    if sweep.data != data.identity:
+        raise UsageError(
+            "the study was begun with other data than {path}; name that, or {another}", path=data.path, another=_ANOTHER
+        )
+    for name, value in request.told.items():
+        begun = sweep.asked.get(name)
+        if begun != value:
+            raise UsageError(
+                "the study was begun with {name}={begun!r}, and now {asked!r} is asked for; go on with the "
+                "same, or {another}",
+                name=name,
+                begun=begun,
+                asked=value,
+                another=_ANOTHER,
+            )
+    again = read_search(request.search, preset(sweep.preset or USUAL_PRESET))
+    if again and again != sweep.searched:
+        raise UsageError(
+            "the study searches {searched}; go on with the same, or {another}",
+            searched=" ".join(sweep.search),
+            another=_ANOTHER,
+        )
+    return sweep
+
+
+# -- one process at work -----------------------------------------------------------------------------------------------
 
 
 class _EnoughError(Exception):
@@ -70,39 +195,33 @@ class Searching:
         check_held_out(data)
         self._data, self._folder, self._request = data, folder, request
         self._hear, self._say = on_event, on_remark
-        optuna()  # before a folder is made
+        pruners, self._states = optuna().pruners, optuna().trial.TrialState  # before a folder is made
         self._url = database_in(folder) if url is None else url
         with database_told(self._url):
-            self.study = open_study(self._url, name, folder, lambda: describe_sweep(data, request).to_dict())
-            self.sweep: Sweep = read_sweep(self.study.user_attrs[ABOUT], data, request)
-        pruners = optuna().pruners
+            self.study = open_study(self._url, name, folder, lambda: asdict(describe_sweep(data, request)))
+            self.sweep = read_sweep(self.study.user_attrs[ABOUT], data, request)
         self.study.pruner = {
             "median": pruners.MedianPruner(n_startup_trials=_WHOLE_TRIALS, n_warmup_steps=_FIRST_PARTS),
             "hyperband": pruners.HyperbandPruner(_FIRST_PARTS, max_resource=EVALUATIONS, reduction_factor=2),
             "none": pruners.NopPruner(),
         }[request.prune]
-        self._states = optuna().trial.TrialState
         self._at = 0  # the trial at hand
 
-    def _counted(self) -> list[Any]:
+    def counted(self) -> list[Any]:
         """The trials that count; what failed was queued again, or was one too many."""
         return [each for each in self.study.get_trials(deepcopy=False) if each.state != self._states.FAIL]
 
     def run(self) -> None:
         """Do trials until there are enough, those of other processes included."""
         worker = SweepWorker(self._folder)
+        again = "{trial} was left by a process that is gone; it is done again"
         try:
             with database_told(self._url):
                 while True:
                     for left in take_over(self.study, worker):
-                        self._say(
-                            Message(
-                                "{trial} was left by a process that is gone; it is done again", trial=title_of(left)
-                            )
-                        )
-                    trials = self._counted()
-                    waiting = any(each.state == self._states.WAITING for each in trials)
-                    if not waiting and len(trials) >= self._request.trials:
+                        self._say(Message(again, trial=title_of(left)))
+                    states = [each.state for each in self.counted()]
+                    if self._states.WAITING not in states and len(states) >= self._request.trials:
                         return
                     self._one(worker)
         finally:
@@ -123,7 +242,7 @@ class Searching:
         """One trial, from its values to its best figure."""
         trial.set_user_attr(WORKER, worker.name)
         self._at = trial.number
-        if sum(each.number < trial.number for each in self._counted()) >= self._request.trials:
+        if sum(each.number < trial.number for each in self.counted()) >= self._request.trials:
             raise _EnoughError
         is_default = trial.number == 0 or bool(trial.user_attrs.get(DEFAULT))
         trial.set_user_attr(DEFAULT, is_default)
@@ -133,9 +252,8 @@ class Searching:
         drawn = [f"{name.replace('_', ' ')} {short(value)}" for name, value in values.items()]
         told = "{trial} is the default recipe: {drawn}" if is_default else "{trial}: {drawn}"
         self._say(Message(told, trial=title_of(trial), drawn=drawn))
-        folder = RunFolder(self._folder / trial.user_attrs[FOLDER])
         try:
-            return self._train(trial, folder, values, is_default)
+            return self._train(trial, values, is_default)
         except (ConfigError, TrainingError) as error:
             if is_default:  # what even the default cannot do is nothing to search around
                 raise
@@ -148,76 +266,59 @@ class Searching:
         seed = np.random.SeedSequence([self._request.seed, trial.number]).generate_state(1)[0]
         samplers, searched, defaults = optuna().samplers, self.sweep.searched, self.sweep.defaults
         self.study.sampler = samplers.TPESampler(seed=int(seed), n_startup_trials=_DRAWN_BY_CHANCE, constant_liar=True)
-        if not is_default:
-            return {each.name: each.draw(trial) for each in searched}
-        within = {each.name: defaults[each.name] for each in searched if each.holds(defaults[each.name])}
-        self.study.sampler = samplers.PartialFixedSampler(within, self.study.sampler)
-        for each in searched:
-            if each.name in within:
-                each.draw(trial)
-        return dict(defaults)
+        if is_default:
+            searched = [each for each in searched if each.holds(defaults[each.name])]
+            within = {each.name: defaults[each.name] for each in searched}
+            self.study.sampler = samplers.PartialFixedSampler(within, self.study.sampler)
+        drawn = {each.name: each.draw(trial) for each in searched}
+        return dict(defaults) if is_default else drawn
 
-    def _train(self, trial: Any, folder: RunFolder, values: dict[str, Value], is_default: bool) -> float:
-        curve = _Curve(trial, may_prune=not is_default)
-        goes_on = folder.exists
-        if goes_on:
-            for row in folder.metrics():
-                curve.hear({**row, "steps": folder.read()[1]["steps"]})
+    def _train(self, trial: Any, values: dict[str, Value], is_default: bool) -> float:
+        folder, title = RunFolder(self._folder / trial.user_attrs[FOLDER]), title_of(trial)
+        parts, pruned = 0, False  # of the learning curve that the study was told, and whether that was the last
+        training: Training | None = None
+
+        def follow(event: dict[str, Any]) -> None:
+            nonlocal parts, pruned
+            value = value_of(event.get("validation") or {})
+            part = round(EVALUATIONS * event["step"] / event["steps"])
+            if not np.isfinite(value) or part <= parts:
+                return
+            parts = part
+            trial.report(value, part)
+            if training is None or is_default or event["step"] >= event["steps"]:
+                return
+            if trial.should_prune():
+                pruned = training.interrupts.asked = True  # it saves, and ends as if someone had asked it to
 
         def hear(event: dict[str, Any]) -> None:
-            curve.hear(event)
-            self._hear({**event, "trial": title_of(trial)})
+            follow(event)
+            self._hear({**event, "trial": title})
 
-        summary = train_run(
-            self._data,
-            folder,
-            TrainRequest() if goes_on else self.sweep.request(values),
-            resume=goes_on,
-            on_event=hear,
-            on_ready=curve.watch,
-        )
+        def watch(begun: Training) -> None:
+            nonlocal training
+            training = begun
+
+        goes_on = folder.exists
+        for row in folder.metrics() if goes_on else ():
+            follow({**row, "steps": folder.read()[1]["steps"]})
+        request = TrainRequest() if goes_on else self.sweep.request(values)
+        summary = train_run(self._data, folder, request, resume=goes_on, on_event=hear, on_ready=watch)
         reached = value_of(folder.best() or {})
-        for name in ("steps", "tokens", "seconds"):
-            trial.set_user_attr(name, summary[name])
         unit = next((unit for name, unit in FIGURES.items() if name in summary), "nats")
-        trial.set_user_attr("unit", unit)
-        if summary["stopped"] and not curve.pruned:
+        for name in ("steps", "tokens", "seconds", "unit"):
+            trial.set_user_attr(name, {**summary, "unit": unit}[name])
+        if summary["stopped"] and not pruned:
             raise SweepStopped
-        shown = Message("{value:.4f} {unit}", value=reached, unit=Message(unit))
-        told = {"trial": title_of(trial), "shown": shown}
-        if curve.pruned:
+        told = {"trial": title, "shown": Message("{value:.4f} {unit}", value=reached, unit=Message(unit))}
+        if pruned:
             behind = "{trial} was stopped at {shown} after {parts} of {evaluations} parts: it fell behind"
-            self._say(Message(behind, **told, parts=curve.parts, evaluations=EVALUATIONS))
+            self._say(Message(behind, **told, parts=parts, evaluations=EVALUATIONS))
             raise optuna().TrialPruned
-        ended = [each.value for each in self._counted() if each.state == self._states.COMPLETE]
+        ended = [each.value for each in self.counted() if each.state == self._states.COMPLETE]
         best = Message(", the best so far") if reached < min(ended, default=float("inf")) else ""
         self._say(Message("{trial} reached {shown}{best}", **told, best=best))
         return reached
-
-
-class _Curve:
-    """The learning curve of a trial, told to the study part by part."""
-
-    def __init__(self, trial: Any, may_prune: bool) -> None:
-        self._trial, self._may_prune = trial, may_prune
-        self._training: Training | None = None
-        self.pruned, self.parts = False, 0
-
-    def watch(self, training: Training) -> None:
-        """Be able to stop it."""
-        self._training = training
-
-    def hear(self, event: dict[str, Any]) -> None:
-        """An event; an evaluation is told, and may be the last."""
-        value = value_of(event.get("validation") or {})
-        part = round(EVALUATIONS * event["step"] / event["steps"])
-        if not np.isfinite(value) or part <= self.parts:
-            return
-        self.parts = part
-        self._trial.report(value, part)
-        training = self._training if self._may_prune and event["step"] < event["steps"] else None
-        if training is not None and self._trial.should_prune():
-            self.pruned = training.interrupts.asked = True  # it saves, and ends as if someone had asked it to
 
 
 def value_of(score: dict[str, Any]) -> float:

@@ -138,80 +138,69 @@ def read_search(words: Sequence[str], model: ModelConfig, fixed: Mapping[str, An
 
 
 def _read(word: str, model: ModelConfig) -> Searched:
-    name, equals, rest = word.partition("=")
-    unread = "{word!r} says nothing to search; write NAME=FROM..TO, NAME=FROM..TO:log or NAME=A,B,C"
-    if not equals or not name:
-        raise UsageError(unread, word=word)
-    kinds = {**get_type_hints(type(model)), **get_type_hints(TrainConfig)}
-    known = [each.name for each in (*fields(model), *fields(TrainConfig)) if each.name not in _MEASURES]
+    name, _, rest = word.partition("=")
+    ends, colon, how = rest.partition(":")
+    is_range = ".." in ends
+    if not name or "=" not in word or (is_range and colon and how != "log"):
+        raise UsageError(
+            "{word!r} says nothing to search; write NAME=FROM..TO, NAME=FROM..TO:log or NAME=A,B,C", word=word
+        )
     if name in _MEASURES:
         raise UsageError(
             "{name} decides how a trial is timed or measured; set it for all instead of searching it", name=name
         )
-    if name not in (*known, SIZE):
-        raise UsageError("setting {name!r} does not exist{nearest}", name=name, nearest=nearest(name, [*known, SIZE]))
-    ends, colon, how = rest.partition(":")
-    if ".." not in ends:
-        return _among(name, rest, kinds.get(name))
-    if colon and how != "log":
-        raise UsageError(unread, word=word)
-    return _between(name, ends, colon == ":", kinds.get(name))
+    hints = {**get_type_hints(type(model)), **get_type_hints(TrainConfig)}
+    known = [each.name for each in (*fields(model), *fields(TrainConfig)) if each.name not in _MEASURES] + [SIZE]
+    if name not in known:
+        raise UsageError("setting {name!r} does not exist{nearest}", name=name, nearest=nearest(name, known))
+    kinds = get_args(hints.get(name)) or (hints.get(name),)
+    found = _between(name, ends, bool(colon), kinds) if is_range else _among(name, rest, kinds)
+    if name in get_type_hints(TrainConfig):  # what every trial would refuse is refused at once
+        for value in found.choices or (found.low, found.high):
+            TrainConfig().change(**{name: value})
+    return found
 
 
-def _between(name: str, ends: str, log: bool, kind: Any) -> Searched:
-    allowed = get_args(kind) or (kind,)
-    whole = int in allowed and float not in allowed
-    if not whole and float not in allowed:
+def _between(name: str, ends: str, log: bool, kinds: tuple[Any, ...]) -> Searched:
+    whole = int in kinds and float not in kinds
+    if not whole and float not in kinds:
         raise UsageError("{name} is no number; search it among a few, as {name}=A,B", name=name)
-    low, high = (_number(name, part, whole) for part in ends.split("..", 1))
+    low, high = (_number(name, part, int if whole else float) for part in ends.split("..", 1))
     if not low < high:
         empty = "{name}={ends} is empty: {high:g} is not above {low:g}; write the smaller end first"
         raise UsageError(empty, name=name, ends=ends, high=high, low=low)
     if log and low <= 0:
         none = "{name}={ends}:log begins at {low:g}, which has no logarithm; begin above 0"
         raise UsageError(none, name=name, ends=ends, low=low)
-    for end in (low, high):
-        _check(name, end)
     return Searched(name, low=low, high=high, log=log, whole=whole)
 
 
-def _number(name: str, text: str, whole: bool) -> float:
+def _number(name: str, text: str, kind: type[int] | type[float]) -> float:
     with suppress(ValueError):
-        value = int(text) if whole else float(text)
+        value = kind(text)
         if is_number(value):
             return value
     raise UsageError("{name}: {text!r} is no end of a range", name=name, text=text)
 
 
-def _among(name: str, rest: str, kind: Any) -> Searched:
-    values = tuple(dict.fromkeys(_value(part, kind) for part in rest.split(",") if part))
+def _among(name: str, rest: str, kinds: tuple[Any, ...]) -> Searched:
+    values = tuple(dict.fromkeys(_value(part, float in kinds) for part in rest.split(",") if part))
     if len(values) < 2:
         few = "{name}={rest} leaves nothing to search; name two values or more, or a range as FROM..TO"
         raise UsageError(few, name=name, rest=rest)
     for value in values:
-        if name == SIZE and not (isinstance(value, str) and _SIZE_FORM.fullmatch(value)):
+        if name == SIZE and not _SIZE_FORM.fullmatch(str(value)):
             raise UsageError("size={value} is not layers x width; write it as size=2x96,4x192", value=value)
-        _check(name, value)
     return Searched(name, choices=values)
 
 
-def _value(text: str, kind: Any) -> Value:
-    if text == "none":
-        return None
-    try:
+def _value(text: str, is_fraction: bool) -> Value:
+    value: Any = None if text == "none" else text
+    with suppress(ValueError, RecursionError):
         value = tomllib.loads(f"value = {text}")["value"]
-    except (ValueError, RecursionError):
-        return text
-    if not isinstance(value, str | int | float | bool):
-        return text
-    is_fraction = float in (get_args(kind) or (kind,)) and not isinstance(value, bool)
-    return float(value) if is_fraction and isinstance(value, int) else value
-
-
-def _check(name: str, value: Value) -> None:
-    """Refuse at once what every trial would refuse."""
-    if name in {each.name for each in fields(TrainConfig)}:
-        TrainConfig().change(**{name: value})
+    if is_fraction and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    return value if value is None or isinstance(value, str | int | float | bool) else text
 
 
 # -- what nobody named -------------------------------------------------------------------------------------------------
@@ -219,36 +208,28 @@ def _check(name: str, value: Value) -> None:
 
 def usual_search(choice: Choice, fixed: Mapping[str, Any], sizes_open: bool) -> list[Searched]:
     """What is searched unless told otherwise, around the default; nothing that was given a value (``fixed``)."""
-    settings = choice.settings
+    settings, batch = choice.settings, choice.settings.batch_size
     ends = {"weight_decay": _DECAYS}
     for name in ("learning_rate", *(["muon_learning_rate"] if settings.optimizer == "muon" else [])):
         rate = getattr(settings, name)
         ends[name] = float(f"{rate / _RATE_FACTOR:.3g}"), float(f"{rate * _RATE_FACTOR:.3g}")
-    batch = settings.batch_size
     few: dict[str, tuple[Value, ...]] = {
         "dropout": _DROPOUTS,
         "batch_size": tuple(sorted({max(1, batch // 2), batch, 2 * batch})),
-        SIZE: _sizes_beside(choice.model) if sizes_open else (),
     }
+    # The rung of the ladder that a model stands on, and its neighbours; none for one beside the ladder.
+    rungs = [f"{layers}x{width}" for layers, width in RUNGS]
+    if sizes_open and (here := size_of(choice.model)) in rungs:
+        place = rungs.index(here)
+        few[SIZE] = tuple(rungs[max(0, place - 1) : place + 2])
     between = [Searched(name, low=low, high=high, log=True) for name, (low, high) in sorted(ends.items())]
-    among = [Searched(name, choices=choices) for name, choices in few.items() if choices]
+    among = [Searched(name, choices=choices) for name, choices in few.items()]
     return [each for each in (*between, *among) if each.name not in fixed]
-
-
-def _sizes_beside(model: ModelConfig) -> tuple[str, ...]:
-    """The rung of the ladder that a model stands on, and its neighbours; none for one beside the ladder."""
-    here = size_of(model)
-    names = [f"{layers}x{width}" for layers, width in RUNGS]
-    if here not in names:
-        return ()
-    place = names.index(here)
-    return tuple(names[max(0, place - 1) : place + 2])
 
 
 def size_of(model: ModelConfig) -> str:
     """A model's layers and width in one word."""
-    sizes = model.to_dict()
-    return f"{sizes.get('n_layers')}x{sizes.get('d_model')}"
+    return f"{model.n_layers}x{model.d_model}"
 
 
 def default_of(name: str, choice: Choice) -> Value:
