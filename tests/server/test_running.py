@@ -108,7 +108,7 @@ def test_what_another_start_would_offer_is_told_with_its_flag(models: Path) -> N
             http.post(f"{address}/api/ask", json={"index": "news", "question": "কে?"}),
             http.get(f"{address}/health", headers={"host": "models.example.org"}),
         ]
-    flags = ["--jobs FOLDER", "--jobs FOLDER", "--jobs FOLDER", "--index FILE", "--name NAME"]
+    flags = ["--jobs …", "--jobs …", "--jobs …", "--index …", "--name …"]
     for answer, flag in zip(refused, flags, strict=True):
         assert f"start `kotha serve` with {flag}" in answer.json()["error"]["message"], answer.text
 

@@ -34,7 +34,7 @@ class Indexes:
         """An index for one question, opened by the thread that asks; another may bring it up to date meanwhile."""
         known = self.all()
         if not known:
-            raise RefusedError("this server has no indexes; {advice}", 404, advice=start_with("--index FILE"))
+            raise RefusedError("this server has no indexes; {advice}", 404, advice=start_with("index"))
         if name not in known:
             raise RefusedError("there is no index {name!r}{nearest}", 404, name=name, nearest=nearest(name, known))
         _, place = known[name]

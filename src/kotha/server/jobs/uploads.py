@@ -120,7 +120,7 @@ class Uploads:
         """Every file, the newest first; those that jobs need are not spare."""
         found, since = [], time.time() - self._limits.file_rest_seconds
         for ending in get_args(Ending):
-            for place in self._folder.glob(f"*.{ending}"):
+            for place in matching(self._folder, f"*.{ending}"):
                 if ID.fullmatch(place.stem):
                     with suppress(FileNotFoundError):  # somebody removed it while we looked
                         about, id = place.stat(), place.stem
