@@ -41,8 +41,6 @@ _ERRORS = (
     "kotha.errors",
     "kotha.server.errors",
     "kotha.server.jobs.table",
-    "kotha.server.model_registry",
-    "kotha.server.indexes",
 )
 
 

@@ -1,15 +1,18 @@
 """A server on loopback with small models: one that only writes, and one that was taught to take turns."""
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 import torch
 from tests.generation.conftest import tiny
 from tests.inside.small_models import make
+from tests.loopback import http
 from tests.text.conftest import trained
 
 pytest.importorskip("fastapi", reason="the server stands on FastAPI")
@@ -31,6 +34,27 @@ class Address:
     url: str
     app: Any
     folder: Path
+
+
+def ask(address: Address, path: str, status: int = 200, **asked: Any) -> Any:
+    """What one of our own routes answers; where it refuses, its message, which names no place of the server."""
+    return _told(address, http.post(f"{address.url}/api/{path}", json=asked, timeout=180), status)
+
+
+def refused(address: Address, path: str, status: int = 400, **asked: Any) -> str:
+    return str(ask(address, path, status, **asked))
+
+
+def read(address: Address, path: str, status: int = 200) -> Any:
+    return _told(address, http.get(f"{address.url}/api/{path}", timeout=180), status)
+
+
+def _told(address: Address, answer: httpx.Response, status: int) -> Any:
+    assert answer.status_code == status, answer.text[:500]
+    if status == 200:
+        return answer.json()
+    assert str(address.folder) not in answer.text
+    return answer.json()["error"]["message"]
 
 
 @pytest.fixture(scope="session")
@@ -57,6 +81,19 @@ def started(app: Any, host: str = "127.0.0.1") -> Iterator[str]:
     server.should_exit = True
     thread.join(20)
     assert not thread.is_alive(), "a server that is told to stop stops"
+
+
+@pytest.fixture
+def serve(models: Path) -> Iterator[Callable[..., Address]]:
+    """Starts servers of models, by their names or folders, for one test."""
+    with ExitStack() as stack:
+
+        def begin(*names: str | Path, **settings: Any) -> Address:
+            places = [str(models / name) for name in names or ("plain",)]
+            app = make_app(places, ServeSettings(**settings), device="cpu")
+            return Address(stack.enter_context(contextmanager(started)(app)), app, settings.get("jobs", models))
+
+        yield begin
 
 
 @pytest.fixture(scope="session")

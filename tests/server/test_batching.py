@@ -15,7 +15,8 @@ from kotha.generation.answers import Request
 from kotha.generation.engine import Engine
 from kotha.generation.settings import SamplingSettings
 from kotha.server.app import make_app
-from kotha.server.batching import Batcher, QueueFullError
+from kotha.server.batching import Batcher
+from kotha.server.errors import RefusedError
 
 DRAWN = SamplingSettings(seed=1)
 
@@ -75,11 +76,11 @@ def test_a_full_queue_is_told_at_once_and_others_still_find_a_place() -> None:
         tickets = [batcher.submit(ask(), "one")]
         await eventually(lambda: batcher.n_at_work == 1)
         tickets += [batcher.submit(ask(), "one") for _ in range(2)]
-        with pytest.raises(QueueFullError, match="2 of your texts wait already") as caught:
+        with pytest.raises(RefusedError, match="2 of your texts wait already") as caught:
             batcher.submit(ask(), "one")
         assert caught.value.status == 429
         tickets += [batcher.submit(ask(), "two"), batcher.submit(ask(), "three")]
-        with pytest.raises(QueueFullError, match="4 texts wait already") as caught:
+        with pytest.raises(RefusedError, match="4 texts wait already") as caught:
             batcher.submit(ask(), "four")
         assert caught.value.status == 503
         gate.set()
@@ -136,7 +137,7 @@ def test_closing_finishes_what_was_taken_and_takes_nothing_more() -> None:
         tickets = [batcher.submit(ask(), "a") for _ in range(3)]
         closing = asyncio.create_task(asyncio.to_thread(batcher.close, 20))
         await eventually(lambda: batcher._closing)
-        with pytest.raises(QueueFullError, match="the server is stopping"):
+        with pytest.raises(RefusedError, match="the server is stopping"):
             batcher.submit(ask(), "b")
         gate.set()
         assert [(await ticket.result()).tokens for ticket in tickets] == [4, 4, 4]

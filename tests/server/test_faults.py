@@ -20,20 +20,18 @@ import httpx
 import pytest
 from tests.loopback import http
 from tests.prepared import prepared, some_stories
-from tests.server.conftest import started
 from tests.server.test_jobs import note, noted, over, waited
 from tests.text.conftest import trained
 
 from kotha.artifacts.model_folder import WEIGHTS_FILE
 from kotha.artifacts.run_folder import CHECKPOINTS
 from kotha.errors import KothaError
-from kotha.server.app import make_app
 from kotha.server.errors import answer
 from kotha.server.jobs.job import LOG
 from kotha.server.jobs.legacy import EXIT, JOB, LABEL, PROCESS
 from kotha.server.jobs.store import OUT_PLACE, JobStore
 from kotha.server.jobs.table import DATABASE, JobConflictError, began
-from kotha.server.settings import Limits, ServeSettings
+from kotha.server.settings import Limits
 
 ASKED = {"prompt": "মা", "max_tokens": 3, "temperature": 0}
 
@@ -70,17 +68,16 @@ async def overfill(url: str, batcher: Any) -> list[httpx.Response]:
         return [*refused, *await asyncio.gather(*sent)]
 
 
-def test_a_full_queue_is_refused_in_words_and_written_to_afterwards(models: Path) -> None:
+def test_a_full_queue_is_refused_in_words_and_written_to_afterwards(serve: Any) -> None:
     limits = Limits(rows=1, waiting=3, waiting_for_one=2)
-    app = make_app([str(models / "plain")], ServeSettings(limits=limits), device="cpu")
-    for url in started(app):
-        assert ask(url).is_success
-        mine, everyones, *written = asyncio.run(overfill(url, app.state.kotha.registry.opened["plain"].batcher))
-        assert mine.status_code == 429 and "2 of your texts wait already" in mine.json()["error"]["message"]
-        assert everyones.status_code == 503 and "3 texts wait already" in everyones.json()["error"]["message"]
-        assert mine.headers["retry-after"] == everyones.headers["retry-after"] == "1"
-        assert [each.status_code for each in written] == [200] * 4, "who had a place keeps it"
-        assert ask(url).is_success
+    at = serve(limits=limits)
+    assert ask(at.url).is_success
+    mine, everyones, *written = asyncio.run(overfill(at.url, at.app.state.kotha.registry.opened["plain"].batcher))
+    assert mine.status_code == 429 and "2 of your texts wait already" in mine.json()["error"]["message"]
+    assert everyones.status_code == 503 and "3 texts wait already" in everyones.json()["error"]["message"]
+    assert mine.headers["retry-after"] == everyones.headers["retry-after"] == "1"
+    assert [each.status_code for each in written] == [200] * 4, "who had a place keeps it"
+    assert ask(at.url).is_success
 
 
 # -- a model folder that is damaged -----------------------------------------------------------------------------------
@@ -111,34 +108,33 @@ def shelf(models: Path, tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("damage", [truncate, empty, break_config, take_away])
 def test_a_model_that_is_damaged_before_its_first_use(
-    models: Path, shelf: Path, damage: Callable[[Path], None]
+    models: Path, shelf: Path, damage: Callable[[Path], None], serve: Any
 ) -> None:
-    app = make_app([str(shelf / "plain"), str(shelf / "taught")], ServeSettings(), device="cpu")
-    for url in started(app):
-        damage(shelf / "plain")
-        for _ in range(2):  # the second is not told otherwise than the first
-            told = ask(url)
-            assert told.status_code == 500 and told.json()["error"]["type"] == "server_error"
-            message = told.json()["error"]["message"]
-            assert "plain" in message and str(shelf) not in message, "by its name, which clients know"
-        assert ask(url, "taught").is_success
-        shutil.copytree(models / "plain", shelf / "plain", dirs_exist_ok=True)
-        assert ask(url).is_success, "it is mended, and nobody had to start the server again"
+    at = serve(shelf / "plain", shelf / "taught")
+    damage(shelf / "plain")
+    for _ in range(2):  # the second is not told otherwise than the first
+        told = ask(at.url)
+        assert told.status_code == 500 and told.json()["error"]["type"] == "server_error"
+        message = told.json()["error"]["message"]
+        assert "plain" in message and str(shelf) not in message, "by its name, which clients know"
+    assert ask(at.url, "taught").is_success
+    shutil.copytree(models / "plain", shelf / "plain", dirs_exist_ok=True)
+    assert ask(at.url).is_success, "it is mended, and nobody had to start the server again"
 
 
-def test_a_model_that_is_damaged_while_it_is_open_and_after_it_was_put_away(models: Path, shelf: Path) -> None:
-    settings = ServeSettings(limits=Limits(model_bytes=1))  # room for one at a time
-    app = make_app([str(shelf / "plain"), str(shelf / "taught")], settings, device="cpu")
-    for url in started(app):
-        before = ask(url).json()["choices"]
-        truncate(shelf / "plain")
-        assert ask(url).json()["choices"] == before, "what is in memory does not need the disk"
-        assert ask(url, "taught").is_success  # which puts the other away
-        told = ask(url)
-        assert told.status_code == 500 and "truncated" in told.json()["error"]["message"]
-        assert ask(url, "taught").is_success
-        shutil.copytree(models / "plain", shelf / "plain", dirs_exist_ok=True)
-        assert ask(url).json()["choices"] == before
+def test_a_model_that_is_damaged_while_it_is_open_and_after_it_was_put_away(
+    models: Path, shelf: Path, serve: Any
+) -> None:
+    at = serve(shelf / "plain", shelf / "taught", limits=Limits(model_bytes=1))
+    before = ask(at.url).json()["choices"]
+    truncate(shelf / "plain")
+    assert ask(at.url).json()["choices"] == before, "what is in memory does not need the disk"
+    assert ask(at.url, "taught").is_success  # which puts the other away
+    told = ask(at.url)
+    assert told.status_code == 500 and "truncated" in told.json()["error"]["message"]
+    assert ask(at.url, "taught").is_success
+    shutil.copytree(models / "plain", shelf / "plain", dirs_exist_ok=True)
+    assert ask(at.url).json()["choices"] == before
 
 
 # -- jobs that are killed ---------------------------------------------------------------------------------------------
@@ -313,19 +309,18 @@ def test_a_table_that_is_damaged_is_told_so(tmp_path: Path) -> None:
         store.all()
 
 
-def test_models_are_listed_when_the_folder_of_one_is_gone(shelf: Path) -> None:
-    app = make_app([str(shelf / "plain"), str(shelf / "taught")], ServeSettings(), device="cpu")
-    for url in started(app):
-        take_away(shelf / "plain")
-        listed = http.get(f"{url}/v1/models")
-        assert listed.status_code == 200, listed.text
-        assert [(each["id"], each["created"] > 0) for each in listed.json()["data"]] == [
-            ("plain", False),
-            ("taught", True),
-        ]
-        assert http.get(f"{url}/v1/models/plain").json()["created"] == 0
-        told = ask(url)
-        assert told.status_code == 500 and "plain" in told.json()["error"]["message"]
+def test_models_are_listed_when_the_folder_of_one_is_gone(shelf: Path, serve: Any) -> None:
+    at = serve(shelf / "plain", shelf / "taught")
+    take_away(shelf / "plain")
+    listed = http.get(f"{at.url}/v1/models")
+    assert listed.status_code == 200, listed.text
+    assert [(each["id"], each["created"] > 0) for each in listed.json()["data"]] == [
+        ("plain", False),
+        ("taught", True),
+    ]
+    assert http.get(f"{at.url}/v1/models/plain").json()["created"] == 0
+    told = ask(at.url)
+    assert told.status_code == 500 and "plain" in told.json()["error"]["message"]
 
 
 # -- a disk that is full ----------------------------------------------------------------------------------------------
@@ -368,21 +363,20 @@ def test_last_words_find_a_place_on_a_full_disk(small_disk: Path, endless: list[
     assert ended.ended is not None and ended.ended > ended.began
 
 
-def test_a_full_disk_takes_no_text_and_no_job_and_says_so(small_disk: Path, models: Path) -> None:
-    app = make_app([str(models / "plain")], ServeSettings(jobs=small_disk / "jobs"), device="cpu")
-    for url in started(app):
-        file = http.post(f"{url}/api/files", json={"text": "নদীর ধারে একটি গ্রাম ছিল।"}).json()["id"]
-        filler = fill(small_disk)
-        told = http.post(f"{url}/api/files", json={"text": "ক" * 10_000})
-        assert told.status_code == 500 and "No space left on device" in told.json()["error"]["message"]
-        assert str(small_disk) not in told.text
-        told = http.post(f"{url}/api/jobs", json={"kind": "tokenizer", "texts": [file]})
-        assert told.status_code == 500 and "No space left on device" in told.json()["error"]["message"]
-        assert str(small_disk) not in told.text, "where it is, nobody has to know"
-        assert http.get(f"{url}/api/jobs").json() == [], "what never began is no job"
-        assert ask(url).is_success
-        filler.unlink()
-        assert http.post(f"{url}/api/files", json={"text": "ক"}).is_success
+def test_a_full_disk_takes_no_text_and_no_job_and_says_so(small_disk: Path, serve: Any) -> None:
+    at = serve(jobs=small_disk / "jobs")
+    file = http.post(f"{at.url}/api/files", json={"text": "নদীর ধারে একটি গ্রাম ছিল।"}).json()["id"]
+    filler = fill(small_disk)
+    told = http.post(f"{at.url}/api/files", json={"text": "ক" * 10_000})
+    assert told.status_code == 500 and "No space left on device" in told.json()["error"]["message"]
+    assert str(small_disk) not in told.text
+    told = http.post(f"{at.url}/api/jobs", json={"kind": "tokenizer", "texts": [file]})
+    assert told.status_code == 500 and "No space left on device" in told.json()["error"]["message"]
+    assert str(small_disk) not in told.text, "where it is, nobody has to know"
+    assert http.get(f"{at.url}/api/jobs").json() == [], "what never began is no job"
+    assert ask(at.url).is_success
+    filler.unlink()
+    assert http.post(f"{at.url}/api/files", json={"text": "ক"}).is_success
 
 
 def test_a_job_that_cannot_be_noted_does_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,17 +3,15 @@
 import json
 import socket
 import time
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 from tests.loopback import http
-from tests.server.conftest import Address, started
+from tests.server.conftest import Address
 
-from kotha.server.app import make_app
 from kotha.server.safety import HEADERS
-from kotha.server.settings import Limits, ServeSettings
+from kotha.server.settings import Limits
 
 PILE = "a" + "\u0316\u0301" * 20_000
 
@@ -118,35 +116,25 @@ def test_a_name_that_is_none_is_refused_at_the_door(address: Address, header: st
     assert b" 403 " in said.split(b"\r\n")[0] and b"content-security-policy" in said
 
 
-def test_who_sends_no_headers_is_hung_up_on_and_others_are_served(models: Path) -> None:
-    settings = ServeSettings(limits=Limits(body_seconds=0.5, connections=8))
-    for url in started(make_app([str(models / "plain")], settings, device="cpu")):
-        host, port = url.removeprefix("http://").split(":")
-        slow = [socket.create_connection((host, int(port)), 10) for _ in range(12)]
-        for each in slow:
-            each.sendall(b"GET /health HTTP/1.1\r\n")
-        assert http.get(f"{url}/health", timeout=30).status_code == 200, "after those before it were let go"
-        for each in slow:
-            each.settimeout(30)
-            assert each.recv(1) == b""
-            each.close()
+def test_who_sends_no_headers_is_hung_up_on_and_others_are_served(serve: Any) -> None:
+    at = serve(limits=Limits(body_seconds=0.5, connections=8))
+    host, port = at.url.removeprefix("http://").split(":")
+    slow = [socket.create_connection((host, int(port)), 10) for _ in range(12)]
+    for each in slow:
+        each.sendall(b"GET /health HTTP/1.1\r\n")
+    assert http.get(f"{at.url}/health", timeout=30).status_code == 200, "after those before it were let go"
+    for each in slow:
+        each.settimeout(30)
+        assert each.recv(1) == b""
+        each.close()
 
 
-def test_one_connection_may_ask_again_and_again(models: Path) -> None:
-    settings = ServeSettings(limits=Limits(body_seconds=2))
-    for url in started(make_app([str(models / "plain")], settings, device="cpu")):
-        with httpx.Client(base_url=url) as client:
-            for _ in range(4):  # longer, all together, than a body may take
-                assert client.get("/health").status_code == 200
-                time.sleep(0.8)
-
-
-def test_a_name_may_have_capitals(models: Path) -> None:
-    settings = ServeSettings(names=("MyBox.local",))
-    for url in started(make_app([str(models / "plain")], settings, device="cpu")):
-        for name in ("MyBox.local", "mybox.LOCAL:8000"):
-            assert http.get(f"{url}/health", headers={"host": name}).status_code == 200
-        assert http.get(f"{url}/health", headers={"host": "other.local"}).status_code == 403
+def test_one_connection_may_ask_again_and_again(serve: Any) -> None:
+    at = serve(limits=Limits(body_seconds=2))
+    with httpx.Client(base_url=at.url) as client:
+        for _ in range(4):  # longer, all together, than a body may take
+            assert client.get("/health").status_code == 200
+            time.sleep(0.8)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ import pytest
 import torch
 from tests.inside.small_models import TEXT
 from tests.loopback import http
-from tests.server.conftest import Address, started
+from tests.server.conftest import Address, ask, refused
 
 import kotha
 from kotha.artifacts import model_folder as bundle
@@ -25,9 +25,8 @@ from kotha.inside.heads.importance import every_head, silence
 from kotha.inside.hook_points import layers
 from kotha.inside.inputs import read, read_image
 from kotha.inside.lens import lens_view
-from kotha.server.app import make_app
 from kotha.server.serial_executor import HowFar
-from kotha.server.settings import Limits, ServeSettings
+from kotha.server.settings import Limits
 from kotha.storage.images import decode_png
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (2, 8, 8), dtype=np.uint8)
@@ -38,18 +37,6 @@ def png(pixels: Any) -> str:
     file = io.BytesIO()
     image.fromarray(pixels).save(file, "PNG")
     return base64.b64encode(file.getvalue()).decode()
-
-
-def ask(house: Address, path: str, **asked: Any) -> Any:
-    said = http.post(f"{house.url}/api/inside/{path}", json=asked, timeout=60)
-    assert said.status_code == 200, said.text
-    return said.json()
-
-
-def refused(house: Address, path: str, **asked: Any) -> str:
-    said = http.post(f"{house.url}/api/inside/{path}", json=asked, timeout=60)
-    assert said.status_code == 400, said.text
-    return str(said.json()["error"]["message"])
 
 
 def library(house: Address, name: str) -> kotha.LanguageModel:
@@ -68,7 +55,7 @@ def library(house: Address, name: str) -> kotha.LanguageModel:
     ],
 )
 def test_attention_is_the_librarys_own(house: Address, model: str, asked: dict[str, Any]) -> None:
-    said = ask(house, "attention", model=model, text=TEXT, **asked)
+    said = ask(house, "inside/attention", model=model, text=TEXT, **asked)
     found = library(house, model).attention(TEXT, **asked).found
     assert [each["name"] for each in said["maps"]] == [each.name for each in found.maps]
     for told, each in zip(said["maps"], found.maps, strict=True):
@@ -83,10 +70,10 @@ def test_attention_is_the_librarys_own(house: Address, model: str, asked: dict[s
 
 
 def test_some_layers_and_an_image(house: Address) -> None:
-    said = ask(house, "attention", model="gpt", text=TEXT, layers=[1])
+    said = ask(house, "inside/attention", model="gpt", text=TEXT, layers=[1])
     assert [each["name"] for each in said["maps"]] == ["blocks.1.attention"]
     pixels = IMAGES[0]
-    said = ask(house, "attention", model="vit", image=png(pixels))
+    said = ask(house, "inside/attention", model="vit", image=png(pixels))
     lm = library(house, "vit")
     found = attention_maps(lm.model, read_image(lm.model, pixels[None].astype(np.float32) / 127.5 - 1))
     torch.testing.assert_close(torch.tensor(said["maps"][0]["weights"]), found.maps[0].weights, atol=1e-6, rtol=0)
@@ -94,23 +81,23 @@ def test_some_layers_and_an_image(house: Address) -> None:
 
 
 def test_alignment_is_the_librarys_own(house: Address) -> None:
-    said = ask(house, "alignment", model="seq2seq", text=TEXT, target="নদীর ধারে", layer=0)
+    said = ask(house, "inside/alignment", model="seq2seq", text=TEXT, target="নদীর ধারে", layer=0)
     expected = library(house, "seq2seq").alignment(TEXT, target="নদীর ধারে", layer=0).to_dict()
     assert said["weights"] == expected["weights"] and said["strongest"] == expected["strongest"]
     assert [piece["text"] for piece in said["source"]] == expected["source"]
-    assert "only a Seq2Seq" in refused(house, "alignment", model="gpt", text=TEXT)
+    assert "only a Seq2Seq" in refused(house, "inside/alignment", model="gpt", text=TEXT)
 
 
 @pytest.mark.parametrize("model", ["gpt", "bert", "seq2seq"])
 def test_lens_and_flow_are_the_librarys_own(house: Address, model: str) -> None:
     lm = library(house, model)
-    said, expected = ask(house, "lens", model=model, text=TEXT), lm.lens(TEXT).to_dict()
+    said, expected = ask(house, "inside/lens", model=model, text=TEXT), lm.lens(TEXT).to_dict()
     assert said["question"] == expected["question"] and len(said["layers"]) == len(expected["layers"]) == 3
     for told, layer in zip(said["layers"], expected["layers"], strict=True):
         for mine, position in zip(told["positions"], layer["positions"], strict=True):
             assert [each["id"] for each in mine["best"]] == [each["id"] for each in position["best"]]
             assert mine["kl_nats"] == pytest.approx(position["kl_nats"], abs=1e-5)
-    said, expected = ask(house, "flow", model=model, text=TEXT), lm.flow(TEXT).to_dict()
+    said, expected = ask(house, "inside/flow", model=model, text=TEXT), lm.flow(TEXT).to_dict()
     assert [each["place"] for each in said["stations"]] == [each["place"] for each in expected["stations"]]
     for told, station in zip(said["stations"], expected["stations"], strict=True):
         assert told["norms"] == pytest.approx(station["norms"], rel=1e-4)
@@ -118,40 +105,40 @@ def test_lens_and_flow_are_the_librarys_own(house: Address, model: str) -> None:
 
 
 def test_an_image_flows_to_classes(house: Address) -> None:
-    said = ask(house, "flow", model="vit", image=png(IMAGES[0]))
+    said = ask(house, "inside/flow", model="vit", image=png(IMAGES[0]))
     assert {each["text"] for each in said["answers"][0]["best"]} == {"0", "1", "2"}
-    assert "classes" in refused(house, "lens", model="vit", image=png(IMAGES[0]))
+    assert "classes" in refused(house, "inside/lens", model="vit", image=png(IMAGES[0]))
 
 
 def test_heads_are_studied_as_the_library_does(house: Address) -> None:
     text = TEXT * 6
-    said = ask(house, "heads", model="gpt", text=text, tokens=40)
+    said = ask(house, "inside/heads", model="gpt", text=text, tokens=40)
     expected = library(house, "gpt").heads(text, tokens=40).to_dict()
     assert said["loss_nats"] == pytest.approx(expected["loss_nats"], abs=1e-4) and said["tokens"] == expected["tokens"]
     for told, head in zip(said["heads"], expected["heads"], strict=True):
         assert (told["head"], told["kind"], told["evidence"]) == (head["head"], head["kind"], head["evidence"])
         assert told["ablation_nats"] == pytest.approx(head["ablation_nats"], abs=1e-4)
-    assert ask(house, "heads", model="bert", text=text, tokens=40)["heads"]
-    assert "600 are allowed" in refused(house, "heads", model="gpt", text=text, tokens=601)
-    assert "knows no data" in refused(house, "heads", model="gpt")
-    assert str(house.folder) not in refused(house, "heads", model="gpt")
+    assert ask(house, "inside/heads", model="bert", text=text, tokens=40)["heads"]
+    assert "600 are allowed" in refused(house, "inside/heads", model="gpt", text=text, tokens=601)
+    assert "knows no data" in refused(house, "inside/heads", model="gpt")
+    assert str(house.folder) not in refused(house, "inside/heads", model="gpt")
     for model in ("seq2seq", "vit"):
-        assert "by a GPT or a BERT" in refused(house, "heads", model=model, text=text)
+        assert "by a GPT or a BERT" in refused(house, "inside/heads", model=model, text=text)
 
 
-def test_what_weights_show_is_worked_out_once_for_all_texts(families: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    app = make_app([str(families / "gpt")], ServeSettings(), device="cpu")
-    for url in started(app):
-        alone = Address(url, app, families)
-        first = ask(alone, "heads", model="gpt", text=TEXT)
-        monkeypatch.setattr(np.linalg, "svd", None)  # whoever calls it now fails
-        again, other = (ask(alone, "heads", model="gpt", text=text) for text in (TEXT, TEXT[::-1] * 2))
+def test_what_weights_show_is_worked_out_once_for_all_texts(
+    serve: Any, families: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone = serve(families / "gpt")
+    first = ask(alone, "inside/heads", model="gpt", text=TEXT)
+    monkeypatch.setattr(np.linalg, "svd", None)  # whoever calls it now fails
+    again, other = (ask(alone, "inside/heads", model="gpt", text=text) for text in (TEXT, TEXT[::-1] * 2))
     assert again == first and other["sharing"] == first["sharing"] and other["loss_nats"] != first["loss_nats"]
 
 
 def test_a_text_is_read_alike_whoever_asks(house: Address) -> None:
-    studied = ask(house, "heads", model="gpt", text=TEXT)
-    silent = ask(house, "silence", model="gpt", text=TEXT, heads=[studied["heads"][0]["head"]])
+    studied = ask(house, "inside/heads", model="gpt", text=TEXT)
+    silent = ask(house, "inside/silence", model="gpt", text=TEXT, heads=[studied["heads"][0]["head"]])
     assert studied["tokens"] == len(silent["lines"]["tokens"]) - 1 == len(silent["whole"]["nats"])
     assert studied["loss_nats"] == pytest.approx(silent["whole"]["loss_nats"], abs=1e-6)
     worth = silent["without"]["loss_nats"] - silent["whole"]["loss_nats"]
@@ -159,7 +146,7 @@ def test_a_text_is_read_alike_whoever_asks(house: Address) -> None:
 
 
 def test_a_worksheet_has_all_numbers(house: Address) -> None:
-    said = ask(house, "worksheet", model="gpt", text=TEXT, layer=1, head=2)
+    said = ask(house, "inside/worksheet", model="gpt", text=TEXT, layer=1, head=2)
     expected = library(house, "gpt").worksheet(TEXT, layer=1, head=2).to_dict()
     steps = {step["name"]: step for step in said["steps"]}
     for name in ("X", "Q", "scores", "masked", "weights", "output"):
@@ -171,16 +158,16 @@ def test_a_worksheet_has_all_numbers(house: Address) -> None:
         ]
         np.testing.assert_allclose(*plain, atol=1e-5)
     assert steps["weights"]["sums"] and not steps["weights"]["given"] and steps["X"]["given"]
-    crossed = ask(house, "worksheet", model="seq2seq", text="নদী", target="মা", part="cross")
+    crossed = ask(house, "inside/worksheet", model="seq2seq", text="নদী", target="মা", part="cross")
     assert crossed["place"] == "decoder.0.cross"
-    assert "models that read text" in refused(house, "worksheet", model="vit", text=TEXT)
-    assert "layer=7 is not there" in refused(house, "worksheet", model="gpt", text=TEXT, layer=7)
-    assert "there is no head 9" in refused(house, "worksheet", model="gpt", text=TEXT, head=9)
+    assert "models that read text" in refused(house, "inside/worksheet", model="vit", text=TEXT)
+    assert "layer=7 is not there" in refused(house, "inside/worksheet", model="gpt", text=TEXT, layer=7)
+    assert "there is no head 9" in refused(house, "inside/worksheet", model="gpt", text=TEXT, head=9)
 
 
 def test_what_is_said_with_heads_silent_is_what_the_library_says(house: Address) -> None:
     heads = ["blocks.0.attention.1", "blocks.1.attention.3"]
-    said = ask(house, "silence", model="gpt", text=TEXT, heads=heads, generate=3)
+    said = ask(house, "inside/silence", model="gpt", text=TEXT, heads=heads, generate=3)
     model, tokenizer = library(house, "gpt").gpt
     given = read(model, tokenizer, TEXT)
     whole = given.pass_through(model)[0, -1].softmax(-1)
@@ -197,27 +184,29 @@ def test_what_is_said_with_heads_silent_is_what_the_library_says(house: Address)
     torch.testing.assert_close(torch.tensor(said["without"]["nats"]), expected, atol=1e-4, rtol=1e-4)
     assert not np.allclose(said["whole"]["nats"], said["without"]["nats"])
     assert said["whole"]["written"] and said["without"]["written"]
-    again = ask(house, "silence", model="gpt", text=TEXT, heads=heads)
+    again = ask(house, "inside/silence", model="gpt", text=TEXT, heads=heads)
     assert again["whole"] == {**said["whole"], "written": None}, "nothing of it stays"
 
 
 def test_every_view_can_be_had_with_heads_silent(house: Address) -> None:
     heads = every_head(library(house, "gpt").model)[:4]
     for path, part in (("attention", "maps"), ("flow", "stations"), ("lens", "positions")):
-        plain = ask(house, path, model="gpt", text=TEXT)
-        silent = ask(house, path, model="gpt", text=TEXT, silenced=heads)
+        plain = ask(house, f"inside/{path}", model="gpt", text=TEXT)
+        silent = ask(house, f"inside/{path}", model="gpt", text=TEXT, silenced=heads)
         assert plain[part][0] == silent[part][0] and plain != silent
-        assert ask(house, path, model="gpt", text=TEXT) == plain
-        assert "there is no head" in refused(house, path, model="gpt", text=TEXT, silenced=["blocks.9.attention.0"])
+        assert ask(house, f"inside/{path}", model="gpt", text=TEXT) == plain
+        assert "there is no head" in refused(
+            house, f"inside/{path}", model="gpt", text=TEXT, silenced=["blocks.9.attention.0"]
+        )
 
 
 @pytest.mark.parametrize(("model", "question"), [("bert", "which word stands"), ("seq2seq", "what comes next")])
 def test_other_families_are_silenced_too(house: Address, model: str, question: str) -> None:
     head = every_head(library(house, model).model)[0]
-    said = ask(house, "silence", model=model, text=TEXT, heads=[head])
+    said = ask(house, "inside/silence", model=model, text=TEXT, heads=[head])
     assert said["whole"]["answers"][0]["question"].startswith(question) and said["whole"] != said["without"]
-    assert "only a GPT" in refused(house, "silence", model=model, text=TEXT, heads=[head], generate=2)
-    image = ask(house, "silence", model="vit", image=png(IMAGES[1]), heads=["blocks.0.attention.0"])
+    assert "only a GPT" in refused(house, "inside/silence", model=model, text=TEXT, heads=[head], generate=2)
+    image = ask(house, "inside/silence", model="vit", image=png(IMAGES[1]), heads=["blocks.0.attention.0"])
     assert image["whole"]["answers"] != image["without"]["answers"] and image["whole"]["loss_nats"] is None
 
 
@@ -226,33 +215,31 @@ def test_long_texts_are_refused_in_words(house: Address, path: str) -> None:
     asked: dict[str, Any] = {"model": "seq2seq" if path == "alignment" else "gpt"}
     asked |= {"heads": ["blocks.0.attention.0"]} if path == "silence" else {}
     for text in (TEXT * 10, "ক" * 300_000):
-        assert "more than 32 tokens" in refused(house, path, text=text, **asked)
+        assert "more than 32 tokens" in refused(house, f"inside/{path}", text=text, **asked)
 
 
-def test_large_answers_are_refused_in_words(house: Address) -> None:
-    said = refused(house, "attention", model="gpt", text=TEXT, generate=40)
+def test_large_answers_are_refused_in_words(house: Address, serve: Any) -> None:
+    said = refused(house, "inside/attention", model="gpt", text=TEXT, generate=40)
     assert "tokens are too many for one request; 31 are allowed" in said
-    small = make_app([str(house.folder / "gpt")], ServeSettings(limits=Limits(numbers=100)), device="cpu")
-    for url in started(small):
-        asked = {"model": "gpt", "text": TEXT}
-        assert "fewer layers" in refused(Address(url, small, house.folder), "attention", **asked)
-        assert "fewer rows" in refused(Address(url, small, house.folder), "worksheet", **asked)
+    at = serve(house.folder / "gpt", limits=Limits(numbers=100))
+    asked = {"model": "gpt", "text": TEXT}
+    assert "fewer layers" in refused(at, "inside/attention", **asked)
+    assert "fewer rows" in refused(at, "inside/worksheet", **asked)
 
 
-def test_weights_that_would_be_too_many_are_refused_before_anything_is_written(house: Address) -> None:
+def test_weights_that_would_be_too_many_are_refused_before_anything_is_written(house: Address, serve: Any) -> None:
     passes: list[int] = []
-    small = make_app([str(house.folder / "gpt")], ServeSettings(limits=Limits(numbers=2000)), device="cpu")
-    for url in started(small):
-        address = Address(url, small, house.folder)
-        ask(address, "attention", model="gpt", text="মা", generate=1)
-        small.state.kotha.registry.opened["gpt"].apart.model.register_forward_hook(lambda *_: passes.append(1))
-        said = refused(address, "attention", model="gpt", text="মা", generate=30)
-        assert "more than one answer holds (2,000); generate fewer tokens" in said and passes == []
-        assert ask(address, "attention", model="gpt", text="মা", generate=1)["maps"] and passes
+    at = serve(house.folder / "gpt", limits=Limits(numbers=2000))
+    address = at
+    ask(address, "inside/attention", model="gpt", text="মা", generate=1)
+    at.app.state.kotha.registry.opened["gpt"].apart.model.register_forward_hook(lambda *_: passes.append(1))
+    said = refused(address, "inside/attention", model="gpt", text="মা", generate=30)
+    assert "more than one answer holds (2,000); generate fewer tokens" in said and passes == []
+    assert ask(address, "inside/attention", model="gpt", text="মা", generate=1)["maps"] and passes
 
 
 @pytest.mark.parametrize("path", ["attention", "silence"])
-def test_what_is_written_for_a_client_that_left_is_written_no_further(house: Address, path: str) -> None:
+def test_what_is_written_for_a_client_that_left_is_written_no_further(house: Address, path: str, serve: Any) -> None:
     passes: list[int] = []
     entered, gate = threading.Event(), threading.Event()
 
@@ -264,22 +251,21 @@ def test_what_is_written_for_a_client_that_left_is_written_no_further(house: Add
     asked = {"model": "gpt", "text": "মা", "generate": 20} | (
         {"heads": ["blocks.0.attention.0"]} if path == "silence" else {}
     )
-    app = make_app([str(house.folder / "gpt")], device="cpu")
-    for url in started(app):
-        ask(Address(url, app, house.folder), "flow", model="gpt", text="মা")
-        model = app.state.kotha.registry.opened["gpt"].apart.model
-        model.register_forward_pre_hook(wait)
-        with pytest.raises(httpx.ReadTimeout):
-            http.post(f"{url}/api/inside/{path}", json=asked, timeout=2)
-        assert entered.wait(20)
-        for _ in range(2000):
-            if f'path="/api/inside/{path}",status="499"' in http.get(f"{url}/metrics").text:
-                break
-            threading.Event().wait(0.01)
-        gate.set()
-        ask(Address(url, app, house.folder), "flow", model="gpt", text="মা")  # when its turn has come
-        assert len(passes) <= 2, "the one that was under way, and the flow's own"
-        assert not any(block._forward_pre_hooks for block in layers(model).values())
+    at = serve(house.folder / "gpt")
+    ask(at, "inside/flow", model="gpt", text="মা")
+    model = at.app.state.kotha.registry.opened["gpt"].apart.model
+    model.register_forward_pre_hook(wait)
+    with pytest.raises(httpx.ReadTimeout):
+        http.post(f"{at.url}/api/inside/{path}", json=asked, timeout=2)
+    assert entered.wait(20)
+    for _ in range(2000):
+        if f'path="/api/inside/{path}",status="499"' in http.get(f"{at.url}/metrics").text:
+            break
+        threading.Event().wait(0.01)
+    gate.set()
+    ask(at, "inside/flow", model="gpt", text="মা")  # when its turn has come
+    assert len(passes) <= 2, "the one that was under way, and the flow's own"
+    assert not any(block._forward_pre_hooks for block in layers(model).values())
 
 
 HOSTILE_IMAGES = {
@@ -302,8 +288,8 @@ def test_hostile_images_are_refused_in_words(house: Address, kind: str) -> None:
             data[16:24] = (60_000 if kind == "a bomb" else 0).to_bytes(4, "big") * 2
         text = base64.b64encode(data[:40] if kind == "cut" else data).decode()
     asked: dict[str, Any] = {"model": "vit", "image": text}
-    assert said in refused(house, "attention", **asked)
-    assert said in refused(house, "flow", **asked)
+    assert said in refused(house, "inside/attention", **asked)
+    assert said in refused(house, "inside/flow", **asked)
 
 
 def test_a_png_that_tells_its_size_twice_is_not_unpacked() -> None:
@@ -358,7 +344,7 @@ def test_hostile_requests_are_answered_in_words(house: Address, path: str, body:
 
 
 def test_a_text_that_names_a_file_is_a_text(house: Address) -> None:
-    assert ask(house, "flow", model="gpt", text="/etc/passwd")["answers"]
+    assert ask(house, "inside/flow", model="gpt", text="/etc/passwd")["answers"]
 
 
 def test_a_model_says_what_it_is(house: Address) -> None:
@@ -376,19 +362,18 @@ def test_a_model_says_what_it_is(house: Address) -> None:
     assert http.get(f"{house.url}/api/models/nobody").status_code == 404
 
 
-def test_broken_weights_are_told(families: Path, tmp_path: Path) -> None:
+def test_broken_weights_are_told(families: Path, tmp_path: Path, serve: Any) -> None:
     opened = bundle.load(families / "gpt")
     with torch.no_grad():
         for parameter in opened.model.parameters():
             parameter.mul_(1e20)  # finite, as every weight that is opened, and what comes of it is not
     bundle.save(tmp_path / "broken", opened.model, opened.tokenizer)
-    app = make_app([str(tmp_path / "broken")], device="cpu")
-    for url in started(app):
-        for path in ("attention", "lens", "flow", "silence"):
-            asked = {"model": "broken", "text": TEXT}
-            asked |= {"heads": ["blocks.0.attention.0"]} if path == "silence" else {}
-            said = http.post(f"{url}/api/inside/{path}", json=asked, timeout=60)
-            assert said.status_code == 500 and "weights are broken" in said.json()["error"]["message"], said.text
+    at = serve(tmp_path / "broken")
+    for path in ("attention", "lens", "flow", "silence"):
+        asked = {"model": "broken", "text": TEXT}
+        asked |= {"heads": ["blocks.0.attention.0"]} if path == "silence" else {}
+        said = http.post(f"{at.url}/api/inside/{path}", json=asked, timeout=60)
+        assert said.status_code == 500 and "weights are broken" in said.json()["error"]["message"], said.text
 
 
 def test_texts_are_written_while_a_view_takes_its_time(house: Address, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -403,14 +388,14 @@ def test_texts_are_written_while_a_view_takes_its_time(house: Address, monkeypat
     monkeypatch.setattr("kotha.server.api.inside.lens_view", slow)
     asked = {"model": "gpt", "text": TEXT}
     with ThreadPoolExecutor(40) as pool:
-        views = [pool.submit(ask, house, "lens", **asked)]
+        views = [pool.submit(ask, house, "inside/lens", **asked)]
         assert began.wait(60)
-        views += [pool.submit(ask, house, "flow", **asked) for _ in range(20)]
+        views += [pool.submit(ask, house, "inside/flow", **asked) for _ in range(20)]
         wanted = {"model": "gpt", "input": TEXT}
         vectors = [pool.submit(httpx.post, f"{house.url}/v1/embeddings", json=wanted, timeout=60) for _ in range(10)]
         written = http.post(f"{house.url}/v1/completions", json={"model": "gpt", "prompt": "মা", "max_tokens": 3})
         assert written.status_code == 200
-        assert ask(house, "flow", model="bert", text=TEXT)["answers"], "another model's turn"
+        assert ask(house, "inside/flow", model="bert", text=TEXT)["answers"], "another model's turn"
         with pytest.raises(httpx.ReadTimeout):
             http.post(f"{house.url}/api/inside/lens", json=asked, timeout=0.3)
         assert not any(each.done() for each in (*views, *vectors))
@@ -422,7 +407,7 @@ def test_texts_are_written_while_a_view_takes_its_time(house: Address, monkeypat
 def test_it_is_told_how_far_the_work_of_a_model_is(house: Address) -> None:
     nothing = {"stage": "", "done": 0, "total": 0}
     assert http.get(f"{house.url}/api/progress", params={"model": "never-opened"}).json() == nothing
-    ask(house, "flow", model="gpt", text="মা")
+    ask(house, "inside/flow", model="gpt", text="মা")
     turns = house.app.state.kotha.registry.opened["gpt"].turns
     assert http.get(f"{house.url}/api/progress", params={"model": "gpt"}).json() == nothing
     turns.how_far = HowFar("silencing", 3, 8)

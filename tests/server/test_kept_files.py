@@ -11,9 +11,10 @@ from tests.server.test_jobs import clients, note, noted, over, said, waited
 
 from kotha.errors import KothaError
 from kotha.server.app import make_app
+from kotha.server.errors import RefusedError
 from kotha.server.jobs import uploads as uploads_module
 from kotha.server.jobs.store import JobStore
-from kotha.server.jobs.table import FilesFullError, JobConflictError, NoSuchJobError
+from kotha.server.jobs.table import JobConflictError, NoSuchJobError
 from kotha.server.settings import Limits, ServeSettings
 
 AT_ONCE = Limits(file_rest_seconds=0)
@@ -81,7 +82,7 @@ def test_nothing_goes_for_a_file_that_has_no_room_even_so(tmp_path: Path) -> Non
     store = JobStore(tmp_path, limits=Limits(files_bytes=20, file_rest_seconds=0))
     spare, needed = store.bring("a" * 8, "txt"), store.bring("b" * 8, "txt")
     ended(store, needed)
-    with pytest.raises(FilesFullError, match="take 16 bytes, and this one 13 more"):
+    with pytest.raises(RefusedError, match="take 16 bytes, and this one 13 more"):
         store.bring("c" * 13, "txt")
     assert ids(store) == {spare, needed}
     assert store.bring("c" * 12, "txt") in ids(store) and spare not in ids(store)

@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 from tests.loopback import http
-from tests.server.conftest import Address, started
+from tests.server.conftest import Address
 from tests.server.test_jobs import working, written  # noqa: F401 - a fixture
 
 from kotha.errors import KothaError
-from kotha.server.app import make_app
 from kotha.server.jobs.store import JobStore
 from kotha.server.jobs.table import NoSuchJobError
 from kotha.server.wire import LONGEST_NAME, LONGEST_TAG, MOST_TAGS
@@ -96,7 +95,7 @@ def test_half_a_letter_is_refused(working: Address) -> None:  # noqa: F811
         assert said.status_code == 400 and said.json()["error"]["message"], said.text
 
 
-def test_a_foreign_id_is_no_job(working: Address, models: Path) -> None:  # noqa: F811
+def test_a_foreign_id_is_no_job(working: Address, serve: Any) -> None:  # noqa: F811
     file = JobStore(working.folder).bring("নদী", "txt")
     for id in ("0" * 12, file):
         said = http.patch(f"{working.url}/api/jobs/{id}", json={"tags": ["ক"]})
@@ -106,9 +105,9 @@ def test_a_foreign_id_is_no_job(working: Address, models: Path) -> None:  # noqa
         assert said.status_code in (400, 404), said.text
     with pytest.raises(NoSuchJobError):
         JobStore(working.folder).label("../escaped", "নাম")
-    for url in started(make_app([str(models / "plain")], device="cpu")):
-        said = http.patch(f"{url}/api/jobs/{'0' * 12}", json={"tags": ["ক"]})
-        assert said.status_code == 404 and "takes no jobs" in said.text
+    at = serve()
+    said = http.patch(f"{at.url}/api/jobs/{'0' * 12}", json={"tags": ["ক"]})
+    assert said.status_code == 404 and "takes no jobs" in said.text
 
 
 def test_a_label_that_cannot_be_written_leaves_the_old_one(tmp_path: Path) -> None:

@@ -7,14 +7,13 @@ import numpy as np
 import pytest
 from tests.inside.small_models import TEXT
 from tests.loopback import http
-from tests.server.conftest import Address, started
-from tests.server.test_inside import IMAGES, ask, library, png, refused
+from tests.server.conftest import Address, ask, refused
+from tests.server.test_inside import IMAGES, library, png
 
 from kotha.api.asked import Asked, read_asked
 from kotha.inside.embeddings import Embeddings, nearest_words, word_map
 from kotha.inside.numbers.ledger import Ledger, keep
-from kotha.server.app import make_app
-from kotha.server.settings import Limits, ServeSettings
+from kotha.server.settings import Limits
 
 READ: dict[str, dict[str, Any]] = {
     "gpt": {"text": TEXT},
@@ -43,7 +42,7 @@ def window(house: Address, **asked: Any) -> np.ndarray[Any, Any]:
 
 @pytest.mark.parametrize("model", READ)
 def test_a_pass_and_its_windows_are_the_librarys_own(house: Address, model: str) -> None:
-    said, kept = ask(house, "pass", model=model, **read(model)), ledger(house, model)
+    said, kept = ask(house, "inside/pass", model=model, **read(model)), ledger(house, model)
     assert [each["site"] for each in said["sites"]] == list(kept.entries)
     for site in said["sites"]:
         entry = kept[site["site"]]
@@ -68,12 +67,12 @@ def test_a_pass_and_its_windows_are_the_librarys_own(house: Address, model: str)
 
 
 def test_the_loss_of_the_last_column_is_that_of_the_text(house: Address) -> None:
-    said = ask(house, "pass", model="gpt", text=TEXT)
+    said = ask(house, "inside/pass", model="gpt", text=TEXT)
     surprises = [cell["surprise_nats"] for cell in said["columns"][-1]["cells"]]
     assert surprises[-1] is None
-    silent = ask(house, "silence", model="gpt", text=TEXT, heads=["blocks.0.attention.0"])
+    silent = ask(house, "inside/silence", model="gpt", text=TEXT, heads=["blocks.0.attention.0"])
     assert surprises[:-1] == pytest.approx(silent["whole"]["nats"], abs=1e-4)
-    without = ask(house, "pass", model="gpt", text=TEXT, silenced=["blocks.0.attention.0"])
+    without = ask(house, "inside/pass", model="gpt", text=TEXT, silenced=["blocks.0.attention.0"])
     surprises = [cell["surprise_nats"] for cell in without["columns"][-1]["cells"]]
     assert surprises[:-1] == pytest.approx(silent["without"]["nats"], abs=1e-4)
 
@@ -86,17 +85,19 @@ def test_a_window_has_the_rows_and_columns_that_were_asked_for(house: Address) -
     assert (part == whole[2:5, 1:3]).all()
     hidden = window(house, model="gpt", site="blocks.1.attention.masked_scores", text=TEXT, row=0, rows=1)
     assert np.isneginf(hidden[0, 1:]).all()
-    assert "no place" in refused(house, "values", model="gpt", site="blocks.9", text=TEXT)
-    assert "no head 9" in refused(house, "values", model="gpt", site="blocks.0.attention.scores", head=9, text=TEXT)
+    assert "no place" in refused(house, "inside/values", model="gpt", site="blocks.9", text=TEXT)
+    assert "no head 9" in refused(
+        house, "inside/values", model="gpt", site="blocks.0.attention.scores", head=9, text=TEXT
+    )
 
 
-def test_a_window_of_too_many_numbers_is_refused(families: Path) -> None:
-    for url in started(make_app([str(families / "gpt")], ServeSettings(limits=Limits(numbers=100)), device="cpu")):
-        asked = {"model": "gpt", "site": "tokens.weight", "text": TEXT}
-        said = http.post(f"{url}/api/inside/values", json=asked, timeout=60)
-        assert said.status_code == 400 and "fewer rows" in said.json()["error"]["message"]
-        said = http.post(f"{url}/api/inside/values", json={**asked, "rows": 2}, timeout=60)
-        assert said.status_code == 200 and len(said.content) == 2 * 16 * 4
+def test_a_window_of_too_many_numbers_is_refused(families: Path, serve: Any) -> None:
+    at = serve(families / "gpt", limits=Limits(numbers=100))
+    asked = {"model": "gpt", "site": "tokens.weight", "text": TEXT}
+    said = http.post(f"{at.url}/api/inside/values", json=asked, timeout=60)
+    assert said.status_code == 400 and "fewer rows" in said.json()["error"]["message"]
+    said = http.post(f"{at.url}/api/inside/values", json={**asked, "rows": 2}, timeout=60)
+    assert said.status_code == 200 and len(said.content) == 2 * 16 * 4
 
 
 @pytest.mark.parametrize("model", READ)
@@ -105,7 +106,7 @@ def test_a_recipe_adds_up(house: Address, model: str) -> None:
     for entry in list(kept.entries.values())[::7]:
         head = entry.heads[0] if entry.heads else None
         row = entry.shape[0] - 1
-        said = ask(house, "recipe", model=model, site=entry.site, head=head, row=row, column=1, **read(model))
+        said = ask(house, "inside/recipe", model=model, site=entry.site, head=head, row=row, column=1, **read(model))
         assert said["value"] == pytest.approx(float(entry.matrix(head)[row, 1]), abs=1e-5) or said["value"] is None
         if entry.operation is None:
             assert not said["lines"]
@@ -118,19 +119,19 @@ def test_a_recipe_adds_up(house: Address, model: str) -> None:
 
 
 def test_of_a_long_line_the_largest_terms_are_told(house: Address) -> None:
-    said = ask(house, "recipe", model="gpt", site="probabilities", row=0, column=5, text=TEXT)
+    said = ask(house, "inside/recipe", model="gpt", site="probabilities", row=0, column=5, text=TEXT)
     (line,) = [each for each in said["lines"] if each["gives"] == "total"]
     vocabulary = ledger(house, "gpt")["logits"].shape[1]
     told = sum(float(np.exp(a - b)) for a, b in line["terms"])
     assert len(line["terms"]) + (line["more"] or {"count": 0})["count"] == vocabulary
     assert told + (line["more"] or {"value": 0})["value"] == pytest.approx(line["value"], rel=1e-9)
-    assert "rows" in refused(house, "recipe", model="gpt", site="logits", row=99, column=0, text=TEXT)
+    assert "rows" in refused(house, "inside/recipe", model="gpt", site="logits", row=99, column=0, text=TEXT)
 
 
 def test_a_map_of_words_and_their_neighbours_are_the_librarys_own(house: Address) -> None:
     table = Embeddings(library(house, "gpt").bundle.model, library(house, "gpt").bundle.tokenizer)
     word = table.texts[table.frequent_words(3)[2]].strip()
-    said = ask(house, "embeddings", model="gpt", word=word, count=30, neighbours=4)
+    said = ask(house, "inside/embeddings", model="gpt", word=word, count=30, neighbours=4)
     near = nearest_words(table, table.find(word), 4)
     assert [each["text"] for each in said["word"]["neighbours"]] == [each.text for each in near]
     assert [each["cosine"] for each in said["word"]["neighbours"]] == pytest.approx(
@@ -139,5 +140,5 @@ def test_a_map_of_words_and_their_neighbours_are_the_librarys_own(house: Address
     laid = word_map(table, [table.find(word), *(table.find(each.text) for each in near)], 30)
     assert said["shares"] == pytest.approx(laid.shares, abs=1e-6)
     assert [(dot["text"], dot["chosen"]) for dot in said["dots"]] == [(dot.text, dot.chosen) for dot in laid.dots]
-    assert ask(house, "embeddings", model="bert")["word"] is None
-    assert "no words" in refused(house, "embeddings", model="vit")
+    assert ask(house, "inside/embeddings", model="bert")["word"] is None
+    assert "no words" in refused(house, "inside/embeddings", model="vit")

@@ -10,13 +10,12 @@ from typing import Any
 import pytest
 import torch
 from tests.loopback import http
-from tests.server.conftest import Address, started
+from tests.server.conftest import Address
 
 import kotha
 from kotha.artifacts import model_folder as bundle
 from kotha.model.presets import presets
-from kotha.server.app import make_app
-from kotha.server.settings import Limits, ServeSettings
+from kotha.server.settings import Limits
 from kotha.text.akshara import aksharas
 
 TEXT = "নদীর ধারে ক্ষণিক"
@@ -87,27 +86,25 @@ def test_a_temperature_divides_among_what_is_told(address: Address, temperature:
 
 
 @pytest.mark.slow
-def test_schemathesis_finds_nothing(models: Path, tmp_path: Path) -> None:
+def test_schemathesis_finds_nothing(models: Path, tmp_path: Path, serve: Any) -> None:
     """Requests that nobody would write, of a model and an index that are there."""
     pytest.importorskip("schemathesis", reason="it thinks of requests that nobody would write")
     shutil.copytree(models / "plain", tmp_path / "box")
     (tmp_path / "river.txt").write_text("নদীর ধারে একটি গ্রাম।", encoding="utf-8")
     kotha.Index(tmp_path / "stories.index").update(tmp_path / "river.txt")
     limits = Limits(rows=8, tokens=50, choices=8, prompts=8, studied=64)
-    settings = ServeSettings(limits=limits, jobs=tmp_path / "jobs", indexes=(str(tmp_path / "stories.index"),))
-    app = make_app([str(tmp_path / "box")], settings, device="cpu")
+    at = serve(tmp_path / "box", limits=limits, jobs=tmp_path / "jobs", indexes=(str(tmp_path / "stories.index"),))
     checks = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"
-    for url in started(app):
-        schema = http.get(f"{url}/openapi.json").json()
-        for each in schema["components"]["schemas"].values():
-            for name, there in {"model": "box", "index": "stories", "run": "box"}.items():
-                if name in each.get("properties", {}) and each["title"].endswith("Request"):
-                    each["properties"][name] = {"type": "string", "enum": [there]}
-        (tmp_path / "schema.json").write_text(json.dumps(schema))
-        command = [Path(sys.executable).with_name("schemathesis"), "run", "schema.json", "--url", url]
-        asked = [*command, "--checks", checks, "--max-examples", "30", "--seed", "1"]
-        done = subprocess.run(asked, capture_output=True, text=True, check=False, timeout=900, cwd=tmp_path)
-        assert done.returncode == 0, done.stdout[-4000:]
+    schema = http.get(f"{at.url}/openapi.json").json()
+    for each in schema["components"]["schemas"].values():
+        for name, there in {"model": "box", "index": "stories", "run": "box"}.items():
+            if name in each.get("properties", {}) and each["title"].endswith("Request"):
+                each["properties"][name] = {"type": "string", "enum": [there]}
+    (tmp_path / "schema.json").write_text(json.dumps(schema))
+    command = [Path(sys.executable).with_name("schemathesis"), "run", "schema.json", "--at.url", at.url]
+    asked = [*command, "--checks", checks, "--max-examples", "30", "--seed", "1"]
+    done = subprocess.run(asked, capture_output=True, text=True, check=False, timeout=900, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout[-4000:]
 
 
 def test_a_design_for_a_text_of_a_size_that_there_is_not_yet(address: Address) -> None:

@@ -7,36 +7,33 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
-from tests.server.conftest import started
-
-from kotha.server.app import make_app
-from kotha.server.settings import ServeSettings
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 GUIDE = (ROOT / "docs" / "serving.md").read_text(encoding="utf-8")
 
 
-def test_the_requests_of_the_readme_are_answered(models: Path, tmp_path: Path) -> None:
+def test_the_requests_of_the_readme_are_answered(models: Path, tmp_path: Path, serve: Any) -> None:
     shutil.copytree(models / "plain", tmp_path / "box")
     [block] = [each for each in re.findall(r"^```sh\n(.*?)^```", README, re.DOTALL | re.MULTILINE) if "curl" in each]
     commands = [line for line in block.replace("\\\n", " ").splitlines() if line.startswith("curl")]
     assert len(commands) == 2
-    for url in started(make_app([str(tmp_path / "box")], device="cpu")):
-        for command in commands:
-            words = shlex.split(command, comments=True)
-            address = next(word for word in words if word.startswith("http"))
-            body = json.loads(words[words.index("-d") + 1])
-            said = httpx.post(address.replace("http://127.0.0.1:8000", url), json=body, timeout=60)
-            assert said.status_code == 200, said.text
+    at = serve(tmp_path / "box")
+    for command in commands:
+        words = shlex.split(command, comments=True)
+        address = next(word for word in words if word.startswith("http"))
+        body = json.loads(words[words.index("-d") + 1])
+        said = httpx.post(address.replace("http://127.0.0.1:8000", at.url), json=body, timeout=60)
+        assert said.status_code == 200, said.text
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("curl") is None, reason="the guide asks by curl")
-def test_the_guides_way_from_a_text_to_a_model_that_is_asked(models: Path, tmp_path: Path) -> None:
+def test_the_guides_way_from_a_text_to_a_model_that_is_asked(serve: Any, tmp_path: Path) -> None:
     [block] = [
         each for each in re.findall(r"^```sh\n(.*?)^```", GUIDE, re.DOTALL | re.MULTILINE) if "/api/jobs" in each
     ]
@@ -50,16 +47,13 @@ def test_the_guides_way_from_a_text_to_a_model_that_is_asked(models: Path, tmp_p
         assert block.count(printed) == 1
         block = block.replace(printed, shorter)
     ours = f'set -eu\nkotha() {{ {shlex.quote(sys.executable)} -m kotha "$@"; }}\n'
-    app = make_app([str(models / "plain")], ServeSettings(jobs=tmp_path / "jobs"), device="cpu")
-    for url in started(app):
-        script = ours + block.replace("http://127.0.0.1:8000", url)
-        done = subprocess.run(["sh", "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=600)
-        assert done.returncode == 0, done.stdout + done.stderr
-        ended = [
-            json.loads(line.removeprefix("data: ")) for line in done.stdout.splitlines() if line.startswith("data: ")
-        ]
-        assert [(each["kind"], each["state"]) for each in ended] == [
-            (kind, "done") for kind in ("tokenizer", "prepare", "train")
-        ]
-        said = json.loads(done.stdout.splitlines()[-1])
-        assert said["model"] == ended[-1]["id"] and said["choices"][0]["text"]
+    at = serve(jobs=tmp_path / "jobs")
+    script = ours + block.replace("http://127.0.0.1:8000", at.url)
+    done = subprocess.run(["sh", "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stdout + done.stderr
+    ended = [json.loads(line.removeprefix("data: ")) for line in done.stdout.splitlines() if line.startswith("data: ")]
+    assert [(each["kind"], each["state"]) for each in ended] == [
+        (kind, "done") for kind in ("tokenizer", "prepare", "train")
+    ]
+    said = json.loads(done.stdout.splitlines()[-1])
+    assert said["model"] == ended[-1]["id"] and said["choices"][0]["text"]

@@ -16,11 +16,8 @@ from typing import Any
 
 import pytest
 from tests.loopback import http
-from tests.server.conftest import started as begun
 
 from kotha.cli.main import main
-from kotha.server.app import make_app
-from kotha.server.settings import ServeSettings
 
 
 @contextmanager
@@ -111,27 +108,25 @@ def test_what_another_start_would_offer_is_told_with_its_flag(models: Path) -> N
             http.post(f"{address}/api/ask", json={"index": "news", "question": "কে?"}),
             http.get(f"{address}/health", headers={"host": "models.example.org"}),
         ]
-    flags = ["--jobs FOLDER", "--jobs FOLDER", "--jobs FOLDER", "--index FILE", "--name NAME"]
+    flags = ["--jobs …", "--jobs …", "--jobs …", "--index …", "--name …"]
     for answer, flag in zip(refused, flags, strict=True):
         assert f"start `kotha serve` with {flag}" in answer.json()["error"]["message"], answer.text
 
 
-def test_the_first_model_is_opened_before_anybody_asks(models: Path) -> None:
-    app = make_app([str(models / "plain"), str(models / "taught")], ServeSettings(opens_ahead=True), device="cpu")
-    for url in begun(app):
-        until = time.monotonic() + 60
-        while not app.state.kotha.registry.opened and time.monotonic() < until:
-            time.sleep(0.02)
-        assert list(app.state.kotha.registry.opened) == ["plain"], "the first, and no other"
-        assert http.get(f"{url}/health").is_success
+def test_the_first_model_is_opened_before_anybody_asks(serve: Any) -> None:
+    at = serve("plain", "taught", opens_ahead=True)
+    until = time.monotonic() + 60
+    while not at.app.state.kotha.registry.opened and time.monotonic() < until:
+        time.sleep(0.02)
+    assert list(at.app.state.kotha.registry.opened) == ["plain"], "the first, and no other"
+    assert http.get(f"{at.url}/health").is_success
 
 
-def test_a_first_model_that_cannot_be_opened_is_told_to_whoever_asks(models: Path, tmp_path: Path) -> None:
+def test_a_first_model_that_cannot_be_opened_is_told_to_whoever_asks(models: Path, tmp_path: Path, serve: Any) -> None:
     broken = Path(shutil.copytree(models / "plain", tmp_path / "broken"))
     (broken / "model.safetensors").write_bytes(b"no weights")
-    app = make_app([str(broken)], ServeSettings(opens_ahead=True), device="cpu")
-    for url in begun(app):
-        assert http.get(f"{url}/health", timeout=60).is_success
-        asked = {"model": "broken", "prompt": "মা", "max_tokens": 1}
-        refused = http.post(f"{url}/v1/completions", json=asked, timeout=60)
-        assert refused.status_code >= 400 and "broken" in refused.json()["error"]["message"]
+    at = serve(broken, opens_ahead=True)
+    assert http.get(f"{at.url}/health", timeout=60).is_success
+    asked = {"model": "broken", "prompt": "মা", "max_tokens": 1}
+    refused = http.post(f"{at.url}/v1/completions", json=asked, timeout=60)
+    assert refused.status_code >= 400 and "broken" in refused.json()["error"]["message"]

@@ -131,11 +131,12 @@ def test_every_address_refuses_a_foreign_name_and_a_foreign_page(address: Addres
         ("localhost", "https://localhost", 403),
     ],
 )
-def test_a_proxy_may_put_tls_before_a_name_that_was_given(models: Path, host: str, origin: str, status: int) -> None:
-    app = make_app([str(models / "plain")], ServeSettings(names=("kotha.example",)), device="cpu")
-    for url in started(app):
-        headers = {"host": host, "origin": origin}
-        assert http.get(f"{url}/v1/models", headers=headers).status_code == status
+def test_a_proxy_may_put_tls_before_a_name_that_was_given(
+    models: Path, host: str, origin: str, status: int, serve: Any
+) -> None:
+    at = serve(names=("Kotha.example",))
+    headers = {"host": host, "origin": origin}
+    assert http.get(f"{at.url}/v1/models", headers=headers).status_code == status
 
 
 def test_every_answer_carries_the_headers(address: Address) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from tests.loopback import http
-from tests.server.conftest import Address, started
+from tests.server.conftest import Address, ask, read, started
 
 import kotha
 from kotha.artifacts.run_folder import RunFolder
@@ -29,18 +29,6 @@ def school(models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[A
     app = make_app([str(models / "plain")], ServeSettings(jobs=folder), device="cpu")
     for url in started(app):
         yield Address(url, app, folder)
-
-
-def ask(address: Address, path: str, status: int = 200, **asked: Any) -> Any:
-    answer = http.post(f"{address.url}/api/{path}", json=asked, timeout=WAIT)
-    assert answer.status_code == status, answer.text
-    return answer.json() if status == 200 else answer.json()["error"]["message"]
-
-
-def read(address: Address, path: str, status: int = 200) -> Any:
-    answer = http.get(f"{address.url}/api/{path}", timeout=WAIT)
-    assert answer.status_code == status, answer.text
-    return answer.json() if status == 200 else answer.json()["error"]["message"]
 
 
 def bring(address: Address, text: str, ending: str, name: str = "") -> str:

@@ -12,8 +12,9 @@ from kotha.api.model import LanguageModel
 from kotha.artifacts.model_folder import Bundle
 from kotha.inside.heads.importance import every_head, silence
 from kotha.server import model_registry
+from kotha.server.errors import RefusedError
 from kotha.server.model_registry import Served
-from kotha.server.serial_executor import ClientLeftError, HowFar, SerialExecutor, TooLongError
+from kotha.server.serial_executor import HowFar, SerialExecutor
 from kotha.server.settings import Limits
 
 
@@ -77,7 +78,7 @@ def test_who_left_or_took_too_long_is_answered_at_once_and_the_turn_ends(leaves:
         await asyncio.to_thread(began.wait, 20)
         if leaves:
             request.leaves.set()
-        with pytest.raises(ClientLeftError if leaves else TooLongError):
+        with pytest.raises(RefusedError, match="has left" if leaves else "took longer"):
             await working
         assert await asyncio.wait_for(waiting, 20) == "next"
 
@@ -93,7 +94,7 @@ def test_who_leaves_while_waiting_takes_no_turn() -> None:
         second = asyncio.create_task(turns.run(request, 20, lambda _: done.append(1)))  # type: ignore[arg-type]
         await asyncio.sleep(0.05)
         request.leaves.set()
-        with pytest.raises(ClientLeftError):
+        with pytest.raises(RefusedError, match="has left"):
             await second
         gate.set()
         await first
@@ -158,7 +159,7 @@ def test_who_leaves_work_that_shares_its_turn_leaves_a_turn_that_can_be_taken() 
         await asyncio.to_thread(began.wait, 20)
         others = [asyncio.create_task(turns.run(Asking(), 20, lambda _: "other")) for _ in range(5)]  # type: ignore[arg-type]
         request.leaves.set()
-        with pytest.raises(ClientLeftError):
+        with pytest.raises(RefusedError, match="has left"):
             await working
         assert await asyncio.wait_for(asyncio.gather(*others), 20) == ["other"] * 5
         assert await turns.run(Asking(), 20, lambda _: "next") == "next"  # type: ignore[arg-type]

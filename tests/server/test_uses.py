@@ -12,7 +12,7 @@ import torch
 from tests.inside.small_models import TEXT
 from tests.loopback import http
 from tests.prepared import prepared, some_stories
-from tests.server.conftest import Address, started
+from tests.server.conftest import Address, ask, refused, started
 from tests.server.test_inside import HOSTILE_IMAGES, IMAGES, png
 from tests.text.conftest import trained
 
@@ -28,19 +28,6 @@ from kotha.server.settings import Limits, ServeSettings
 
 GAPPED = "নদীর ধারে [MASK] একটি [MASK]।"
 TRAINING, TOKENIZER = "0123456789ab", "ba9876543210"
-
-
-def ask(address: Address, path: str, **asked: Any) -> Any:
-    said = http.post(f"{address.url}/api/{path}", json=asked, timeout=60)
-    assert said.status_code == 200, said.text
-    return said.json()
-
-
-def refused(address: Address, path: str, status: int = 400, **asked: Any) -> str:
-    said = http.post(f"{address.url}/api/{path}", json=asked, timeout=60)
-    assert said.status_code == status, said.text
-    assert str(address.folder) not in said.text, "no place is told"
-    return str(said.json()["error"]["message"])
 
 
 @pytest.mark.parametrize(
@@ -194,15 +181,6 @@ def test_the_command_hands_indexes_on(models: Path, tmp_path: Path, capsys: pyte
     assert main(["serve", str(models / "plain"), "--index", str(tmp_path / "nowhere.index"), "--port", "0"]) != 0
     told = capsys.readouterr().err
     assert "nowhere.index" in told and told.count("\n") == 1
-
-
-def test_a_damaged_model_is_told_by_its_name(models: Path, tmp_path: Path) -> None:
-    shutil.copytree(models / "plain", tmp_path / "hurt")
-    (tmp_path / "hurt" / "model.safetensors").write_bytes(b"nothing")
-    app = make_app([str(tmp_path / "hurt")], device="cpu")
-    for url in started(app):
-        said = http.post(f"{url}/api/inside/flow", json={"model": "hurt", "text": "ক"})
-        assert said.status_code == 500 and "hurt/model.safetensors" in said.text and str(tmp_path) not in said.text
 
 
 @pytest.mark.parametrize("name", ["run", TRAINING])

@@ -13,21 +13,9 @@ from collections import Counter, OrderedDict, deque
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
-from kotha.errors import KothaError
 from kotha.generation.answers import Request, Result, Written
 from kotha.generation.engine import Engine
-
-
-class QueueFullError(KothaError):
-    """There is no place to wait."""
-
-    status, code = 503, "queue_full"
-
-
-class OwnQueueFullError(QueueFullError):
-    """… for one client; others would still find one."""
-
-    status = 429
+from kotha.server.errors import RefusedError
 
 
 @dataclass(frozen=True)
@@ -108,11 +96,13 @@ class Batcher:
         with self._changed:
             queue = self._waiting.get(client, ())
             if len(queue) >= self._most_for_one:
-                raise OwnQueueFullError("{n:,} of your texts wait already; ask again when some are done", n=len(queue))
+                full = "{n:,} of your texts wait already; ask again when some are done"
+                raise RefusedError(full, 429, code="queue_full", n=len(queue))
             if self.n_waiting >= self._most:
-                raise QueueFullError("{n:,} texts wait already; ask again in a moment", n=self.n_waiting)
+                full = "{n:,} texts wait already; ask again in a moment"
+                raise RefusedError(full, 503, code="queue_full", n=self.n_waiting)
             if self._closing:
-                raise QueueFullError("the server is stopping; ask again when it is back")
+                raise RefusedError("the server is stopping; ask again when it is back", 503, code="queue_full")
             self._waiting.setdefault(client, deque()).append(ticket)
             self._changed.notify()
         return ticket

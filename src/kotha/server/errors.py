@@ -71,9 +71,9 @@ class UnsupportedByModelError(RefusedError):
         super().__init__(template, 400, param, "unsupported_by_model", **values)
 
 
-def start_with(flag: str) -> Message:
+def start_with(argument: str) -> Message:
     """How a server is started so that it can do what it is asked for."""
-    return Message("start `kotha serve` with {flag}", flag=flag)
+    return Message("start `kotha serve` with {flag}", flag=Option(argument, ...).flag)
 
 
 def check_most(count: int, most: int, what: Message, param: str | None = None, code: str | None = None) -> None:

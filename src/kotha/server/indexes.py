@@ -6,15 +6,9 @@ from pathlib import PurePath
 
 from kotha.api.index import Index
 from kotha.api.model import LanguageModel
-from kotha.errors import KothaError, UsageError, nearest
-from kotha.server.errors import by_name, start_with
+from kotha.errors import UsageError, nearest
+from kotha.server.errors import RefusedError, by_name, start_with
 from kotha.server.jobs.store import JobStore
-
-
-class NoSuchIndexError(KothaError):
-    """A name that no index of this server has."""
-
-    status = 404
 
 
 class Indexes:
@@ -40,9 +34,9 @@ class Indexes:
         """An index for one question, opened by the thread that asks; another may bring it up to date meanwhile."""
         known = self.all()
         if not known:
-            raise NoSuchIndexError("this server has no indexes; {advice}", advice=start_with("--index FILE"))
+            raise RefusedError("this server has no indexes; {advice}", 404, advice=start_with("index"))
         if name not in known:
-            raise NoSuchIndexError("there is no index {name!r}{nearest}", name=name, nearest=nearest(name, known))
+            raise RefusedError("there is no index {name!r}{nearest}", 404, name=name, nearest=nearest(name, known))
         _, place = known[name]
         with by_name({place: name}), Index(place, model) as index:
             yield index

@@ -26,7 +26,7 @@ from kotha.inside.numbers.ledger import Ledger
 from kotha.model.classifier import TextClassifier
 from kotha.model.gpt import GPT
 from kotha.server.batching import Batcher
-from kotha.server.errors import by_name
+from kotha.server.errors import RefusedError, by_name
 from kotha.server.jobs.store import JobStore
 from kotha.server.serial_executor import SerialExecutor
 from kotha.server.settings import Limits
@@ -35,18 +35,6 @@ from kotha.storage.status import exists
 
 # What an engine may use to remember prompts that begin alike.
 _KEPT_BYTES = 64 << 20
-
-
-class NoSuchModelError(KothaError):
-    """A name that this server does not know."""
-
-    status, param, code = 404, "model", "model_not_found"
-
-
-class ModelInUseError(KothaError):
-    """A model that somebody uses just now."""
-
-    status = 409
 
 
 class Served:
@@ -149,9 +137,9 @@ class ModelRegistry:
         place = None if self._jobs is None else self._jobs.trained_as(name)
         if place is None:
             named = self.named
-            raise NoSuchModelError(
-                "this server has no model {name!r}{nearest}", name=name, nearest=nearest(name, named)
-            )
+            close = nearest(name, named)
+            unknown = "this server has no model {name!r}{nearest}"
+            raise RefusedError(unknown, 404, "model", "model_not_found", name=name, nearest=close)
         return place
 
     @asynccontextmanager
@@ -196,7 +184,7 @@ class ModelRegistry:
         """Close a model whose folder shall be removed; one that is in use is not."""
         served = self._opened.get(name)
         if name in self._opening or (served is not None and served.users):
-            raise ModelInUseError("the model {name} is being used; ask again when nobody does", name=name)
+            raise RefusedError("the model {name} is being used; ask again when nobody does", 409, name=name)
         if served is not None:
             self._close(name)
 

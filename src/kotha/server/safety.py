@@ -91,7 +91,7 @@ class Guard:
         """Refuse who may not come in."""
         host, origin, key = headers.get("host", ""), headers.get("origin"), self._settings.key
         if not self._is_ours(host):
-            advice = start_with("--name NAME")
+            advice = start_with("name")
             raise RefusedError(
                 "this server is not called so; address it by its own name, or {advice}", 403, advice=advice
             )

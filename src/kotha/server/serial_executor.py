@@ -15,23 +15,15 @@ from typing import Any, TypeVar
 
 from fastapi import Request
 
-from kotha.errors import KothaError
 from kotha.i18n.message import OnProgress, Text
+from kotha.server.errors import RefusedError
 
 T = TypeVar("T")
-TOO_LONG = "this took longer than {seconds:,.0f} s, and was given up; ask for less"
 
 
-class TooLongError(KothaError):
+def too_long(seconds: float) -> RefusedError:
     """What was asked for took longer than any request may."""
-
-    status = 504
-
-
-class ClientLeftError(KothaError):
-    """Nobody waits for the answer any more."""
-
-    status = 499
+    return RefusedError("this took longer than {seconds:,.0f} s, and was given up; ask for less", 504, seconds=seconds)
 
 
 class _GivenUpError(Exception):
@@ -127,9 +119,9 @@ async def while_wanted(request: Request, seconds: float, work: Coroutine[Any, An
     try:
         done, _ = await asyncio.wait({working, leaving}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         if not done:
-            raise TooLongError(TOO_LONG, seconds=seconds)
+            raise too_long(seconds)
         if not working.done():
-            raise ClientLeftError("the client has left")
+            raise RefusedError("the client has left", 499)
         return await working
     finally:
         working.cancel()

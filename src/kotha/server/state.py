@@ -29,7 +29,7 @@ class State:
     def job_store(self, param: str | None = None) -> JobStore:
         """The jobs and files of a server that keeps some."""
         if self.jobs is None:
-            advice = start_with("--jobs FOLDER")
+            advice = start_with("jobs")
             raise RefusedError("this server takes no jobs and keeps no files; {advice}", 404, param, advice=advice)
         return self.jobs
 

@@ -53,12 +53,6 @@ class JobConflictError(KothaError):
     status = 409
 
 
-class FilesFullError(KothaError):
-    """More than all files together may take."""
-
-    status = 413
-
-
 @contextmanager
 def transaction(folder: Path, *, write: bool = False) -> Iterator[sqlite3.Connection]:
     """The table of a folder: all that is done inside is done, or nothing; while one writes, no other does."""

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from kotha.errors import KothaError
-from kotha.server.jobs.table import FilesFullError, JobConflictError, NoSuchJobError
+from kotha.server.errors import RefusedError
+from kotha.server.jobs.table import JobConflictError, NoSuchJobError
 from kotha.server.settings import Limits
 from kotha.server.wire import Id
 from kotha.storage.atomic import atomic_write, clear_leftovers, filled_folder
@@ -88,10 +89,11 @@ class Uploads:
                 n=len(files),
             )
         if total + n_bytes > limits.files_bytes:
-            raise FilesFullError(
+            raise RefusedError(
                 "the files that are kept take {kept:,} bytes, and this one {n_bytes:,} more; {most:,} "
                 "together are allowed: remove a job that nobody needs, and its files go with it, or "
                 "bring less",
+                413,
                 kept=sum(kept),
                 n_bytes=n_bytes,
                 most=limits.files_bytes,
@@ -118,7 +120,7 @@ class Uploads:
         """Every file, the newest first; those that jobs need are not spare."""
         found, since = [], time.time() - self._limits.file_rest_seconds
         for ending in get_args(Ending):
-            for place in self._folder.glob(f"*.{ending}"):
+            for place in matching(self._folder, f"*.{ending}"):
                 if ID.fullmatch(place.stem):
                     with suppress(FileNotFoundError):  # somebody removed it while we looked
                         about, id = place.stat(), place.stem

@@ -27,7 +27,7 @@ from kotha.server.batching import News, Ticket, letters
 from kotha.server.errors import RefusedError, answer, check_most
 from kotha.server.model_registry import Served
 from kotha.server.openai.schema import ChatRequest, CompletionRequest, EmbeddingRequest, Prompt
-from kotha.server.serial_executor import TOO_LONG, TooLongError, while_wanted
+from kotha.server.serial_executor import too_long, while_wanted
 from kotha.server.settings import Limits
 from kotha.server.state import client_of, state_of
 from kotha.server.wire import JsonObject, NamedModel, as_list
@@ -233,7 +233,7 @@ def event_stream(
                     yield _event(part)
         except Exception as error:  # in the middle: it is the last of them
             is_late = isinstance(error, TimeoutError)
-            yield _event(answer(TooLongError(TOO_LONG, seconds=seconds) if is_late else error)[1])
+            yield _event(answer(too_long(seconds) if is_late else error)[1])
         else:
             yield "data: [DONE]\n\n"
         finally:
