@@ -36,12 +36,13 @@ class StoppedError(KothaError):
         self.code = INTERRUPTED if alone else 0
 
 
-def check_stopped(summary: Mapping[str, Any], *command: object, alone: bool = True) -> None:
-    """Say of a training that was stopped how it goes on."""
-    if summary["stopped"]:
-        go_on = shlex.join(["kotha", *map(str, command)])
-        told = "stopped at step {steps:,} and saved; go on with: {go_on}"
-        raise StoppedError(told, alone=alone, steps=summary["steps"], go_on=go_on)
+def stopped(summary: Mapping[str, Any], *command: object, alone: bool = True) -> StoppedError | None:
+    """Of a training that was stopped, how it goes on."""
+    if not summary["stopped"]:
+        return None
+    go_on = shlex.join(["kotha", *map(str, command)])
+    told = "stopped at step {steps:,} and saved; go on with: {go_on}"
+    return StoppedError(told, alone=alone, steps=summary["steps"], go_on=go_on)
 
 
 def listen() -> None:
