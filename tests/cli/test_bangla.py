@@ -13,12 +13,12 @@ from tests.speech import bangla, left_in_english, spoken, told
 
 import kotha
 from kotha.cli import spoken as speech
-from kotha.cli.main import COMMANDS, GROUPS, main
+from kotha.cli.main import COMMANDS, main
 from kotha.i18n.numbers import ascii_digits, bangla_digits
 
 SIZES = ["--steps", "12", "--set", "n_layers=1", "d_model=32", "n_heads=2", "context_length=32"]
 HELPED = [(), *((name,) for name in COMMANDS)]
-HELPED += [(group, name.strip("_")) for group, names in GROUPS.items() for name in names]
+HELPED += [(group, name) for group, known in COMMANDS.items() for name in known.get("commands", ())]
 
 
 @pytest.fixture(scope="module")

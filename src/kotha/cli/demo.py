@@ -37,7 +37,7 @@ def demo(
         minutes: How long to train, about.
         seed: Which stories, and which first weights.
     """
-    from kotha.api.demo import Demonstration, Quoted
+    from kotha.api.demo import Demonstration, Quoted, next_steps
 
     made = Demonstration(out, documents, vocab_size, minutes, seed)
     for number, step in enumerate(made.steps(), 1):
@@ -45,36 +45,11 @@ def demo(
         print_parts(Text.assemble("\n", (heading, "bold green"), "  ", (said(step.about), "dim")))
         for told in _watched(made, step):
             print_parts(Padding(Text(told), (0, 0, 1, 2)) if isinstance(told, Quoted) else told)
-    commands = next_steps(str(out), _program(), minutes)
+    commands = next_steps(str(out), _program(), minutes, spoken_language())
     report = str(made.report(commands))
     leads = Text(said(Message("Report: {path} (open it in a browser)", path=report)))
     leads.highlight_words([report], "bold")
     print_parts("", leads, Commands(Message("Three things to try next:"), [line for _, line in commands[:3]]))
-
-
-def next_steps(folder: str, program: str, minutes: float) -> list[tuple[Message, str]]:
-    """What a newcomer may want to try, in order of curiosity: in words, and as a command to copy."""
-    here, read = shlex.quote(folder), "--text 'নদীর ধারে'"
-    spoken = "" if spoken_language() == "en" else f" --language {spoken_language()}"
-    run = f"{here}/run"
-    steps = [
-        (Message("Let it go on with your own words"), f"generate {run} 'নদীর ধারে' --temperature 0.3{spoken}"),
-        (
-            Message("Give it five times as long to learn"),
-            f"train {here}/data --minutes {5 * minutes:.3g} --out {here}/longer{spoken}",
-        ),
-        (
-            Message("Watch a text of your own pass through it"),
-            f"inside flow {run} {read} --html {here}/mine.html{spoken}",
-        ),
-        (
-            Message("Compute one of its heads by hand"),
-            f"inside worksheet --run {run} {read} --xlsx {here}/head.xlsx{spoken}",
-        ),
-        (Message("Hear what its curve says"), f"doctor {run} --language bn"),
-        (Message("Take it to other programs"), f"export {run} --to hf --out {here}/hf"),
-    ]
-    return [(words, f"{program} {command}") for words, command in steps]
 
 
 def _watched(made: "Demonstration", step: "DemoStep") -> "list[Remark | Table]":

@@ -44,50 +44,8 @@ _IN_LANGUAGE = Annotated[
         env_var_split=lambda _, value, delimiter=None: value.split(),
     ),
 ]
-# Name of the command, where its function is, and what help says of it.
-COMMANDS: dict[str, tuple[str, str]] = {
-    "demo": ("cli.demo:demo", "Stories, tokenizer, a model that learns and writes: all in one command."),
-    "corpus": ("", "Write the built-in stories; look into a corpus."),
-    "tokenizer": ("", "Train, compare, view and import tokenizers."),
-    "prepare": ("cli.prepare:prepare", "Turn documents into token shards for training."),
-    "presets": ("cli.listing:presets", "List the presets: their sizes, and what each is for."),
-    "plan": ("cli.plan:plan", "Parameters, work, memory and time of a training, or a design for a budget."),
-    "train": ("cli.train:train", "Train a model on token shards; resume where it stopped."),
-    "sweep": ("cli.sweep:sweep", "Search settings by many short trainings, on one machine or several."),
-    "adapt": ("", "Put a trained model to a use: tell classes of texts apart, answer."),
-    "classify": ("cli.uses:classify", "Say of which class a text is, and why."),
-    "evaluate": ("cli.evaluate:evaluate", "Measure a model on unseen text, beside what counting reaches."),
-    "doctor": ("cli.listing:doctor", "Say in plain words what a training curve shows, and what to try."),
-    "compare": ("cli.listing:compare", "Set several models side by side, fairly across tokenizers."),
-    "judge": ("cli.judge:judge", "Let people choose blindly which model writes better."),
-    "generate": ("cli.generate:generate", "Let a model go on with a text."),
-    "chat": ("cli.chat:chat", "Talk with a model, line by line."),
-    "fill": ("cli.uses:fill", "Fill the gaps of a text, or judge whether a sentence follows another (BERT)."),
-    "translate": ("cli.uses:translate", "Translate a text, or a file line by line (Seq2Seq)."),
-    "index": ("cli.ask:index", "Index documents, to be asked: txt, md, html, pdf, jsonl, csv, tsv, parquet."),
-    "ask": ("cli.ask:ask", "Ask an index: passages that fit, and an answer with citations."),
-    "card": ("cli.listing:card", "Show a model's card: what it has read, its licence, what it is not for."),
-    "open": ("server.command:open_studio", "Open the studio in the browser: write, look inside, train, compare."),
-    "serve": ("server.command:serve", "Serve models to programs, OpenAI's clients among them, and the studio."),
-    "bench": ("cli.bench:bench", "Measure this machine beside Hugging Face's implementation."),
-    "inside": ("", "Look into a model: every number on paper, every head in view."),
-    "lessons": ("cli.lessons:lessons", "The course's questions, answered by small models trained on the spot."),
-    "export": ("cli.export:export", "Take a model to Hugging Face, llama.cpp or ONNX, with proof."),
-    "import": ("cli.export:import_", "Open a model from Hugging Face here, with proof."),
-}
-# The commands of a group, in the order of its help.
-GROUPS: dict[str, dict[str, str]] = {
-    "corpus": {name: f"cli.corpus:{name}" for name in ("stories", "questions", "inspect")},
-    "tokenizer": {name: f"cli.tokenizer:{name}" for name in ("card", "train", "view", "import_")},
-    "adapt": {name: f"cli.adapt:{name}" for name in ("classify", "instruct")},
-    "lessons": {"run": "cli.lessons:run"},
-    "inside": {
-        **{name: f"cli.inside.worksheet:{name}" for name in ("worksheet", "exercise", "score")},
-        **{name: f"cli.inside.views:{name}" for name in ("flow", "trace", "attention", "lens")},
-        **{name: f"cli.inside.heads:{name}" for name in ("heads", "prune")},
-        "embeddings": "cli.inside.embeddings:embeddings",
-    },
-}
+# By its name what help says of a command, where its function is, and the commands of a group.
+COMMANDS: dict[str, dict[str, Any]] = json.loads(Path(__file__).with_name("commands.json").read_text(encoding="utf-8"))
 
 
 def build(words: Sequence[str]) -> App:
@@ -111,13 +69,13 @@ def build(words: Sequence[str]) -> App:
         suppress_keyboard_interrupt=False,
         **looks,
     )
-    for order, (name, (target, about)) in enumerate(COMMANDS.items()):
-        command = App(name=name, help=about, sort_key=order)
+    for order, (name, known) in enumerate(COMMANDS.items()):
+        command = App(name=name, help=known["about"], sort_key=order)
         if name in words[:1]:
-            if target:
-                command.default(_loaded(target))
-            for place, (part, inner) in enumerate(GROUPS.get(name, {}).items()):
-                command.command(_loaded(inner), name=part.strip("_"), sort_key=place)
+            if "function" in known:
+                command.default(_loaded(known["function"]))
+            for place, (part, target) in enumerate(known.get("commands", {}).items()):
+                command.command(_loaded(target), name=part, sort_key=place)
         app.command(command)
     return app
 

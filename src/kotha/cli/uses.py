@@ -15,7 +15,7 @@ from kotha.i18n.message import Message, Text
 if TYPE_CHECKING:
     from rich.text import Text as Line
 
-    from kotha.api.classifying import Classified
+    from kotha.api.model import Classified
 
 # So many classes of an answer are shown; --json has them all.
 _LIKELIEST = 12
