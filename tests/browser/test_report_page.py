@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from tests.browser.inside_pages import check_it_fits, faults, opened, window
 
-from kotha.api.demo import next_steps
 from kotha.api.demo_page import PAGES, Told, demo_page
+from kotha.cli.demo import next_steps
 from kotha.evaluation.classification import classes_document, score_answers
 from kotha.text.prepare import prepare
 from kotha.text.stories.corpus import stories

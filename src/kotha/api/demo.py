@@ -7,7 +7,6 @@ Each step does its work and gives what there is to tell of it; who calls it show
 
 import json
 import re
-import shlex
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -21,7 +20,6 @@ from kotha.artifacts.run_folder import RunFolder
 from kotha.errors import KothaError, UsageError
 from kotha.generation.plain import write
 from kotha.i18n.message import Message, Option, Text
-from kotha.i18n.numbers import Language
 from kotha.report.table import Table
 from kotha.storage.atomic import atomic_write
 from kotha.storage.destinations import check_folder_place, names_in
@@ -87,8 +85,8 @@ class Demonstration:
 
     def steps(self) -> list[DemoStep]:
         """What there is to do, in its order."""
-        works = (self._open_box, self._stories, self._tokenizer, self._cut)
-        works += (self._compare, self.train, self._write, self._look)
+        works = [self._open_box, self._stories, self._tokenizer, self._cut]
+        works += [self._compare, self.train, self._write, self._look]
         return [
             DemoStep(Message(name), Message(about), work, meanwhile and Message(meanwhile))
             for work, (name, about, meanwhile) in zip(works, TOLD["steps"], strict=True)
@@ -208,10 +206,3 @@ def _beginning(text: str) -> str:
     """The first words of a text, line ends and all."""
     found = re.match(rf"(\S+\s+){{{_PROMPT_WORDS - 1}}}\S+", text)
     return found[0] if found else text
-
-
-def next_steps(folder: str, program: str, minutes: float, language: Language = "en") -> list[tuple[Message, str]]:
-    """What a newcomer may want to try, in order of curiosity: in words, and as a command to copy."""
-    here, spoken = shlex.quote(folder), "" if language == "en" else f" --language {language}"
-    values: Any = {"here": here, "run": f"{here}/run", "minutes": 5 * minutes, "spoken": spoken}
-    return [(Message(words), f"{program} {command.format(**values)}") for words, command in TOLD["next"]]

@@ -4,7 +4,7 @@ import shlex
 import shutil
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.padding import Padding
 from rich.text import Text
@@ -37,7 +37,7 @@ def demo(
         minutes: How long to train, about.
         seed: Which stories, and which first weights.
     """
-    from kotha.api.demo import Demonstration, Quoted, next_steps
+    from kotha.api.demo import Demonstration, Quoted
 
     made = Demonstration(out, documents, vocab_size, minutes, seed)
     for number, step in enumerate(made.steps(), 1):
@@ -45,11 +45,21 @@ def demo(
         print_parts(Text.assemble("\n", (heading, "bold green"), "  ", (said(step.about), "dim")))
         for told in _watched(made, step):
             print_parts(Padding(Text(told), (0, 0, 1, 2)) if isinstance(told, Quoted) else told)
-    commands = next_steps(str(out), _program(), minutes, spoken_language())
+    commands = next_steps(str(out), _program(), minutes)
     report = str(made.report(commands))
     leads = Text(said(Message("Report: {path} (open it in a browser)", path=report)))
     leads.highlight_words([report], "bold")
     print_parts("", leads, Commands(Message("Three things to try next:"), [line for _, line in commands[:3]]))
+
+
+def next_steps(folder: str, program: str, minutes: float) -> list[tuple[Message, str]]:
+    """What a newcomer may want to try, in order of curiosity: in words, and as a command to copy."""
+    from kotha.api.demo_page import TOLD
+
+    here, language = shlex.quote(folder), spoken_language()
+    values: Any = {"here": here, "run": f"{here}/run", "minutes": 5 * minutes}
+    values["spoken"] = "" if language == "en" else f" --language {language}"
+    return [(Message(words), f"{program} {command.format(**values)}") for words, command in TOLD["next"]]
 
 
 def _watched(made: "Demonstration", step: "DemoStep") -> "list[Remark | Table]":

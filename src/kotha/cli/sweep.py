@@ -13,7 +13,7 @@ from kotha.i18n.message import Message
 
 
 @group
-class Searching:
+class OfSearch:
     """What is searched, and how."""
 
     out: Path | None = None
@@ -42,7 +42,7 @@ def sweep(
     data: Path,
     /,
     *,
-    searching: Searching = Searching(),  # noqa: B008 - frozen
+    searching: OfSearch = OfSearch(),  # noqa: B008 - frozen
     steps: int | None = None,
     set_: More = (),
     html: Page = None,

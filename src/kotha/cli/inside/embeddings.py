@@ -1,16 +1,14 @@
 """``kotha inside embeddings``: the token table of a model, from several sides."""
 
-from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from kotha.cli.flags import BOX, RunName, written
+from kotha.cli.flags import BOX, Page, RunName
 from kotha.cli.naming import model_and_words, place
 from kotha.cli.spoken import tell
 from kotha.cli.terminal import Output
 from kotha.errors import UsageError
-from kotha.storage.destinations import PAGE_ENDINGS
 
 
 def embeddings(
@@ -19,7 +17,7 @@ def embeddings(
     *words: str,
     count: int = 10,
     centred: Annotated[bool, Parameter(negative="--plain")] = True,
-    map_: Annotated[Path | None, written(*PAGE_ENDINGS, name="--map")] = None,
+    map_: Annotated[Page, Parameter(name="--map")] = None,
     map_words: int = 300,
     text: str | None = None,
     pair: tuple[str, str] | None = None,
