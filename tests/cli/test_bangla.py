@@ -44,6 +44,7 @@ def test_help_is_in_bangla(words: tuple[str, ...], capsys, monkeypatch) -> None:
     monkeypatch.setenv("COLUMNS", "500")
     assert main([*words, "--help"]) == 0
     english = capsys.readouterr().out
+    assert "Usage:" in english
     monkeypatch.setenv("KOTHA_LANGUAGE", "bn")
     assert main([*words, "--help"]) == 0
     shown = capsys.readouterr().out
