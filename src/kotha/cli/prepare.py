@@ -6,9 +6,26 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from kotha.api.data import Duplicates
-from kotha.cli.flags import Field, OnErrors, Paths, TokenizerName, WorkPlace
+from kotha.cli.flags import Field, OnErrors, Paths, TokenizerName, WorkPlace, group
 from kotha.cli.terminal import Output, listening
 from kotha.i18n.message import Message
+
+
+@group
+class Preparing:
+    """What is read, and how."""
+
+    seed: int = 0
+    """Which documents are held out."""
+    field: Field = "text"
+    errors: OnErrors = "stop"
+    duplicates: Duplicates = "exact"
+    """Copies to leave out: none, equal ones, also similar ones."""
+    workers: int | None = None
+    """Processes that encode; by default one a core."""
+    on: WorkPlace = None
+    overwrite: bool = False
+    """Replace a data folder that exists."""
 
 
 def prepare(
@@ -18,31 +35,20 @@ def prepare(
     tokenizer: TokenizerName,
     out: Path,
     validation: str = "0.05",
-    seed: int = 0,
-    field: Field = "text",
-    errors: OnErrors = "stop",
-    duplicates: Duplicates = "exact",
     leaks: Annotated[bool, Parameter(negative="--keep-leaks")] = True,
-    workers: int | None = None,
-    on: WorkPlace = None,
-    overwrite: bool = False,
+    preparing: Preparing = Preparing(),  # noqa: B008 - frozen
 ) -> Output:
     """Turn documents into token shards: split, cleaned, encoded, verified by hash.
 
     Args:
         out: The data folder to make.
         validation: Share of documents held out, or the file that holds them.
-        seed: Which documents are held out.
-        duplicates: Copies to leave out: none, equal ones, also similar ones.
         leaks: Keep near-copies of validation documents out of training.
-        workers: Processes that encode; by default one a core.
-        overwrite: Replace a data folder that exists.
     """
     from kotha.api.data import prepare as make
     from kotha.api.data import prepared_table, share_or_file
 
-    how: dict[str, Any] = {"seed": seed, "field": field, "errors": errors, "duplicates": duplicates, "workers": workers}
-    how |= {"on": on, "overwrite": overwrite, "validation": share_or_file(validation)}
+    how: dict[str, Any] = {"validation": share_or_file(validation), **vars(preparing)}
     how |= {} if leaks else {"leak_threshold": None}
     with listening() as heard:
         report = make(paths, tokenizer, out, **heard, **how)

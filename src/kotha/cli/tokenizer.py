@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from kotha.api.data import FILE_NAME, Kind, Level
-from kotha.cli.flags import Field, OnErrors, Page, Paths, Several, TokenizerName, WorkPlace
+from kotha.cli.flags import Field, OnErrors, Page, Paths, Several, TokenizerName, WorkPlace, group
 from kotha.cli.spoken import said, tell
 from kotha.cli.terminal import Output, problems_told, status
 from kotha.i18n.message import Message, Plural
@@ -47,44 +47,50 @@ def card(
     return Output(found, cards_table(found.found))
 
 
+@group
+class OfPieces:
+    """Which pieces, and of what text."""
+
+    kind: Kind = "unigram"
+    """unigram is the best for most; wordpiece is BERT's; unigram and bpe open in llama.cpp."""
+    vocab_size: int = 8192
+    """Pieces, special tokens included."""
+    split: str | None = None
+    """For bpe: qwen35 (opens in llama.cpp) or words."""
+    level: Level = "codepoint"
+    """For char: codepoint or akshara."""
+    field: Field = "text"
+    errors: OnErrors = "stop"
+    workers: int | None = None
+    """Processes that count the text; by default one."""
+    on: WorkPlace = None
+    overwrite: Overwrite = False
+
+
 def train(
     paths: Paths,
     /,
     *,
     out: Path,
-    kind: Kind = "unigram",
-    vocab_size: int = 8192,
-    split: str | None = None,
-    level: Level = "codepoint",
+    pieces: OfPieces = OfPieces(),  # noqa: B008 - frozen
     rule: tuple[str, ...] = (),
     no_rule: tuple[str, ...] = (),
-    field: Field = "text",
-    errors: OnErrors = "stop",
-    workers: int | None = None,
-    on: WorkPlace = None,
-    overwrite: Overwrite = False,
 ) -> Output:
     """Train a tokenizer on text; its pieces respect letters.
 
     Args:
         out: Folder for tokenizer.json.
-        kind: unigram is the best for most; wordpiece is BERT's; unigram and bpe open in llama.cpp.
-        vocab_size: Pieces, special tokens included.
-        split: For bpe: qwen35 (opens in llama.cpp) or words.
-        level: For char: codepoint or akshara.
         rule: Switch a normalization rule on: danda, bangla_digits, quotes, …
         no_rule: Switch a normalization rule off: joiners, ya_phala, …
-        workers: Processes that count the text; by default one.
     """
     from kotha.api.data import choose_rules, train_tokenizer
 
-    how: Any = {"overwrite": overwrite, "field": field, "errors": errors, "split": split, "level": level}
-    how |= {"workers": workers, "on": on, "rules": choose_rules(rule, no_rule), "kind": kind, "vocab_size": vocab_size}
+    how: Any = {"rules": choose_rules(rule, no_rule), **vars(pieces)}
     with status(Message("reading …")) as shown, problems_told() as problems:
         how["on_progress"] = lambda stage, *_: shown.update(said(Message("{stage} …", stage=stage)))
         made = train_tokenizer(paths, out=out, on_problem=problems, **how)
-    if made.vocab_size < vocab_size:
-        tell(Message("the text fills {n:,} of {asked:,} pieces", n=made.vocab_size, asked=vocab_size))
+    if made.vocab_size < pieces.vocab_size:
+        tell(Message("the text fills {n:,} of {asked:,} pieces", n=made.vocab_size, asked=pieces.vocab_size))
     return _described(made, out)
 
 
