@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from rich.console import Console
 from kotha.artifacts import model_folder as bundle
 from kotha.cli.main import main
 from kotha.cli.spoken import speaking
-from kotha.cli.training_display import TrainingDisplay, moving_line
+from kotha.cli.training_display import moving_line
 
 
 def listen_to_ctrl_c() -> None:
@@ -171,11 +172,11 @@ def test_ctrl_c_saves_and_says_how_to_go_on(data: Path, tmp_path: Path) -> None:
 def asked_to_stop(monkeypatch: pytest.MonkeyPatch) -> None:
     """A scheduler asks a training to stop at its second step."""
 
-    def show(_: TrainingDisplay, event: dict) -> None:
+    def show(event: dict) -> None:
         if event["step"] == 2 and "stopping" not in event:
             signal.raise_signal(signal.SIGTERM)
 
-    monkeypatch.setattr(TrainingDisplay, "show", show)
+    monkeypatch.setattr("kotha.cli.train.training_display", lambda **_: nullcontext({"on_event": show}))
 
 
 @pytest.mark.parametrize(

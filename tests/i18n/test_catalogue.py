@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from string import Formatter
 
+import docstring_parser
 import pytest
 
 from kotha.errors import CorpusError, KothaError
@@ -124,8 +125,10 @@ def test_no_entry_is_without_its_message() -> None:
     for file in SOURCE.rglob("*.json"):  # what data files say
         if not {"i18n", "static"} & set(file.relative_to(SOURCE).parts):
             strings |= set(said(json.loads(file.read_text(encoding="utf-8"))))
-    # Help is said paragraph by paragraph of a docstring.
+    # Help is said paragraph by paragraph of a docstring, and argument by argument.
     helped = {" ".join(part.split()) for each in strings for part in each.split("\n\n")}
+    documented = [docstring_parser.parse(each) for each in strings if "Args:\n" in each]
+    helped |= {argument.description for each in documented for argument in each.params}
     assert not catalogue("bn").keys() - strings - helped, "no module has this template any more"
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from kotha.api import Place
 from kotha.api.examples import measure_answers, measure_texts
@@ -16,6 +16,7 @@ from kotha.finetune.instruct import AnswerQuestions
 from kotha.i18n.message import Option
 from kotha.text.corpus.dialogues import read_dialogues
 from kotha.text.corpus.labelled import LabelledTexts, read_labelled
+from kotha.text.corpus.problems import Errors
 from kotha.training.start import TrainRequest
 
 
@@ -31,7 +32,7 @@ def adapt_classify(
     test: Place | None = None,
     held_out: float = 0.1,
     epochs: float = 8.0,
-    errors: Literal["stop", "skip", "replace"] = "stop",
+    errors: Errors = "stop",
     resume: bool = False,
     on_event: OnEvent | None = None,
     on_remark: finetune.OnRemark | None = None,
@@ -53,11 +54,8 @@ def adapt_classify(
     def read(place: Path) -> tuple[LabelledTexts, dict[str, Any]]:
         examples = read_labelled(place, text, label, errors=errors)
         fields, files = (examples.text_field, examples.label_field), {"validation": validation, "test": test}
-        given = {
-            name: None if file is None else read_labelled(Path(file), *fields, errors=errors)
-            for name, file in files.items()
-        }
-        return examples, given
+        given = {name: Path(file) for name, file in files.items() if file is not None}
+        return examples, {name: read_labelled(file, *fields, errors=errors) for name, file in given.items()}
 
     how: Any = {"on_event": on_event, "on_remark": on_remark, "held_out": held_out, "epochs": epochs}
     return _adapt(ClassifyTexts(measure_texts), None if resume else read, data, start, Path(out), settings, **how)
@@ -75,7 +73,7 @@ def adapt_instruct(
     test: Place | None = None,
     held_out: float = 0.1,
     epochs: float = 8.0,
-    errors: Literal["stop", "skip", "replace"] = "stop",
+    errors: Errors = "stop",
     resume: bool = False,
     on_event: OnEvent | None = None,
     on_remark: finetune.OnRemark | None = None,

@@ -70,12 +70,15 @@ def write_stories(
         raise UsageError("{path}: the ending decides the format; use .jsonl or .txt", path=path)
     with atomic_file(path) as file:
         for count, document in enumerate(found, 1):
-            row = {"text": document.text, "kind": document.kind, "log_probability": document.log_probability}
-            plain = path.suffix == ".txt"
-            file.write(f"{document.text}\n\n" if plain else json.dumps(row, ensure_ascii=False) + "\n")
+            row = {name: getattr(document, name) for name in ("text", "kind", "log_probability")}
+            file.write(f"{document.text}\n\n" if path.suffix == ".txt" else _line(row))
             if on_progress is not None and count % 100 == 0:
                 on_progress(Message("writing"), count, documents)
     return path
+
+
+def _line(row: dict[str, Any]) -> str:
+    return json.dumps(row, ensure_ascii=False) + "\n"
 
 
 @checked()
@@ -101,7 +104,7 @@ def write_questions(
         for story in range(stories):
             for each in questions_about(seed, story, per_story=per_story, whole=whole):
                 row = {"instruction": each.instruction, "answer": each.answer, "story": story, "kind": each.kind}
-                file.write(json.dumps(row, ensure_ascii=False) + "\n")
+                file.write(_line(row))
                 count += 1
     return path, count
 
@@ -257,10 +260,10 @@ def prepare(
 
 def prepared_table(report: PrepareReport, title: str = "") -> Table:
     """What was written of a data folder, and what was left out."""
+    counts = {"documents": Message("documents"), "tokens": Message("tokens"), "bytes": Message("bytes")}
     rows: list[list[Text]] = [
-        [Message("documents"), f"{report.train_documents:,}", f"{report.validation_documents:,}"],
-        [Message("tokens"), f"{report.train_tokens:,}", f"{report.validation_tokens:,}"],
-        [Message("bytes"), f"{report.train_bytes:,}", f"{report.validation_bytes:,}"],
+        [label, *(f"{getattr(report, f'{split}_{name}'):,}" for split in ("train", "validation"))]
+        for name, label in counts.items()
     ]
     left_out = (
         Message("{n:,} duplicates", n=report.duplicates),
@@ -277,7 +280,6 @@ def share_or_file(value: str) -> float | str:
         return float(value)
     except ValueError:
         if not is_remote(value) and not Path(value).exists():
-            raise UsageError(
-                "{option}: neither a share such as 0.05 nor a file that exists", option=Option("validation", value)
-            ) from None
+            told = "{option}: neither a share such as 0.05 nor a file that exists"
+            raise UsageError(told, option=Option("validation", value)) from None
         return value

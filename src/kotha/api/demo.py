@@ -9,11 +9,12 @@ import json
 import re
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from kotha.api import data as making
-from kotha.api.demo_page import PAGES, Told, demo_page, fewer_pieces, sample_of
+from kotha.api.demo_page import PAGES, TOLD, Told, demo_page, fewer_pieces, sample_of
 from kotha.api.model import load
 from kotha.artifacts.run_folder import RunFolder
 from kotha.errors import KothaError, UsageError
@@ -67,18 +68,15 @@ class Demonstration:
 
     def __init__(self, out: Path, documents: int, vocab_size: int, minutes: float, seed: int) -> None:
         if documents < 100:
-            raise UsageError(
-                "{option}: a tokenizer needs more to learn from; give at least 100",
-                option=Option("documents", documents),
-            )
+            told = "{option}: a tokenizer needs more to learn from; give at least 100"
+            raise UsageError(told, option=Option("documents", documents))
         self._request = TrainRequest(minutes=minutes, changes={"seed": TrainConfig(seed=seed).seed})
         if not is_directory(out):
             check_folder_place(out, lambda _: False)
         found = names_in(out) if is_directory(out) else []
         if found and MARK not in found:
-            raise KothaError(
-                "{out} holds {found}, and no demo; choose a new folder, or an empty one", out=out, found=found[0]
-            )
+            told = "{out} holds {found}, and no demo; choose a new folder, or an empty one"
+            raise KothaError(told, out=out, found=found[0])
         self.out, self._documents, self._vocab_size = out, documents, vocab_size
         self._seed = seed
         self.listeners: dict[str, Any] = {}
@@ -86,23 +84,11 @@ class Demonstration:
 
     def steps(self) -> list[DemoStep]:
         """What there is to do, in its order."""
-        box = Message("it came with the package; what it has read: kotha card")
-        stories = Message("original Bangla, from a grammar; the same seed gives the same ones")
-        pieces = Message("a unigram whose pieces are whole letters")
-        shards = Message("token ids on disk, ready to be memory-mapped; each file known by its hash")
-        card = Message("beside what the best-known pattern does to Bangla")
-        training = Message("a small GPT, on this machine; below, what it writes as it learns")
-        writing = Message("given the first words of texts that it has never seen")
-        looking = Message("pages that show what happens as it reads and writes")
+        works = [self._open_box, self._stories, self._tokenizer, self._cut]
+        works += [self._compare, self.train, self._write, self._look]
         return [
-            DemoStep(Message("The model in the box"), box, self._open_box),
-            DemoStep(Message("Stories"), stories, self._stories),
-            DemoStep(Message("Tokenizer"), pieces, self._tokenizer, Message("learning …")),
-            DemoStep(Message("Shards"), shards, self._cut),
-            DemoStep(Message("Report card"), card, self._compare, Message("measuring …")),
-            DemoStep(Message("Training"), training, self.train),
-            DemoStep(Message("Writing"), writing, self._write, Message("writing …")),
-            DemoStep(Message("A look inside"), looking, self._look, Message("looking …")),
+            DemoStep(Message(name), Message(about), work, meanwhile and Message(meanwhile))
+            for work, (name, about, meanwhile) in zip(works, TOLD["steps"], strict=True)
         ]
 
     def report(self, commands: list[tuple[Message, str]]) -> Path:
@@ -153,8 +139,7 @@ class Demonstration:
         caution = card.train_gpt2_style([document.text for document in self.written], self.tokenizer.vocab_size)
         tokenizers = {"kotha unigram": self.tokenizer, "GPT-2 pattern": caution}
         self.cards = [card.measure(name, tokenizer, held) for name, tokenizer in tokenizers.items()]
-        header, cells = [title for _, title in card.COLUMNS], [card.cells(each) for each in self.cards]
-        return [Table("", header, cells, fewer_pieces(self.cards), card.marks(self.cards))]
+        return [replace(making.cards_table(self.cards), title="", remarks=fewer_pieces(self.cards))]
 
     def train(self) -> list[Text | Table]:
         """Train, keep what the model wrote before its first step, and measure it on all that was held out."""

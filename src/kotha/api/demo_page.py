@@ -4,8 +4,10 @@ It is the first page that a newcomer opens, so it begins with what came out. Wha
 at its end.
 """
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import regex
@@ -34,25 +36,10 @@ from kotha.training.show.curves import loss_chart
 
 _SAMPLE_WORDS = 28
 _WORD = regex.compile(r"[\p{L}\p{M}\u200c\u200d]+")
+# What is said of the demo, around what it finds: its steps, its pages, and what to try next.
+TOLD: dict[str, Any] = json.loads(Path(__file__).with_name("demo.json").read_text(encoding="utf-8"))
 # The pages that the demo makes beside its report: file, name, and what is to be seen there.
-PAGES: list[tuple[str, Text, Text]] = [
-    ("attention.html", Message("Attention"), Message("Who looks at whom, in every head, while it writes.")),
-    ("flow.html", Message("Flow"), Message("One text through the whole model, station by station.")),
-    ("lens.html", Message("Lens"), Message("What each layer would say, if the model ended there.")),
-    ("heads.html", Message("Heads"), Message("What each head does, and what it is worth.")),
-    ("run/report.html", Message("The training"), Message("All its curves, samples and settings.")),
-]
-_PYTHON = """import kotha
-
-lm = kotha.load("{folder}/run")
-print(lm.generate("নদীর ধারে", tokens=40, seed=1))
-print(lm.evaluate("{folder}/held-out.jsonl").bits_per_byte)
-lm.attention("নদীর ধারে").save("{folder}/mine.html")"""
-_NAMES = {
-    "story": Message("a story"),
-    "news": Message("a news item"),
-    "entry": Message("an encyclopaedia entry"),
-}
+PAGES: list[tuple[str, Text, Text]] = [(file, Message(name), Message(about)) for file, name, about in TOLD["pages"]]
 
 
 @dataclass(frozen=True)
@@ -78,23 +65,18 @@ class Told:
         return self.known / max(1, self.words)
 
 
-def demo_page(demo: Any, folder: str, commands: Sequence[tuple[Text, str]]) -> str:
+def demo_page(demo: Any, folder: str, commands: Sequence[tuple[Message, str]]) -> str:
     """The report; ``folder`` is where all of it lies, ``commands`` what to try next, in words and to copy."""
-    return demo_document(demo, folder, commands).html()
-
-
-def demo_document(demo: Any, folder: str, commands: Sequence[tuple[Text, str]]) -> Report:
-    """The report as data."""
     learned: list[Block] = [Heading(Message("How it learned"))]
     if chart := loss_chart(demo.record):
         learned.append(chart)
     before: list[Block] = [Heading(Message("The same words, before and after"))]
     before += [Quote(text, label, demo.prompts[0]) for label, text in _samples(demo)]
     unseen = [
-        [Quote(text, _given(name), prompt)]
-        for name, prompt, text in zip(_NAMES.values(), demo.prompts, demo.told.texts, strict=True)
+        [Quote(text, _given(Message(name)), prompt)]
+        for name, prompt, text in zip(TOLD["kinds"].values(), demo.prompts, demo.told.texts, strict=True)
     ]
-    texts = [next(document.text for document in demo.written if document.kind == kind) for kind in _NAMES]
+    texts = [next(document.text for document in demo.written if document.kind == kind) for kind in TOLD["kinds"]]
     read = "What it has read: a story, a news item, an encyclopaedia entry, and how many there are"
     table = replace(prepared_table(demo.shards), remarks=())
     box = Message("It came with the package, has read other texts too, and goes on with the same words:")
@@ -113,7 +95,7 @@ def demo_document(demo: Any, folder: str, commands: Sequence[tuple[Text, str]]) 
     ]
     made = Message("Made by `kotha demo`, on this machine, with no network.")
     signs = Message("␣ is a space, ◌ a sign without its letter.")
-    return Report(Message("কথা: your first language model"), [_lead(demo)], blocks, [made, signs])
+    return Report(Message("কথা: your first language model"), [_lead(demo)], blocks, [made, signs]).html()
 
 
 def _given(what: Message) -> Message:
@@ -185,16 +167,14 @@ def _samples(demo: Any) -> list[tuple[Text, str]]:
     return [(Message("step 0: random weights"), demo.before), *found]
 
 
-def _next(demo: Any, folder: str, commands: Sequence[tuple[Text, str]]) -> list[Block]:
+def _next(demo: Any, folder: str, commands: Sequence[tuple[Message, str]]) -> list[Block]:
     titles = [title if isinstance(title, Message) else Message(title) for _, title in card.COLUMNS]
     rows = list(zip(titles, *(card.cells(entry) for entry in demo.cards), strict=True))  # a column for each tokenizer
     marks = {(column - 1, row + 1): mark for (row, column), mark in card.marks(demo.cards).items()}
     cuts = Message("A cut inside a letter separates a vowel sign, or half of a conjunct, from its letter.")
-    tried: list[Block] = [
-        Code(command, words if isinstance(words, Message) else Message(words)) for words, command in commands
-    ]
+    tried: list[Block] = [Code(command, words) for words, command in commands]
     shown: list[Block] = [
-        Code(_PYTHON.format(folder=folder), Message("The same from Python")),
+        Code(TOLD["python"].format(folder=folder), Message("The same from Python")),
         Heading(Message("How it reads: pieces of whole letters")),
         Pieces([(token.text, token.is_part) for token in view(demo.tokenizer, sample_of(demo.written))]),
         Table("", rows[0], rows[1:], [cuts, *fewer_pieces(demo.cards)], marks),

@@ -50,12 +50,8 @@ class WordsReport:
         if not words:
             del self.found["words"]
         elif choice.get("centred", True):
-            self.shown.append(
-                Message(
-                    "from the mean of all words ({plain}: from zero), so that two random words have a cosine near 0",
-                    plain=Option("plain", True),
-                )
-            )
+            told = "from the mean of all words ({plain}: from zero), so that two random words have a cosine near 0"
+            self.shown.append(Message(told, plain=Option("plain", True)))
         if map_ is not None:
             drawn = view.found.map
             self.found["map"] = {"file": str(view.save(map_)), "words": len(drawn.dots), "shares": list(drawn.shares)}

@@ -22,7 +22,7 @@ from kotha.finetune.examples import ExamplesRequest, OnRemark
 from kotha.finetune.images import ClassifyImages
 from kotha.finetune.pairs import TranslatePairs
 from kotha.finetune.splits import Parts
-from kotha.i18n.message import Message, Option, Plural
+from kotha.i18n.message import Message, Option
 from kotha.storage.atomic import atomic_write
 from kotha.text.corpus.documents import field_names
 from kotha.text.corpus.pairs import read_text_pairs
@@ -79,12 +79,11 @@ def _with_pairs(
     """The request with the pairs of its table, in the direction that was asked for, and those that are held out."""
     data = request.data
     if request.origin is None and request.wish.preset is None:
-        raise UsageError(
+        told = (
             "{data} is a file and no data folder: texts to learn from are prepared first; a table of "
-            "pairs needs a preset that translates: {preset}",
-            data=data,
-            preset=Option("preset", pairs.USUAL_PRESET),
+            "pairs needs a preset that translates: {preset}"
         )
+        raise UsageError(told, data=data, preset=Option("preset", pairs.USUAL_PRESET))
     if pair is None and data.suffix != ".parquet" and len(field_names(os.fspath(data))) < 2:
         raise UsageError(
             "{data} has one column or none, and a pair has two: give tsv, csv or jsonl with a source "
@@ -112,28 +111,18 @@ def measure_texts(best: Bundle, parts: Parts[Any], run: Path, say: OnRemark) -> 
     score = evaluate_classifier(best, parts.test, parts.train)
     if len(score.baselines) < 2:
         say(Message("no TF-IDF to compare with: it needs scikit-learn (pip install 'kotha[baselines]')"))
-    lead = Plural(
-        "Measured on {n} text that were kept out of training and out of every choice.",
-        "Measured on {n:,} texts that were kept out of training and out of every choice.",
-        n=score.examples,
-    )
-    return _classes(score, run, lead)
+    return _classes(score, run, "Measured on {n:,} texts that were kept out of training and out of every choice.")
 
 
 def measure_images(best: Bundle, parts: Parts[Any], run: Path, say: OnRemark) -> dict[str, Any]:
     """A classifier of images."""
-    score = evaluate_images(best, parts.test, parts.train)
-    lead = Plural(
-        "Measured on {n} image that were kept out of training and out of every choice.",
-        "Measured on {n:,} images that were kept out of training and out of every choice.",
-        n=score.examples,
-    )
-    return _classes(score, run, lead, called="image")
+    lead = "Measured on {n:,} images that were kept out of training and out of every choice."
+    return _classes(evaluate_images(best, parts.test, parts.train), run, lead, called="image")
 
 
-def _classes(score: ClassificationScore, run: Path, lead: Message, **how: str) -> dict[str, Any]:
+def _classes(score: ClassificationScore, run: Path, lead: str, **how: str) -> dict[str, Any]:
     title = Message("{name}: {n:,} classes", name=run.name, n=len(score.labels))
-    atomic_write(run / PAGE, classes_document(score, title, lead, **how).html())
+    atomic_write(run / PAGE, classes_document(score, title, Message(lead, n=score.examples), **how).html())
     return score.to_dict()
 
 
@@ -143,11 +132,7 @@ def measure_pairs(best: Bundle, parts: Parts[Any], run: Path, say: OnRemark) -> 
         say(Message("no BLEU and no chrF++: they need sacrebleu (pip install 'kotha[scores]')"))
         return {}
     score = evaluate_pairs(best, parts.test, parts.train)
-    lead = Plural(
-        "{n} pair that were kept out of training and out of every choice.",
-        "{n:,} pairs that were kept out of training and out of every choice.",
-        n=score.sentences,
-    )
+    lead = Message("{n:,} pairs that were kept out of training and out of every choice.", n=score.sentences)
     page = translations_document(score, parts.test, Message("{name}: translations", name=run.name), lead)
     atomic_write(run / pairs.PAGE, page.html())
     return score.to_dict()

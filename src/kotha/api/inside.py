@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kotha.api import Place
-from kotha.api.asked import Asked, read_asked
+from kotha.api.asked import Asked, read_asked, translator
+from kotha.api.opened import OpenedModel
 from kotha.arguments import checked
-from kotha.artifacts.model_folder import Bundle
 from kotha.errors import UsageError
 from kotha.i18n.message import OnProgress
 from kotha.storage import bundled
@@ -16,7 +16,7 @@ from kotha.storage.status import is_file
 
 if TYPE_CHECKING:
     from kotha.course.worksheet.page import SheetView
-    from kotha.inside.attention import AttentionMaps
+    from kotha.inside.attention import Alignment, AttentionMaps
     from kotha.inside.flow import Flow
     from kotha.inside.heads.study import Study
     from kotha.inside.lens import Lens
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Text = TypeVar("Text", str, str | None)
 
 
-class LooksInside:
+class InspectionMixin(OpenedModel):
     """The part of a ``LanguageModel`` that looks in.
 
     Each view shows itself in a notebook, as one page that asks the network for nothing; ``save("x.html")`` writes the
@@ -34,9 +34,6 @@ class LooksInside:
     ``generate=12`` (and look at what it writes), ``second`` (a BERT's other sentence), ``target`` (a translation).
     A str is a text, never a file: one that names a file is refused. ``heads`` reads a file too, given as a ``Path``.
     """
-
-    bundle: Bundle
-    path: Path | None
 
     @contextmanager
     @checked()
@@ -78,6 +75,22 @@ class LooksInside:
 
         chosen = choose_layers(self.bundle.model, layers)
         return attention_view(self.bundle, read_asked(self.bundle, Asked(_as_text(text), **asked)), chosen)
+
+    @checked()
+    def alignment(
+        self, text: str, *, target: str | None = None, layer: int | None = None, beams: int = 4
+    ) -> "View[Alignment]":
+        """Which pieces of a text its translation was written from: the cross-attention of one decoder layer.
+
+        Without a ``target`` it is the model's own translation; ``layer`` counts from 0, and is the last but one if left
+        out.
+
+        >>> kotha.load("seq2seq").alignment("নদীর ধারে", target="মা").save("alignment.html")
+        PosixPath('alignment.html')
+        """
+        from kotha.inside.attention import alignment_view
+
+        return alignment_view(self.bundle, text, target, layer, translator(self.bundle, beams))
 
     @checked(Asked)
     def flow(self, text: str | None = None, **asked: Any) -> "View[Flow]":

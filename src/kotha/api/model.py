@@ -2,25 +2,22 @@
 
 ``LanguageModel`` adds no behaviour of its own. Each method calls the room that does the work, with the model, its
 tokenizer and its device at hand; whoever needs more than a method offers finds ``model``, ``tokenizer`` and ``engine``.
-What one family alone does stands beside: ``translating.py``, ``classifying.py``.
+How it is measured stands in ``evaluating.py``, how it is looked into in ``inside.py``.
 """
 
+import os
 import re
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 
 import torch
 
 from kotha.api import Place
-from kotha.api.classifying import TellsClasses
-from kotha.api.exporting import Exports
-from kotha.api.inside import LooksInside
-from kotha.api.tested import IsTested
-from kotha.api.translating import Translates
+from kotha.api.evaluating import EvaluationMixin
+from kotha.api.inside import InspectionMixin
 from kotha.arguments import checked
 from kotha.artifacts import model_folder as folders
 from kotha.errors import KothaError, UsageError
@@ -30,30 +27,25 @@ from kotha.generation.conversation import Conversation as Conversation
 from kotha.generation.engine import Engine as Engine
 from kotha.generation.settings import SamplingSettings as SamplingSettings
 from kotha.generation.weights import Weights, as_they_are
-from kotha.i18n.message import Message, OnProgress, Option, Text
+from kotha.i18n.message import Message, OnProgress, Option
+from kotha.model.bert import BERT
 from kotha.model.gpt import GPT
+from kotha.model.seq2seq import Seq2Seq
+from kotha.model.vit import ViT
 from kotha.storage import bundled
 from kotha.storage.json_files import read_table
 from kotha.storage.status import exists, is_file
 from kotha.text.shards import DATASET_FILE
-from kotha.text.tokenizer.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
-    from kotha.evaluation.perplexity import TextScore
+    from kotha.export.parity import ParityReport
+    from kotha.generation.classes import Classified as Classified
     from kotha.generation.filling import Filled
     from kotha.retrieval.embedding import Embedder
     from kotha.retrieval.store import Vectors
-    from kotha.text.corpus.documents import OnProblem
 
 # Texts that are written side by side; more wait for a free row.
 _MOST_ROWS = 64
-# What a model is for that is no GPT, by the end of its family's name.
-_USES = {
-    "classifier": Message("; it names classes: ask it to classify"),
-    "vit": Message("; it names classes: ask it to classify"),
-    "bert": Message("; it fills gaps: ask it to fill"),
-    "seq2seq": Message("; ask it to translate"),
-}
 
 
 class Sampling(TypedDict, total=False):
@@ -107,7 +99,7 @@ def load(path: Place = bundled.NAME, device: str = "auto", adapter: Place | None
     return LanguageModel(opened, place)
 
 
-class LanguageModel(LooksInside, Translates, TellsClasses, IsTested, Exports):
+class LanguageModel(InspectionMixin, EvaluationMixin):
     """A model with the tokenizer that it reads with.
 
     >>> lm = kotha.load("run")
@@ -189,18 +181,9 @@ class LanguageModel(LooksInside, Translates, TellsClasses, IsTested, Exports):
         2
         """
         if self.tokenizer is None:
-            raise UsageError(
-                "{called} is a {family} without a tokenizer; it writes no text",
-                called=self._called,
-                family=self.config.family,
-            )
+            raise self._refusal("{called} is a {family} without a tokenizer; it writes no text")
         if not isinstance(self.model, GPT):
-            raise UsageError(
-                "{called} is a {family} and writes no text{instead}",
-                called=self._called,
-                family=self.config.family,
-                instead=self._instead,
-            )
+            raise self._refusal("{called} is a {family} and writes no text{instead}")
         stored = as_they_are(self.model) if weights == "as-they-are" else weights
         wishes: Any = {"max_batch": max_batch, "chat": self.bundle.chat, "kept_bytes": kept_bytes}
         return Engine(self.model, self.tokenizer, weights=stored, **wishes)
@@ -238,7 +221,7 @@ class LanguageModel(LooksInside, Translates, TellsClasses, IsTested, Exports):
         """
         from kotha.generation.filling import fill
 
-        return fill(*self._bert, text, words)
+        return fill(*self._as(BERT), text, words)
 
     @checked()
     def follows(self, first: str, second: str) -> float:
@@ -249,61 +232,7 @@ class LanguageModel(LooksInside, Translates, TellsClasses, IsTested, Exports):
         """
         from kotha.generation.filling import follows
 
-        return follows(*self._bert, first, second)
-
-    # -- measuring --------------------------------------------------------------------------------------------------
-
-    @checked()
-    def evaluate(
-        self,
-        text: Place | Sequence[str],
-        *,
-        context: int | None = None,
-        stride: int | None = None,
-        baselines: Place | None = None,
-        split: str = "validation",
-        field: str = "text",
-        errors: Literal["stop", "skip", "replace"] = "stop",
-        on_progress: OnProgress | None = None,
-        on_problem: "OnProblem | None" = None,
-    ) -> "TextScore":
-        """Measure how well it foretells a text: loss, perplexity, bits per byte; say whether it has learned from it.
-
-        ``text`` is a file, a folder, a data folder (one ``split`` of it) or a list of documents. ``baselines`` is a
-        data folder to count n-grams in, to compare with; auto is the one that the run was trained
-        on, if it is still there.
-
-        >>> score = lm.evaluate("stories.jsonl", context=32)
-        >>> score.bits_per_byte < 8, str(score.seen.verdict)
-        (True, '95% seen in training')
-        >>> str(lm.evaluate(["নদীর ধারে একটি গ্রাম।"]).seen.verdict)
-        'new'
-        """
-        from kotha.evaluation.contamination import look_up
-        from kotha.evaluation.perplexity import count_baselines, evaluate_text
-
-        model, tokenizer = self.gpt
-        reading: Any = {"split": split, "field": field, "errors": errors, "on_problem": on_problem}
-        held_out, data = self._held_out(tokenizer, text, **reading), self._data(baselines)
-        score = evaluate_text(model, held_out, context_length=context, stride=stride, on_progress=on_progress)
-        size = model.config.vocab_size
-        beside = None if data is None else count_baselines(data, held_out, size, on_progress=on_progress)
-        return replace(score, seen=look_up(held_out, self.path), baselines=beside)
-
-    @property
-    def gpt(self) -> tuple[GPT, Tokenizer]:
-        """Model and tokenizer of a GPT, the one family that foretells text; others are refused.
-
-        >>> model, tokenizer = lm.gpt
-        """
-        if not isinstance(self.model, GPT) or self.tokenizer is None:
-            raise UsageError(
-                "{called} is a {family} model; only a GPT foretells text{instead}",
-                called=self._called,
-                family=self.config.family,
-                instead=self._instead,
-            )
-        return self.model, self.tokenizer
+        return follows(*self._as(BERT), first, second)
 
     # -- comparing texts --------------------------------------------------------------------------------------------
 
@@ -333,10 +262,90 @@ class LanguageModel(LooksInside, Translates, TellsClasses, IsTested, Exports):
 
         return Embedder(self.model, self.tokenizer, self._called, layer)
 
-    @property
-    def _instead(self) -> Text:
-        """What a model of another family than a GPT is for, as the end of a sentence."""
-        return _USES.get(self.config.family.rpartition("-")[2], "")
+    # -- other families, other programs ----------------------------------------------------------------------------
+
+    @overload
+    def translate(self, text: str, *, beams: int = 4, on_progress: OnProgress | None = None) -> str: ...
+
+    @overload
+    def translate(self, text: list[str], *, beams: int = 4, on_progress: OnProgress | None = None) -> list[str]: ...
+
+    @checked()
+    def translate(
+        self, text: str | Sequence[str], *, beams: int = 4, on_progress: OnProgress | None = None
+    ) -> str | list[str]:
+        """A text, or each of a list, in the other language, by beam search; a Seq2Seq does this.
+
+        >>> isinstance(kotha.load("seq2seq").translate("নদীর ধারে"), str)
+        True
+        """
+        from kotha.generation.beam import translate
+
+        several = [text] if isinstance(text, str) else list(text)
+        found = translate(*self._as(Seq2Seq), several, beams, on_progress)
+        return found[0] if isinstance(text, str) else found
+
+    @overload
+    def classify(self, text: Place, *, why: bool = False) -> "Classified": ...
+
+    @overload
+    def classify(self, text: list[str] | list[Path], *, why: bool = False) -> "list[Classified]": ...
+
+    @checked()
+    def classify(self, text: Place | Sequence[Place], *, why: bool = False) -> "Classified | list[Classified]":
+        """Of which class a text is, or each of a list, with probabilities; ``why`` tells what each token was worth.
+
+        A ViT reads the files of that name, images; where it looks is shown by ``attention(image=…)``.
+
+        >>> answer = kotha.load("moods").classify("বাহ, কী চমৎকার")
+        >>> answer.label in answer.probabilities
+        True
+        >>> lm.classify("বাহ")
+        Traceback (most recent call last):
+        ...
+        kotha.errors.UsageError: this is a gpt model, and no classifier; make one of it with adapt classify
+        """
+        from kotha.generation.classes import Classifier, classify_images
+
+        alone = isinstance(text, str | os.PathLike)
+        several: list[Place] = [text] if isinstance(text, str | os.PathLike) else list(text)
+        if isinstance(self.model, ViT):
+            if why:
+                raise UsageError("{why} is for texts; where a ViT looks is shown by its attention", why=Option("why"))
+            answers = classify_images(self.bundle, [Path(each) for each in several])
+        else:
+            if not all(isinstance(each, str) for each in several):
+                raise UsageError(
+                    "{called} reads texts, and a path names a file; give what the file says", called=self._called
+                )
+            answers = Classifier(self.bundle).classify([str(each) for each in several], why)
+        return answers[0] if alone else answers
+
+    @checked()
+    def export(
+        self,
+        to: Literal["hf", "gguf", "onnx", "web"],
+        out: Place,
+        *,
+        weights: str | None = None,
+        license: str | None = None,
+        lines: Sequence[str] | None = None,
+        overwrite: bool = False,
+    ) -> "ParityReport":
+        """Write the model for other tools, and prove there that it is the same: ``passed`` says whether.
+
+        ``hf`` is a Hugging Face folder, ``gguf`` a file for llama.cpp, ``onnx`` graphs for onnxruntime, ``web`` one
+        page for any browser. ``weights`` is their type there, such as ``q8_0``; ``license`` goes into the model card;
+        both sides are compared on ``lines``.
+
+        >>> lm.export("gguf", "elsewhere").passed
+        True
+        """
+        from kotha.export.exporter import ExportSettings
+        from kotha.export.targets import export
+
+        settings = ExportSettings(weights=weights, license=license, run=self.path, lines=lines, overwrite=overwrite)
+        return export(self.bundle, to, Path(out), settings)
 
 
 def _device(name: str) -> str:

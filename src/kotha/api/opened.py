@@ -4,7 +4,7 @@ import os
 import reprlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 
@@ -12,10 +12,12 @@ from kotha.api import Place
 from kotha.artifacts.model_folder import Bundle
 from kotha.artifacts.run_folder import find_data, run_config
 from kotha.errors import CorpusError, UsageError
-from kotha.i18n.message import Plural
+from kotha.i18n.message import Message, Plural
 from kotha.model.bert import BERT
 from kotha.model.config import ModelConfig
 from kotha.model.family import Model
+from kotha.model.gpt import GPT
+from kotha.model.seq2seq import Seq2Seq
 from kotha.storage import bundled
 from kotha.storage.status import is_directory
 from kotha.text.shards import Dataset
@@ -23,6 +25,20 @@ from kotha.text.tokenizer.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from kotha.text.held_out import HeldOut
+
+Family = TypeVar("Family", GPT, BERT, Seq2Seq)
+_ONLY: dict[type, str] = {
+    GPT: "{called} is a {family} model; only a GPT foretells text{instead}",
+    BERT: "{called} is a {family} model; only a BERT fills gaps",
+    Seq2Seq: "{called} is a {family} model; only a Seq2Seq translates",
+}
+# What a model is for that is no GPT, by the end of its family's name.
+_USES = {
+    "classifier": Message("; it names classes: ask it to classify"),
+    "vit": Message("; it names classes: ask it to classify"),
+    "bert": Message("; it fills gaps: ask it to fill"),
+    "seq2seq": Message("; ask it to translate"),
+}
 
 
 class OpenedModel:
@@ -82,9 +98,8 @@ class OpenedModel:
             return read_held_out(os.fspath(text), tokenizer, **reading)
         except (CorpusError, OSError) as error:
             if isinstance(text, str) and len(text.split()) > 1 and not os.path.exists(text):  # noqa: PTH110
-                raise UsageError(
-                    "there is no file {name}; a text itself is given in a list: [text]", name=reprlib.repr(text)
-                ) from error
+                told = "there is no file {name}; a text itself is given in a list: [text]"
+                raise UsageError(told, name=reprlib.repr(text)) from error
             raise
 
     def _data(self, baselines: Place | None) -> Dataset | None:
@@ -101,10 +116,14 @@ class OpenedModel:
         kept = self.path is not None and is_directory(self.path / EXAMPLES)
         return task.read_parts(self.path).train if kept else None
 
-    @property
-    def _bert(self) -> tuple[BERT, Tokenizer]:
-        if not isinstance(self.model, BERT) or self.tokenizer is None:
-            raise UsageError(
-                "{called} is a {family} model; only a BERT fills gaps", called=self._called, family=self.config.family
-            )
+    def _as(self, kind: type[Family]) -> tuple[Family, Tokenizer]:
+        """Model and tokenizer of a family; another is refused."""
+        if not isinstance(self.model, kind) or self.tokenizer is None:
+            raise self._refusal(_ONLY[kind])
         return self.model, self.tokenizer
+
+    def _refusal(self, template: str) -> UsageError:
+        """What a model of another family cannot do, and what it is for."""
+        family = self.config.family
+        instead = _USES.get(family.rpartition("-")[2], "")
+        return UsageError(template, called=self._called, family=family, instead=instead)

@@ -42,23 +42,17 @@ def plan(
     ``gpu`` estimates for one by its name; without it this machine is asked, and where ``timed`` a few small steps are
     measured on it. ``settings`` are those of a training, and sizes of the model.
     """
+    name = Option("preset", "NAME")
     if preset is None and memory_gb is None and minutes is None:
-        raise UsageError(
-            "say what to plan: {preset}, or for a design {needed}",
-            preset=Option("preset", "NAME"),
-            needed=[Option(name) for name in ("memory_gb", "minutes", "data")],
-        )
-    for name, value in (("minutes", minutes), ("data", data)):
+        needed = [Option(each) for each in ("memory_gb", "minutes", "data")]
+        raise UsageError("say what to plan: {preset}, or for a design {needed}", preset=name, needed=needed)
+    for each, value in (("minutes", minutes), ("data", data)):
         if value is None and (memory_gb is not None or minutes is not None):
-            raise UsageError(
-                "{needed} is missing: what fits depends on text and time; {preset} alone needs neither",
-                needed=Option(name),
-                preset=Option("preset", "NAME"),
-            )
+            told = "{needed} is missing: what fits depends on text and time; {preset} alone needs neither"
+            raise UsageError(told, needed=Option(each), preset=name)
     if memory_gb is not None and not 0 < memory_gb <= _MOST_GB:
-        raise UsageError(
-            "{memory_gb} takes a number above 0, up to {most_gb:,}", memory_gb=Option("memory_gb"), most_gb=_MOST_GB
-        )
+        told = "{memory_gb} takes a number above 0, up to {most_gb:,}"
+        raise UsageError(told, memory_gb=Option("memory_gb"), most_gb=_MOST_GB)
     named = None if gpu is None else gpu_named(gpu)
     memory = None if memory_gb is None else int(memory_gb * 1e9)
     request = TrainRequest(preset, recipe, minutes, memory, device, named, settings or {})

@@ -1,5 +1,6 @@
 """A model measured by what its family is measured by, and what a run from examples reached, each with its table."""
 
+import inspect
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -31,13 +32,13 @@ _TABLES: dict[type, Callable[[Any, str], Table]] = {
     TextScore: score_table,
     TranslationScore: translation_table,
 }
-# How a family is measured, by the end of its name, and what the method takes of what was asked.
-_WAYS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "bert": ("evaluate_masked", ("baselines", "split", "field", "errors")),
-    "classifier": ("evaluate_classes", ("errors",)),
-    "gpt": ("evaluate", ("context", "stride", "baselines", "split", "field", "errors", "on_problem")),
-    "seq2seq": ("evaluate_translations", ("pair", "errors")),
-    "vit": ("evaluate_images", ()),
+# The method that measures a family, by the end of its name.
+_WAYS = {
+    "bert": "evaluate_masked",
+    "classifier": "evaluate_classes",
+    "gpt": "evaluate",
+    "seq2seq": "evaluate_translations",
+    "vit": "evaluate_images",
 }
 # What is measured on a file alone.
 _FILES = {
@@ -76,15 +77,16 @@ def measure(lm: LanguageModel, text: Place | Sequence[str], perturb: Sequence[st
         found = run_task(*lm.gpt, path)
         rows = [[key, f"{value:.4f}" if isinstance(value, float) else str(value)] for key, value in found.items()]
         return ShownScore(found, Table(path, ["", ""], rows))
-    method, names = _WAYS[family]
+    way = _WAYS[family]
     if perturb:
-        method, names = "evaluate_perturbed", ("share", "pair", "errors")
+        way = "evaluate_perturbed"
     elif path is not None and family == "gpt" and asked.get("field", "text") == "text" and holds_dialogues(path):
-        method, names = "evaluate_instructions", ("errors",)
-    given = {key: asked[key] for key in (*names, "on_progress") if key in asked}
-    if method in ("evaluate_classes", "evaluate_images"):
-        given["baselines"] = asked.get("baselines") == "auto"
-    score = getattr(lm, method)(text, *([perturb] if perturb else []), **given)
+        way = "evaluate_instructions"
+    if way in ("evaluate_classes", "evaluate_images"):
+        asked["baselines"] = asked.get("baselines") == "auto"
+    evaluate = getattr(lm, way)
+    given = {key: value for key, value in asked.items() if key in inspect.signature(evaluate).parameters}
+    score = evaluate(text, *([perturb] if perturb else []), **given)
     remark = None
     if isinstance(score, TextScore) and score.baselines is None:
         told = "no n-grams to compare with; name a data folder with {baselines}"

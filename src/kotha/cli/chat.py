@@ -2,9 +2,9 @@
 
 import sys
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Any
 
-from kotha.cli.flags import BOX, InLanguage, Json, Run, Writing, flag
+from kotha.cli.flags import BOX, AsJson, Run, Writing
 from kotha.cli.spoken import tell
 from kotha.cli.stopping import raised, read_line
 from kotha.i18n.message import Message
@@ -20,12 +20,15 @@ def chat(
     run: Run = BOX,
     /,
     *,
-    plain: Annotated[bool, flag("Go on with the text instead of taking turns.")] = False,
+    plain: bool = False,
     writing: Writing = Writing(),  # noqa: B008 - frozen
-    language: InLanguage = "en",
-    as_json: Json = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Talk with a model: a line, an answer. /help says how; Ctrl-D or /exit ends the talk; --json: a line a turn."""
+    """Talk with a model: a line, an answer. /help says how; Ctrl-D or /exit ends the talk; --json: a line a turn.
+
+    Args:
+        plain: Go on with the text instead of taking turns.
+    """
     from kotha.api.model import Conversation
 
     writing.settings()  # a mistake is answered before the model is read

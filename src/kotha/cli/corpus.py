@@ -1,33 +1,27 @@
 """``kotha corpus``: write the built-in stories, look into a corpus."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING
 
-from cyclopts import App
-
-from kotha.cli.flags import Field, InLanguage, Json, OnErrors, Paths, flag
+from kotha.cli.flags import Field, OnErrors, Paths
 from kotha.cli.spoken import said, tell
-from kotha.cli.terminal import Table, problems_told, progress, show
+from kotha.cli.terminal import Output, Table, listening, progress
 from kotha.i18n.message import Message, Plural, Text
 
 if TYPE_CHECKING:
     from kotha.api.data import CorpusReport
 
-app = App(name="corpus", help="Write the built-in stories; look into a corpus.", help_format="plaintext")
 
-
-@app.command
-def stories(
-    *,
-    documents: Annotated[int, flag("How many documents to write.")] = 1000,
-    seed: Annotated[int, flag("Which corpus: the same seed gives the same documents.")] = 0,
-    kind: Annotated[tuple[str, ...], flag("story, news or entry; all three when not given.")] = (),
-    out: Annotated[Path | None, flag("A .jsonl or .txt file; standard output when not given.")] = None,
-    language: InLanguage = "en",
-) -> None:
+def stories(*, documents: int = 1000, seed: int = 0, kind: tuple[str, ...] = (), out: Path | None = None) -> None:
     """Write the built-in corpus: original Bangla stories, news items and encyclopaedia entries, without end.
 
     A .jsonl line also holds the kind and log_probability: the floor that no model can beat on average.
+
+    Args:
+        documents: How many documents to write.
+        seed: Which corpus: the same seed gives the same documents.
+        kind: story, news or entry; all three when not given.
+        out: A .jsonl or .txt file; standard output when not given.
     """
     from kotha.api.data import built_in_stories, write_stories
 
@@ -40,17 +34,16 @@ def stories(
     tell(Message("{counted} in {out}", counted=Plural("{n} document", "{n:,} documents", n=documents), out=out))
 
 
-@app.command
-def questions(
-    *,
-    out: Annotated[Path, flag("The .jsonl file to write.")],
-    stories: Annotated[int, flag("How many stories to ask about.")] = 200,
-    per_story: Annotated[int, flag("Questions about each, at most.")] = 3,
-    seed: Annotated[int, flag("Which stories: the same seed gives the same questions.")] = 0,
-    whole: Annotated[bool, flag("Give all of a story to read, not the paragraph that answers.")] = False,
-    language: InLanguage = "en",
-) -> None:
-    """Write questions about built-in stories, with the answers that their grammar knows, for `kotha adapt instruct`."""
+def questions(*, out: Path, stories: int = 200, per_story: int = 3, seed: int = 0, whole: bool = False) -> None:
+    """Write questions about built-in stories, with the answers that their grammar knows, for `kotha adapt instruct`.
+
+    Args:
+        out: The .jsonl file to write.
+        stories: How many stories to ask about.
+        per_story: Questions about each, at most.
+        seed: Which stories: the same seed gives the same questions.
+        whole: Give all of a story to read, not the paragraph that answers.
+    """
     import kotha
 
     _, count = kotha.write_questions(out, stories, seed=seed, per_story=per_story, whole=whole)
@@ -58,29 +51,20 @@ def questions(
     tell(Message("{counted} (stories: {stories:,}) in {out}", counted=counted, stories=stories, out=out))
 
 
-@app.command
-def inspect(
-    paths: Paths,
-    /,
-    *,
-    field: Field = "text",
-    language: Annotated[
-        str, flag("Two-letter code of the wanted language. What is said here is in that of KOTHA_LANGUAGE.")
-    ] = "bn",
-    errors: OnErrors = "skip",
-    as_json: Json = False,
-) -> None:
-    """Say what is in a corpus: sizes, duplicates, language, what normalization would change, what is broken."""
+def inspect(paths: Paths, /, *, field: Field = "text", language: str = "bn", errors: OnErrors = "skip") -> Output:
+    """Say what is in a corpus: sizes, duplicates, language, what normalization would change, what is broken.
+
+    Args:
+        language: Two-letter code of the wanted language. What is said here is in that of KOTHA_LANGUAGE.
+    """
     from kotha.api.data import inspect_corpus
 
-    how: Any = {"field": field, "language": language, "errors": errors}
-    with progress() as advance, problems_told() as problems:
-        report = inspect_corpus(paths, **how, on_progress=advance, on_problem=problems)
-    show(report, as_json, _table(report, ", ".join(paths)))
+    with listening() as heard:
+        report = inspect_corpus(paths, field=field, language=language, errors=errors, **heard)
+    return Output(report, _table(report, ", ".join(paths)))
 
 
 def _table(report: "CorpusReport", name: str) -> Table:
-
     counts: dict[Text, int] = {
         Message("files"): report.files,
         Message("documents"): report.documents,
@@ -89,23 +73,16 @@ def _table(report: "CorpusReport", name: str) -> Table:
         Message("words"): report.words,
         Message("exact duplicates"): report.duplicates,
     }
-    lengths = Message(
-        "{shortest:,} / {median:,} / {longest:,} characters",
-        shortest=report.shortest_characters,
-        median=report.median_characters,
-        longest=report.longest_characters,
-    )
+    told = "{shortest_characters:,} / {median_characters:,} / {longest_characters:,} characters"
     shares = list(report.script_shares.items())[:5]
     scripts = ", ".join(said(Message("{name} {share:.1%}", name=script, share=share)) for script, share in shares)
+    changed = ", ".join(f"{rule} {count:,}" for rule, count in report.normalization.items())
     rows: list[list[Text]] = [
         *[[label, f"{count:,}"] for label, count in counts.items()],
         [Message("documents in {language}", language=report.language), f"{report.language_share:.1%}"],
-        [Message("shortest / median / longest"), lengths],
+        [Message("shortest / median / longest"), Message(told, **vars(report))],
         [Message("scripts"), scripts],
-        [
-            Message("normalization would change"),
-            ", ".join(f"{rule} {count:,}" for rule, count in report.normalization.items()),
-        ],
+        [Message("normalization would change"), changed],
         [Message("problems"), f"{report.problems:,}"],
     ]
     return Table("", [Message("corpus"), name], rows)

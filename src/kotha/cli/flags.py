@@ -1,11 +1,15 @@
-"""Flags that several commands share, the short way to declare one, and settings that are given as words or as TOML."""
+"""Options that several commands share, and settings that are given as words or as TOML.
+
+What help says of an option stands in the docstring of its command, or below the field of its group; only types that
+several commands share bring their help along.
+"""
 
 import inspect
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, dataclass_transform
 
 from cyclopts import Parameter
 
@@ -21,58 +25,58 @@ if TYPE_CHECKING:
 BOX = bundled.FOLDER
 _DRAWING = ("temperature", "top_k", "top_p", "min_p", "repetition_penalty")
 _MOST_CONFIG_BYTES = 1 << 20
+Group = TypeVar("Group")
 
 
-def flag(help: str, **more: Any) -> Parameter:
-    """A flag and what help says of it; a switch has no opposite, unless one is named."""
-    return Parameter(help=help, **{"negative": "", **more})
+@dataclass_transform(kw_only_default=True, frozen_default=True)
+def group(fields: type[Group]) -> type[Group]:
+    """A dataclass whose fields are options of a command."""
+    return Parameter(name="*")(dataclass(frozen=True, kw_only=True)(fields))
 
 
-def written(help: str, *endings: str, **more: Any) -> Parameter:
-    """A flag that names a file to write, looked at before the work for it; one of other ``endings`` is not replaced."""
-    return flag(help, converter=lambda _, words: check_file_place(Path(words[0].value), *endings), **more)
+def written(*endings: str, **more: Any) -> Parameter:
+    """A file to write, checked before the work for it; one of other ``endings`` is not replaced."""
+    return Parameter(converter=lambda _, words: check_file_place(Path(words[0].value), *endings), **more)
 
 
-def page(help: str, **more: Any) -> Parameter:
-    """A flag that names a page to write."""
-    return written(help, *PAGE_ENDINGS, **more)
-
-
-Json = Annotated[bool, flag("JSON on stdout.", name="--json")]
-# Whoever sets KOTHA_LANGUAGE once need not say it with each command; set to nothing, it says nothing.
-InLanguage = Annotated[
-    Literal["en", "bn"],
-    flag("English or Bangla.", env_var="KOTHA_LANGUAGE", env_var_split=lambda _, value, delimiter=None: value.split()),
-]
+# For a command that writes as it goes on; what another returns is printed as JSON by ``main``.
+AsJson = Annotated[bool, Parameter(name="--json", help="JSON on stdout.")]
+Page = Annotated[Path | None, written(*PAGE_ENDINGS)]
+Several = Annotated[tuple[str, ...], Parameter(consume_multiple=True)]
 MODEL = "A run folder (its best model), or a model folder; left out, or box: the model in the box."
 _BY_NAME: dict[str, Any] = {"converter": lambda _, words: place(words[0].value), "show_default": False}
-Run = Annotated[Path, flag(MODEL, **_BY_NAME)]
+Run = Annotated[Path, Parameter(help=MODEL, **_BY_NAME)]
+RunOrNone = Annotated[Path | None, Parameter(help=MODEL, **_BY_NAME)]
 # For a use that the model in the box has not learned; it is still known by its name, to be told so.
-RunOfOnesOwn = Annotated[Path, flag("A run folder (its best model), or a model folder.", **_BY_NAME)]
-RunName = Annotated[str | None, flag(MODEL, name="RUN", show_default=False)]  # where what it names is still open
-Paths = Annotated[tuple[str, ...], flag("Files, folders, globs, addresses (https://, s3://, …), - or hf:owner/name.")]
-TextItself = Annotated[str | None, flag("The text itself, instead of a PATH.")]
-Field = Annotated[str, flag("Field or column that holds the text.")]
+RunOfOnesOwn = Annotated[Path, Parameter(help="A run folder (its best model), or a model folder.", **_BY_NAME)]
+RunName = Annotated[str | None, Parameter(help=MODEL, name="RUN")]  # where what it names is still open
+Paths = Annotated[
+    tuple[str, ...], Parameter(help="Files, folders, globs, addresses (https://, s3://, …), - or hf:owner/name.")
+]
+TextItself = Annotated[str | None, Parameter(help="The text itself, instead of a PATH.")]
+Field = Annotated[str, Parameter(help="Field or column that holds the text.")]
 # ``corpus.problems.Errors``, without the readers that come with it: not every command reads a corpus.
-OnErrors = Annotated[Literal["stop", "skip", "replace"], flag("What happens to a document that cannot be read.")]
-WorkPlace = Annotated[str | None, flag("Where the workers are: ray (a cluster of its own here) or ray://HOST:PORT.")]
-TokenizerName = Annotated[str, flag("A tokenizer: file, folder, or hub name.")]
-Pair = Annotated[tuple[str, str] | None, flag("For a translating model: the fields of source and target.")]
+OnErrors = Annotated[
+    Literal["stop", "skip", "replace"], Parameter(help="What happens to a document that cannot be read.")
+]
+WorkPlace = Annotated[
+    str | None, Parameter(help="Where the workers are: ray (a cluster of its own here) or ray://HOST:PORT.")
+]
+TokenizerName = Annotated[str, Parameter(help="A tokenizer: file, folder, or hub name.")]
+Pair = Annotated[tuple[str, str] | None, Parameter(help="For a translating model: the fields of source and target.")]
+Device = Annotated[str, Parameter(help="cpu, cuda, or auto.")]
 More = Annotated[
     tuple[str, ...],
-    flag("More settings, or sizes: NAME=VALUE, one or several.", name="--set", consume_multiple=True),
+    Parameter(help="More settings, or sizes: NAME=VALUE, one or several.", name="--set", consume_multiple=True),
 ]
-
-
-group = Parameter(name="*")  # a dataclass whose fields are flags
 
 
 @group
-@dataclass(frozen=True, kw_only=True)
 class MoreSettings:
     """The settings of a training that have no flag of their own."""
 
-    config: Annotated[Path | None, flag("A TOML file with more settings.")] = None
+    config: Path | None = None
+    """A TOML file with more settings."""
     set_: More = ()
 
     def given(self, trains: Callable[..., Any], **flags: Any) -> dict[str, Any]:
@@ -86,24 +90,27 @@ class MoreSettings:
 
 
 @group
-@dataclass(frozen=True, kw_only=True)
 class Writing:
-    """How a model writes: one flag for each field."""
+    """How a model writes."""
 
-    tokens: Annotated[int, flag("Tokens to write at most.")] = 150
-    temperature: Annotated[float, flag("0 always takes the best token, 1 draws as the model says.")] = 0.8
-    top_k: Annotated[int | None, flag("Draw among this many of the best tokens.", negative="--no-top-k")] = 40
-    top_p: Annotated[float | None, flag("Draw among the fewest best tokens with this probability together.")] = None
-    min_p: Annotated[float | None, flag("Draw among tokens at least this share as likely as the best.")] = None
-    repetition_penalty: Annotated[
-        float | None, flag("Above 1: what was said becomes less likely.", negative="--no-repetition-penalty")
-    ] = 1.1
-    seed: Annotated[int, flag("The same seed gives the same text.")] = 0
-    stop: Annotated[tuple[str, ...], flag("End before this text; may be given again.")] = ()
-    weights: Annotated[
-        Literal["as-they-are", "auto", "float32", "bfloat16", "int8"],
-        flag("Narrower ones are read faster and say almost the same; auto measures."),
-    ] = "as-they-are"
+    tokens: int = 150
+    """Tokens to write at most."""
+    temperature: float = 0.8
+    """0 always takes the best token, 1 draws as the model says."""
+    top_k: Annotated[int | None, Parameter(negative="--no-top-k")] = 40
+    """Draw among this many of the best tokens."""
+    top_p: float | None = None
+    """Draw among the fewest best tokens with this probability together."""
+    min_p: float | None = None
+    """Draw among tokens at least this share as likely as the best."""
+    repetition_penalty: Annotated[float | None, Parameter(negative="--no-repetition-penalty")] = 1.1
+    """Above 1: what was said becomes less likely."""
+    seed: int = 0
+    """The same seed gives the same text."""
+    stop: tuple[str, ...] = ()
+    """End before this text; may be given again."""
+    weights: Literal["as-they-are", "auto", "float32", "bfloat16", "int8"] = "as-they-are"
+    """Narrower ones are read faster and say almost the same; auto measures."""
 
     def settings(self, place: int = 0) -> "SamplingSettings":
         """How the text at a place is drawn; each place has a seed of its own."""
@@ -126,11 +133,8 @@ def from_toml(path: Path | None) -> dict[str, Any]:
         with path.open("rb") as file:  # not its size: a pipe is welcome, and has none
             found = file.read(_MOST_CONFIG_BYTES + 1)
         if len(found) > _MOST_CONFIG_BYTES:
-            raise ConfigError(
-                "{path} has more than {most_config_bytes:,} bytes, far more than any settings",
-                path=path,
-                most_config_bytes=_MOST_CONFIG_BYTES,
-            )
+            told = "{path} has more than {most_config_bytes:,} bytes, far more than any settings"
+            raise ConfigError(told, path=path, most_config_bytes=_MOST_CONFIG_BYTES)
         return tomllib.loads(found.decode())
     except OSError as error:
         raise UsageError("--config {path}: {strerror}", path=path, strerror=error.strerror) from error
@@ -144,9 +148,8 @@ def from_words(words: tuple[str, ...]) -> dict[str, Any]:
     for word in words:
         name, equals, value = word.partition("=")
         if not equals:
-            raise UsageError(
-                "--set {word}: write NAME=VALUE, such as learning_rate=1e-3, and other words before --set", word=word
-            )
+            told = "--set {word}: write NAME=VALUE, such as learning_rate=1e-3, and other words before --set"
+            raise UsageError(told, word=word)
         try:
             found[name] = tomllib.loads(f"value = {value}")["value"]
         except (ValueError, RecursionError):

@@ -4,7 +4,9 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
-from kotha.cli.flags import InLanguage, Json, RunName, Writing, flag
+from cyclopts import Parameter
+
+from kotha.cli.flags import AsJson, RunName, Writing
 from kotha.cli.naming import model_and_prompt
 from kotha.cli.spoken import tell
 from kotha.errors import UsageError
@@ -25,35 +27,33 @@ _ENDINGS = {
 
 def generate(
     run: RunName = None,
-    prompt: Annotated[str | None, flag("Where the text begins; left out, the start of a document.")] = None,
+    prompt: str | None = None,
     /,
     *,
-    n: Annotated[int, flag("How many texts; their seeds count up.", name="--n")] = 1,
-    probabilities: Annotated[bool, flag("Also each token's probability.")] = False,
+    n: Annotated[int, Parameter(name="--n")] = 1,
+    probabilities: bool = False,
     writing: Writing = Writing(),  # noqa: B008 - frozen
-    language: InLanguage = "en",
-    as_json: Json = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Go on with a text. Letters appear as they are written."""
+    """Go on with a text. Letters appear as they are written.
+
+    Args:
+        prompt: Where the text begins; left out, the start of a document.
+        n: How many texts; their seeds count up.
+        probabilities: Also each token's probability.
+    """
     from kotha.api.model import Request
 
     if n < 1:
         raise UsageError("--n {n} asks for nothing; use 1 or more", n=n)
     folder, start = model_and_prompt(run, prompt, "generate")
-    requests = [
-        Request(
-            prompt=start,
-            tokens=writing.tokens,
-            settings=writing.settings(place),
-            stop=writing.stop,
-            alternatives=_ALTERNATIVES if probabilities else None,
-        )
-        for place in range(n)
-    ]
+    asked: Any = {"prompt": start, "tokens": writing.tokens, "stop": writing.stop}
+    asked["alternatives"] = _ALTERNATIVES if probabilities else None
+    requests = [Request(settings=writing.settings(place), **asked) for place in range(n)]
     engine = writing.open_engine(folder, min(n, 64))
+    context_length = engine.model.config.context_length
     if as_json:
         answered = zip(requests, engine.generate(requests), strict=True)
-        context_length = engine.model.config.context_length
         rows = [as_row(start, request, result, context_length) for request, result in answered]
         from kotha.cli.terminal import print_json  # with rich, which plain text does not need
 
@@ -69,7 +69,7 @@ def generate(
                 tokens=Plural("{n} token", "{n:,} tokens", n=result.tokens),
                 speed=result.tokens_per_second,
                 why=_ENDINGS[result.stopped],
-                forgotten=_forgotten(result, engine.model.config.context_length),
+                forgotten=_forgotten(result, context_length),
             )
         )
 
@@ -77,9 +77,8 @@ def generate(
 def _forgotten(result: "Result", context_length: int) -> Text:
     """What was out of the model's sight, in words."""
     if result.prompt_tokens > context_length:
-        return Message(
-            "; of the prompt only the last {n:,} tokens were read, which is this model's context", n=context_length
-        )
+        told = "; of the prompt only the last {n:,} tokens were read, which is this model's context"
+        return Message(told, n=context_length)
     if result.prompt_tokens + result.tokens > context_length:
         return Message("; beyond its context of {n:,} tokens it forgot how the text began", n=context_length)
     return ""

@@ -6,7 +6,7 @@ English needs none of this; a text that has no entry stays as it is.
 from typing import Any
 
 from cyclopts.help import DefaultFormatter, HelpEntry, HelpPanel
-from cyclopts.help.specs import ColumnSpec, get_default_command_columns, get_default_parameter_columns
+from cyclopts.help.specs import get_default_command_columns, get_default_parameter_columns
 from rich.console import Console, ConsoleOptions
 from rich.text import Text
 
@@ -15,11 +15,8 @@ from kotha.i18n.message import Message
 
 # What cyclopts says of its own.
 _ITS_OWN = (
-    Message("Arguments"),
-    Message("Commands"),
-    Message("Parameters"),
-    Message("Display this message and exit."),
-    Message("Display application version."),
+    *("Arguments", "Commands", "Parameters"),
+    *("Display this message and exit.", "Display application version."),
 )
 
 
@@ -28,12 +25,9 @@ class TranslatedHelp(DefaultFormatter):
 
     def __call__(self, console: Console, options: ConsoleOptions, panel: HelpPanel) -> None:
         """A panel, its last column the descriptions."""
-        is_list = panel.format == "command"
-        columns = (get_default_command_columns if is_list else get_default_parameter_columns)(
-            console, options, panel.entries
-        )
-        described: ColumnSpec = columns[-1].copy(renderer=_describe)
-        self.column_specs = (*columns[:-1], described)
+        columns = get_default_command_columns if panel.format == "command" else get_default_parameter_columns
+        *names, described = columns(console, options, panel.entries)
+        self.column_specs = (*names, described.copy(renderer=_describe))
         super().__call__(console, options, panel.copy(title=said(str(panel.title))))
 
     def render_usage(self, console: Console, options: ConsoleOptions, usage: Any) -> None:

@@ -5,9 +5,12 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from kotha.cli.flags import InLanguage, Json, flag, page
+from cyclopts import Parameter
+
+from kotha.cli.flags import AsJson, Page
 from kotha.cli.spoken import said, spoken_language, tell
 from kotha.cli.stopping import read_line
+from kotha.cli.terminal import Output, progress
 from kotha.i18n.message import Message, Plural
 from kotha.i18n.numbers import ascii_digits
 
@@ -20,49 +23,62 @@ _ASKED = Message("1 the first, 2 the second, 0 neither, q to stop: ")
 
 
 def judge(
-    runs: Annotated[tuple[str, ...], flag("Two models or more: runs, model or Hugging Face folders, box.")] = (),
+    runs: tuple[str, ...] = (),
     /,
     *,
-    out: Annotated[Path, flag("The folder of the judging, to make or to go on with.")],
-    prompts: Annotated[Path | None, flag("What they go on with: a line each, or .jsonl with a prompt.")] = None,
-    judge: Annotated[str | None, flag("Who judges; left out: your name on this machine.")] = None,
-    page: Annotated[Path | None, page("Write a page for judges without Kotha, instead of asking.")] = None,
-    collect: Annotated[
-        tuple[Path, ...], flag("Take in files that pages have returned, instead of asking.", consume_multiple=True)
-    ] = (),
-    tokens: Annotated[int, flag("Tokens that each writes after a prompt, at most.")] = 60,
-    temperature: Annotated[float, flag("0 always takes the best token, 1 draws as the model says.")] = 0.8,
-    top_k: Annotated[int | None, flag("Draw among this many of the best tokens.", negative="--no-top-k")] = 40,
-    seed: Annotated[int, flag("Decides the texts, and which of two stands first.")] = 0,
-    language: InLanguage = "en",
-    as_json: Json = False,
-) -> None:
+    out: Path,
+    prompts: Path | None = None,
+    judge: str | None = None,
+    page: Page = None,
+    collect: Annotated[tuple[Path, ...], Parameter(consume_multiple=True)] = (),
+    tokens: int = 60,
+    temperature: float = 0.8,
+    top_k: Annotated[int | None, Parameter(negative="--no-top-k")] = 40,
+    seed: int = 0,
+    as_json: AsJson = False,
+) -> Output | None:
     """Let a person choose the better of two blind continuations: `kotha judge run-1 run-2 --prompts p.txt --out j`.
 
     Every two models meet at every prompt, in an order by lot. Each judgement is kept at once: `kotha judge --out j`
     goes on, or shows who wins: strengths (Bradley–Terry) with their interval, and how far judges agree.
+
+    Args:
+        runs: Two models or more: runs, model or Hugging Face folders, box.
+        out: The folder of the judging, to make or to go on with.
+        prompts: What they go on with: a line each, or .jsonl with a prompt.
+        judge: Who judges; left out: your name on this machine.
+        page: Write a page for judges without Kotha, instead of asking.
+        collect: Take in files that pages have returned, instead of asking.
+        tokens: Tokens that each writes after a prompt, at most.
+        temperature: 0 always takes the best token, 1 draws as the model says.
+        top_k: Draw among this many of the best tokens.
+        seed: Decides the texts, and which of two stands first.
     """
     from kotha.api.judge import judge as begin
     from kotha.api.judge import judging_tables
-    from kotha.cli.terminal import progress, show
 
     how: Any = {"tokens": tokens, "temperature": temperature, "top_k": top_k, "seed": seed}
     with progress() as advance:
         judging = begin(runs, prompts, out=out, on_progress=advance, **how)
     if judging.same and runs:
-        tell(Message("{counted} of equal texts left out", counted=Plural("{n} pair", "{n:,} pairs", n=judging.same)))
+        tell(Message("{counted} of equal texts left out", counted=_pairs(judging.same)))
     if page is not None:
         judging.page(page)
-        counted = Plural("{n} pair", "{n:,} pairs", n=len(judging.pairs))
-        tell(Message("{counted} in {page}; take its files in with --collect", counted=counted, page=page))
+        told = "{counted} in {page}; take its files in with --collect"
+        tell(Message(told, counted=_pairs(len(judging.pairs)), page=page))
     for file in collect:
         name, count = judging.collect(file)
         tell(Message("{counted} by {name}", counted=Plural("{n} judgement", "{n:,} judgements", n=count), name=name))
     if page is None and not collect and not as_json:
         _ask(judging, judge or getpass.getuser())
-    if judging.judgements() or page is None:
-        result = judging.result()
-        show(result, as_json, *judging_tables(result))
+    if page is not None and not judging.judgements():
+        return None
+    result = judging.result()
+    return Output(result, *judging_tables(result))
+
+
+def _pairs(count: int) -> Plural:
+    return Plural("{n} pair", "{n:,} pairs", n=count)
 
 
 def _ask(judging: "Judging", judge: str) -> None:
@@ -73,8 +89,7 @@ def _ask(judging: "Judging", judge: str) -> None:
         choice = _choice()
         if choice is None:
             go_on = shlex.join(["kotha", "judge", "--out", str(judging.path), "--judge", judge])
-            left = Plural("{n} pair", "{n:,} pairs", n=len(waiting) - place)
-            tell(Message("{counted} left; go on with: {go_on}", counted=left, go_on=go_on))
+            tell(Message("{counted} left; go on with: {go_on}", counted=_pairs(len(waiting) - place), go_on=go_on))
             return
         judging.record(judge, pair.id, choice)
 

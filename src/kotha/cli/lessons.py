@@ -2,46 +2,40 @@
 
 import shlex
 from pathlib import Path
-from typing import Annotated
 
-from cyclopts import App
+from rich.text import Text as Line
 
-from kotha.cli.flags import InLanguage, Json, flag
-from kotha.cli.spoken import said, tell
-from kotha.cli.terminal import Table, print_json, print_parts, progress, show
+from kotha.cli.spoken import said, spoken_language, tell
+from kotha.cli.terminal import Output, Table, progress
 from kotha.i18n.catalogue import translate
 from kotha.i18n.message import Text
 from kotha.i18n.numbers import LANGUAGES
 
-app = App(name="lessons", help="The course's questions, answered by measuring.", help_format="plaintext")
 
-
-@app.default
-def listed(*, language: InLanguage = "en", as_json: Json = False) -> None:
+def lessons() -> Output:
     """List the lessons: what each asks, and how long it takes."""
-    from kotha.api.lessons import WORDS, lessons
+    from kotha.api.lessons import WORDS
+    from kotha.api.lessons import lessons as known
 
-    found = lessons()
+    found = known()
     asked = {each.name: {key: translate(each.question, key) for key in LANGUAGES} for each in found}
     told = [{"name": each.name, "question": asked[each.name], "minutes": each.minutes} for each in found]
     rows: list[list[Text]] = [[each.name, each.question, f"{each.minutes:g}"] for each in found]
-    show(told, as_json, Table("", said(WORDS["header"]).split(","), rows, [WORDS["minutes"]]))
+    return Output(told, Table("", said(WORDS["header"]).split(","), rows, [WORDS["minutes"]]))
 
 
-@app.command
-def run(
-    name: Annotated[str, flag("Which lesson; `kotha lessons` lists them.")],
-    /,
-    *,
-    seeds: Annotated[int, flag("Models of each kind: other first weights, another order of the text.")] = 3,
-    steps: Annotated[int | None, flag("Steps of each training, for a quicker look; left out: enough.")] = None,
-    out: Annotated[Path | None, flag("Folder for NAME.json and NAME.svg.")] = None,
-    language: InLanguage = "en",
-    as_json: Json = False,
-) -> None:
-    """Train the models of a lesson, measure them, and say in plain words what was seen."""
+def run(name: str, /, *, seeds: int = 3, steps: int | None = None, out: Path | None = None) -> Output:
+    """Train the models of a lesson, measure them, and say in plain words what was seen.
+
+    Args:
+        name: Which lesson; `kotha lessons` lists them.
+        seeds: Models of each kind: other first weights, another order of the text.
+        steps: Steps of each training, for a quicker look; left out: enough.
+        out: Folder for NAME.json and NAME.svg.
+    """
     from kotha.api.lessons import lesson, save_lesson, teach
 
+    language = spoken_language()
     with progress() as advance:
         found = teach(name, seeds=seeds, steps=steps, on_progress=advance)
     asked = ["kotha", "lessons", "run", name, "--seeds", str(seeds)]
@@ -50,11 +44,8 @@ def run(
     if out is not None:
         save_lesson(found, record, out, language)
         tell(f"{out / name}.json, {out / name}.svg")
-    if as_json:
-        print_json(record)
-        return
-    print_parts(lesson(name).question, style="bold")
-    print_parts(found.table(language), *(sentence[language] for sentence in found.plain["reading"]))
+    parts = [Line(said(lesson(name).question), "bold"), found.table(language)]
+    parts += [sentence[language] for sentence in found.plain["reading"]]
     for sample in found.plain["samples"]:
-        print_parts(f"\n{sample['title'][language]}", style="bold")
-        print_parts(sample["text"])
+        parts += [Line(f"\n{sample['title'][language]}", "bold"), sample["text"]]
+    return Output(record, *parts)

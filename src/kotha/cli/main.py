@@ -4,67 +4,52 @@ Commands are loaded when they are called, so that help is quick and imports noth
 """
 
 import errno
+import functools
 import inspect
 import io
 import json
 import os
 import sys
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from cyclopts import App, CycloptsError, Parameter
 
 import kotha
 from kotha.cli.controls import visible_controls
+from kotha.cli.flags import AsJson
 from kotha.cli.memory import bounded_imports
-from kotha.cli.misuse import misuse, names_of
+from kotha.cli.misuse import misuse
 from kotha.cli.spoken import said, speaking, spoken_language, tell
 from kotha.cli.stopping import INTERRUPTED, STOPPED, StoppedError
 from kotha.errors import CorpusError, KothaError, UsageError, is_short_of_memory, reason
 from kotha.i18n.catalogue import Messenger, to_json
 from kotha.i18n.message import Message
+from kotha.i18n.numbers import Language
 
 OK, FAILED, MISUSED = 0, 1, 2
 _NO_MEMORY = Message("there is not enough memory for this; take less at a time, or a smaller model")
 _UNREAD = Message("a file could not be read, or the output not be written")
 _UNWRITTEN = Message("the output could not be written")
 
-# Name of the command, where its function or group is, and what help says of it.
-COMMANDS: dict[str, tuple[str, str]] = {
-    "demo": ("kotha.cli.demo:demo", "Stories, tokenizer, a model that learns and writes: all in one command."),
-    "corpus": ("kotha.cli.corpus:app", "Write the built-in stories; look into a corpus."),
-    "tokenizer": ("kotha.cli.tokenizer:app", "Train, compare, view and import tokenizers."),
-    "prepare": ("kotha.cli.prepare:prepare", "Turn documents into token shards for training."),
-    "presets": ("kotha.cli.listing:presets", "List the presets: their sizes, and what each is for."),
-    "plan": ("kotha.cli.plan:plan", "Parameters, work, memory and time of a training, or a design for a budget."),
-    "train": ("kotha.cli.train:train", "Train a model on token shards; resume where it stopped."),
-    "sweep": ("kotha.cli.sweep:sweep", "Search settings by many short trainings, on one machine or several."),
-    "adapt": ("kotha.cli.adapt:app", "Put a trained model to a use: tell classes of texts apart, answer."),
-    "classify": ("kotha.cli.uses:classify", "Say of which class a text is, and why."),
-    "evaluate": ("kotha.cli.evaluate:evaluate", "Measure a model on unseen text, beside what counting reaches."),
-    "doctor": ("kotha.cli.listing:doctor", "Say in plain words what a training curve shows, and what to try."),
-    "compare": ("kotha.cli.listing:compare", "Set several models side by side, fairly across tokenizers."),
-    "judge": ("kotha.cli.judge:judge", "Let people choose blindly which model writes better."),
-    "generate": ("kotha.cli.generate:generate", "Let a model go on with a text."),
-    "chat": ("kotha.cli.chat:chat", "Talk with a model, line by line."),
-    "fill": ("kotha.cli.uses:fill", "Fill the gaps of a text, or judge whether a sentence follows another (BERT)."),
-    "translate": ("kotha.cli.uses:translate", "Translate a text, or a file line by line (Seq2Seq)."),
-    "index": ("kotha.cli.ask:index", "Index documents, to be asked: txt, md, html, pdf, jsonl, csv, tsv, parquet."),
-    "ask": ("kotha.cli.ask:ask", "Ask an index: passages that fit, and an answer with citations."),
-    "card": ("kotha.cli.listing:card", "Show a model's card: what it has read, its licence, what it is not for."),
-    "open": ("kotha.server.command:open_studio", "Open the studio in the browser: write, look inside, train, compare."),
-    "serve": ("kotha.server.command:serve", "Serve models to programs, OpenAI's clients among them, and the studio."),
-    "bench": ("kotha.cli.bench:bench", "Measure this machine beside Hugging Face's implementation."),
-    "inside": ("kotha.cli.inside.group:app", "Look into a model: every number on paper, every head in view."),
-    "lessons": ("kotha.cli.lessons:app", "The course's questions, answered by small models trained on the spot."),
-    "export": ("kotha.cli.export:export", "Take a model to Hugging Face, llama.cpp or ONNX, with proof."),
-    "import": ("kotha.cli.export:import_", "Open a model from Hugging Face here, with proof."),
-}
+# Whoever sets KOTHA_LANGUAGE once need not say it with each command; set to nothing, it says nothing.
+_IN_LANGUAGE = Annotated[
+    Language,
+    Parameter(
+        help="English or Bangla.",
+        env_var="KOTHA_LANGUAGE",
+        env_var_split=lambda _, value, delimiter=None: value.split(),
+    ),
+]
+# By its name what help says of a command, where its function is, and the commands of a group.
+COMMANDS: dict[str, dict[str, Any]] = json.loads(Path(__file__).with_name("commands.json").read_text(encoding="utf-8"))
 
 
-def build() -> App:
-    """The command line, with nothing behind it loaded yet."""
+def build(words: Sequence[str]) -> App:
+    """The command line, with nothing loaded but what ``words`` call."""
     looks: dict[str, Any] = {}
     if sys.stdout.isatty() or sys.stderr.isatty():  # cyclopts has colours of its own
         from kotha.cli.terminal import notes, results
@@ -80,13 +65,49 @@ def build() -> App:
         help_epilogue=said("Start with `kotha demo`. Every command has its own --help."),
         version=kotha.__version__,
         help_format="plaintext",
-        default_parameter=Parameter(show_default=_default),
+        default_parameter=Parameter(show_default=_default, negative=""),
         suppress_keyboard_interrupt=False,
         **looks,
     )
-    for order, (name, (target, about)) in enumerate(COMMANDS.items()):
-        app.command(target, name=name, help=about, sort_key=order)
+    for order, (name, known) in enumerate(COMMANDS.items()):
+        command = App(name=name, help=known["about"], sort_key=order)
+        if name in words[:1]:
+            if "function" in known:
+                command.default(_loaded(known["function"]))
+            for place, (part, target) in enumerate(known.get("commands", {}).items()):
+                command.command(_loaded(target), name=part, sort_key=place)
+        app.command(command)
     return app
+
+
+def _loaded(target: str) -> Callable[..., None]:
+    """A command with the options that all have; what it returns is printed, as JSON if asked."""
+    module, _, name = target.partition(":")
+    function = getattr(import_module(f"kotha.{module}"), name)
+    signature = inspect.signature(function)
+    shared: dict[str, tuple[Any, Any]] = {"language": (_IN_LANGUAGE, "en"), "as_json": (AsJson, False)}
+    if signature.return_annotation is None:
+        del shared["as_json"]
+    added = {each: shared[each] for each in shared if each not in signature.parameters}
+
+    @functools.wraps(function)
+    def run(*args: Any, **kwargs: Any) -> None:
+        as_json = kwargs.get("as_json", False)
+        found = function(*args, **{each: value for each, value in kwargs.items() if each not in added})
+        if found is not None:
+            found.show(as_json)
+
+    kind = inspect.Parameter.KEYWORD_ONLY
+    more = [inspect.Parameter(each, kind, default=default) for each, (_, default) in added.items()]
+    run.__annotations__ = {**function.__annotations__, **{each: hint for each, (hint, _) in added.items()}}
+    run.__signature__ = signature.replace(parameters=[*signature.parameters.values(), *more])  # type: ignore[attr-defined]
+    return run
+
+
+def _options(words: Sequence[str]) -> list[str]:
+    """The options of the command that is called."""
+    *_, app = build(words).parse_commands(words)[1]
+    return [name for each in app.assemble_argument_collection() for name in each.names] if app.default_command else []
 
 
 def _default(value: Any) -> str | None:
@@ -103,7 +124,7 @@ def main(arguments: list[str] | None = None) -> int:
             _run(words)
             sys.stdout.flush()
         except CycloptsError as error:
-            return _fail(misuse(error), MISUSED)
+            return _fail(misuse(error, _options(words)), MISUSED)
         except KeyboardInterrupt:
             return _fail(STOPPED, INTERRUPTED)
         except BrokenPipeError:  # the reader of our output has gone, as in `kotha … | head`
@@ -137,7 +158,7 @@ def _run(words: list[str]) -> None:
     for word in words:
         if any("\ud800" <= character <= "\udfff" for character in word):
             raise UsageError("the argument {word!a} is not UTF-8", word=word)
-    build()(words, exit_on_error=False, print_error=False, result_action="return_value")
+    build(words)(words, exit_on_error=False, print_error=False, result_action="return_value")
 
 
 def _leave(message: Messenger) -> None:
@@ -159,12 +180,10 @@ def _fail(message: Messenger, code: int) -> int:
 def _with_ways(error: KothaError, words: list[str]) -> Messenger:
     """An error, and how ``--errors`` would go on, for a command that has it."""
     text: Messenger = error
-    if isinstance(error, CorpusError) and error.ways:
-        command, *_ = build().parse_args(words, exit_on_error=False, print_error=False)
-        has_errors = "errors" in names_of(inspect.signature(command).parameters.values())
-        if has_errors and "skip" in error.ways:
+    if isinstance(error, CorpusError) and error.ways and "--errors" in _options(words):
+        if "skip" in error.ways:
             text = Message("{error}, or leave it out with --errors skip", error=text)
-        if has_errors and "replace" in error.ways:
+        if "replace" in error.ways:
             text = Message("{error}, or mend it with --errors replace", error=text)
     return text
 

@@ -3,11 +3,29 @@
 from pathlib import Path
 from typing import Annotated, Any
 
+from cyclopts import Parameter
+
 from kotha.api.data import Duplicates
-from kotha.cli.flags import Field, InLanguage, Json, OnErrors, Paths, TokenizerName, WorkPlace, flag
-from kotha.cli.spoken import tell
-from kotha.cli.terminal import problems_told, progress, show
+from kotha.cli.flags import Field, OnErrors, Paths, TokenizerName, WorkPlace, group
+from kotha.cli.terminal import Output, listening
 from kotha.i18n.message import Message
+
+
+@group
+class Preparing:
+    """What is read, and how."""
+
+    seed: int = 0
+    """Which documents are held out."""
+    field: Field = "text"
+    errors: OnErrors = "stop"
+    duplicates: Duplicates = "exact"
+    """Copies to leave out: none, equal ones, also similar ones."""
+    workers: int | None = None
+    """Processes that encode; by default one a core."""
+    on: WorkPlace = None
+    overwrite: bool = False
+    """Replace a data folder that exists."""
 
 
 def prepare(
@@ -15,37 +33,34 @@ def prepare(
     /,
     *,
     tokenizer: TokenizerName,
-    out: Annotated[Path, flag("The data folder to make.")],
-    validation: Annotated[str, flag("Share of documents held out, or the file that holds them.")] = "0.05",
-    seed: Annotated[int, flag("Which documents are held out.")] = 0,
-    field: Field = "text",
-    errors: OnErrors = "stop",
-    duplicates: Annotated[Duplicates, flag("Copies to leave out: none, equal ones, also similar ones.")] = "exact",
-    leaks: Annotated[
-        bool, flag("Keep near-copies of validation documents out of training.", negative="--keep-leaks")
-    ] = True,
-    workers: Annotated[int | None, flag("Processes that encode; by default one a core.")] = None,
-    on: WorkPlace = None,
-    overwrite: Annotated[bool, flag("Replace a data folder that exists.")] = False,
-    language: InLanguage = "en",
-    as_json: Json = False,
-) -> None:
-    """Turn documents into token shards: split, cleaned, encoded, verified by hash."""
+    out: Path,
+    validation: str = "0.05",
+    leaks: Annotated[bool, Parameter(negative="--keep-leaks")] = True,
+    preparing: Preparing = Preparing(),  # noqa: B008 - frozen
+) -> Output:
+    """Turn documents into token shards: split, cleaned, encoded, verified by hash.
+
+    Args:
+        out: The data folder to make.
+        validation: Share of documents held out, or the file that holds them.
+        leaks: Keep near-copies of validation documents out of training.
+    """
     from kotha.api.data import prepare as make
     from kotha.api.data import prepared_table, share_or_file
 
-    how: dict[str, Any] = {"seed": seed, "field": field, "errors": errors, "duplicates": duplicates, "workers": workers}
-    how |= {"on": on, "overwrite": overwrite, "validation": share_or_file(validation)}
+    how: dict[str, Any] = {"validation": share_or_file(validation), **vars(preparing)}
     how |= {} if leaks else {"leak_threshold": None}
-    with progress() as advance, problems_told() as problems:
-        report = make(paths, tokenizer, out, on_progress=advance, on_problem=problems, **how)
-    show(report, as_json, prepared_table(report, str(out)))
-    if report.cut and not as_json:
-        tell(Message("one document is most of the text, so its end is held out (in a .txt file blank lines part them)"))
-    if not report.validation_documents and not as_json:
-        tell(
+    with listening() as heard:
+        report = make(paths, tokenizer, out, **heard, **how)
+    remarks = []
+    if report.cut:
+        told = "one document is most of the text, so its end is held out (in a .txt file blank lines part them)"
+        remarks.append(Message(told))
+    if not report.validation_documents:
+        remarks.append(
             Message(
                 "nothing is held out, so `kotha train` will refuse this folder: give two documents or "
                 "more (in a .txt file blank lines part them), or a file with --validation FILE"
             )
         )
+    return Output(report, prepared_table(report, str(out)), remarks=remarks)

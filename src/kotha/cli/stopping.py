@@ -36,12 +36,13 @@ class StoppedError(KothaError):
         self.code = INTERRUPTED if alone else 0
 
 
-def check_stopped(summary: Mapping[str, Any], *command: object, alone: bool = True) -> None:
-    """Say of a training that was stopped how it goes on."""
-    if summary["stopped"]:
-        go_on = shlex.join(["kotha", *map(str, command)])
-        told = "stopped at step {steps:,} and saved; go on with: {go_on}"
-        raise StoppedError(told, alone=alone, steps=summary["steps"], go_on=go_on)
+def stopped(summary: Mapping[str, Any], *command: object, alone: bool = True) -> StoppedError | None:
+    """Of a training that was stopped, how it goes on."""
+    if not summary["stopped"]:
+        return None
+    go_on = shlex.join(["kotha", *map(str, command)])
+    told = "stopped at step {steps:,} and saved; go on with: {go_on}"
+    return StoppedError(told, alone=alone, steps=summary["steps"], go_on=go_on)
 
 
 def listen() -> None:
@@ -64,8 +65,8 @@ def stop(number: int, _: FrameType | None = None) -> None:
         _end_workers()
     if "ray" in sys.modules and "kotha.text.parallel.ray_cluster" in sys.modules:
         sys.modules["kotha.text.parallel.ray_cluster"].end_at_once()
-    give_up = getattr(sys.modules.get("kotha.storage.atomic"), "give_up", None)
-    all_gone = give_up is None or give_up()
+    atomic = sys.modules.get("kotha.storage.atomic")  # which may be halfway imported
+    all_gone = not getattr(atomic, "_unfinished", None) or atomic is None or atomic.give_up()
     said = getattr(sys.modules.get("kotha.cli.spoken"), "said", str)  # nothing is imported any more
     say_at_once(f"kotha: {said(STOPPED if all_gone else _LEFT)}")
     os._exit(128 + number)

@@ -2,10 +2,10 @@
 
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
-from typing import Any, TextIO
+from typing import Any, NamedTuple, TextIO
 
 from rich.console import Console, ConsoleOptions
 from rich.markup import escape
@@ -15,10 +15,11 @@ from rich.table import Table as RichTable
 
 from kotha.cli.controls import plain_stream, visible
 from kotha.cli.spoken import said, tell
+from kotha.errors import KothaError
 from kotha.i18n.catalogue import Messenger
 from kotha.i18n.message import Message, OnProgress, Text
 from kotha.report.table import Table as Table
-from kotha.storage.json_files import as_json
+from kotha.storage.json_files import as_json as as_json_text
 
 # Results go out at full width when they go into a file, so that no line is folded.
 _WIDE = 200
@@ -26,6 +27,40 @@ _WIDE = 200
 _TOLD = 5
 # How often a log, where no bar is drawn, is told how far long work is.
 _SECONDS_BETWEEN_LINES = 60
+
+
+class Output:
+    """What a command found: one value for ``--json``, or else ``parts`` to read and then ``remarks`` on stderr."""
+
+    def __init__(
+        self,
+        found: Any,
+        *parts: Any,
+        remarks: Iterable[Text] = (),
+        indent: int | None = 2,
+        error: KothaError | None = None,
+    ) -> None:
+        self.found, self.parts, self.remarks = found, parts, remarks
+        self.indent = indent  # of the JSON
+        self.error = error  # raised once the rest has been shown
+
+    def show(self, as_json: bool) -> None:
+        """Print it."""
+        if as_json:
+            print_json(self.found, self.indent)
+        else:
+            print_parts(*self.parts)
+            for remark in self.remarks:
+                tell(remark)
+        if self.error is not None:
+            raise self.error
+
+
+class Commands(NamedTuple):
+    """Lines to copy, never folded."""
+
+    heading: Text
+    lines: Sequence[str]
 
 
 class _Shown(Console):
@@ -54,39 +89,27 @@ def notes() -> Console:
     return console(sys.stderr)
 
 
-def show(found: Any, as_json: bool, *parts: Table | Text) -> None:
-    """What a command found: as JSON, or else the tables and sentences that tell it."""
-    if as_json:
-        print_json(found)
-    else:
-        print_parts(*parts)
-
-
 def print_json(value: Any, indent: int | None = 2) -> None:
     """One JSON value on stdout, Bangla as Bangla; a number that JSON cannot hold is null."""
     if hasattr(value, "to_dict"):
         value = value.to_dict()
     elif is_dataclass(value) and not isinstance(value, type):
         value = asdict(value)
-    print(as_json(value, indent), flush=True)
+    print(as_json_text(value, indent), flush=True)
 
 
-def print_parts(*parts: Table | Text, style: str | None = None) -> None:
-    """Tables with what is said below them, and sentences; a string is data."""
+def print_parts(*parts: Any) -> None:
+    """Tables with what is said below them, sentences, lines to copy, and what rich renders; a string is data."""
     console = results()
     for part in parts:
-        if isinstance(part, str | Message):
-            console.print(said(part), markup=False, style=style)
-            continue
-        console.print(rendered(part))
-        for remark in part.remarks:
-            console.print(said(remark), markup=False)
-
-
-def print_commands(heading: Text, commands: Iterable[str]) -> None:
-    """Lines to copy, never folded."""
-    lines = ["", said(heading), *(f"  {command}" for command in commands)]
-    results().print("\n".join(lines), markup=False, soft_wrap=True)
+        if isinstance(part, Table):
+            console.print(rendered(part))
+            print_parts(*part.remarks)
+        elif isinstance(part, Commands):
+            lines = ["", said(part.heading), *(f"  {line}" for line in part.lines)]
+            console.print("\n".join(lines), markup=False, soft_wrap=True)
+        else:
+            console.print(said(part) if isinstance(part, str | Message) else part, markup=False)
 
 
 def rendered(made: Table) -> RichTable:
@@ -107,6 +130,13 @@ def rendered(made: Table) -> RichTable:
             shown.append(f"[{mark}]{text}[/]" if mark else text)
         built.add_row(*shown)
     return built
+
+
+@contextmanager
+def status(message: Message) -> Iterator[Any]:
+    """Say what is done meanwhile, where it is seen."""
+    with notes().status(said(message)) as shown:
+        yield shown
 
 
 @contextmanager
@@ -160,3 +190,10 @@ def problems_told() -> Iterator[Callable[[Messenger], None]]:
     tell_newest()
     if count > _TOLD:
         tell(Message("… and {count:,} more problems", count=count - _TOLD))
+
+
+@contextmanager
+def listening() -> Iterator[dict[str, Any]]:
+    """Who hears of work on a corpus: how far it is, and what is wrong with it."""
+    with progress() as advance, problems_told() as problems:
+        yield {"on_progress": advance, "on_problem": problems}

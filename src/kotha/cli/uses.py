@@ -4,16 +4,18 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from kotha.cli.flags import InLanguage, Json, RunOfOnesOwn, flag, page
+from cyclopts import Parameter
+
+from kotha.cli.flags import Device, Page, RunOfOnesOwn
 from kotha.cli.spoken import tell
-from kotha.cli.terminal import print_json, results, show
+from kotha.cli.terminal import Output, progress
 from kotha.errors import UsageError
 from kotha.i18n.message import Message, Text
 
 if TYPE_CHECKING:
     from rich.text import Text as Line
 
-    from kotha.api.classifying import Classified
+    from kotha.api.model import Classified
 
 # So many classes of an answer are shown; --json has them all.
 _LIKELIEST = 12
@@ -22,17 +24,21 @@ _LIKELIEST = 12
 def classify(
     run: RunOfOnesOwn,
     /,
-    *text: Annotated[str, flag("The texts; for a ViT, image files.", name="TEXT")],
-    why: Annotated[bool, flag("Also what each token was worth to the answer.")] = False,
-    attention: Annotated[Path | None, page("Of one image: a page that shows which patches each head looks at.")] = None,
-    adapter: Annotated[Path | None, flag("An adapter folder (LoRA) to put on RUN, its base.")] = None,
-    device: Annotated[str, flag("cpu, cuda, or auto.")] = "auto",
-    language: InLanguage = "en",
-    as_json: Json = False,
-) -> None:
-    """Say of which class each text is: `kotha classify moods "কী চমৎকার দিন" --why`; or each image: `… digits 7.png`."""
+    *text: Annotated[str, Parameter(name="TEXT")],
+    why: bool = False,
+    attention: Page = None,
+    adapter: Path | None = None,
+    device: Device = "auto",
+) -> Output:
+    """Say of which class each text is: `kotha classify moods "কী চমৎকার দিন" --why`; or each image: `… digits 7.png`.
+
+    Args:
+        text: The texts; for a ViT, image files.
+        why: Also what each token was worth to the answer.
+        attention: Of one image: a page that shows which patches each head looks at.
+        adapter: An adapter folder (LoRA) to put on RUN, its base.
+    """
     import kotha
-    from kotha.errors import UsageError
 
     if not text:
         raise UsageError("classify needs TEXT; see kotha classify --help")
@@ -41,15 +47,11 @@ def classify(
     lm = kotha.load(run, device, adapter)
     if attention is not None and (lm.config.family != "vit" or len(text) > 1):
         raise UsageError("--attention shows one image, of a model that reads images; for texts: kotha inside attention")
-    answers = lm.classify(list(text), why=why)
+    answered = list(zip(text, lm.classify(list(text), why=why), strict=True))
     if attention is not None:
         tell(Message("page in {path}", path=lm.attention(image=text[0]).save(attention)))
-    rows = [{"text": each, **answer.to_dict()} for each, answer in zip(text, answers, strict=True)]
-    if as_json:
-        print_json(rows[0] if len(rows) == 1 else rows)
-        return
-    for each, answer in zip(text, answers, strict=True):
-        results().print(_line(each, answer))
+    rows = [{"text": each, **answer.to_dict()} for each, answer in answered]
+    return Output(rows[0] if len(rows) == 1 else rows, *(_line(each, answer) for each, answer in answered))
 
 
 def _line(text: str, answer: "Classified") -> "Line":
@@ -76,43 +78,39 @@ def _line(text: str, answer: "Classified") -> "Line":
 
 def translate(
     run: RunOfOnesOwn,
-    text: Annotated[str | None, flag("The text to translate.")] = None,
+    text: str | None = None,
     /,
     *,
-    file: Annotated[
-        Path | None,
-        flag("A file to translate line by line, instead of a text; - is stdin.", allow_leading_hyphen=True),
-    ] = None,
-    beams: Annotated[int, flag("Translations that are followed side by side; 1 takes the best token each time.")] = 4,
-    alignment: Annotated[
-        Path | None, page("Of a text: a page that shows which of its words each written one looked at.")
-    ] = None,
-    language: InLanguage = "en",
-    as_json: Json = False,
-) -> None:
-    """Translate with a model that learned from pairs (`kotha inside attention` shows all that it looks at)."""
+    file: Annotated[Path | None, Parameter(allow_leading_hyphen=True)] = None,
+    beams: int = 4,
+    alignment: Page = None,
+) -> Output:
+    """Translate with a model that learned from pairs (`kotha inside attention` shows all that it looks at).
+
+    Args:
+        text: The text to translate.
+        file: A file to translate line by line, instead of a text; - is stdin.
+        beams: Translations that are followed side by side; 1 takes the best token each time.
+        alignment: Of a text: a page that shows which of its words each written one looked at.
+    """
     if alignment is not None and text is None:
         raise UsageError("--alignment shows one text; give it instead of --file")
     if (text is None) == (file is None):
         raise UsageError("give either a text to translate, or --file")
     import kotha
-    from kotha.cli.spoken import tell
-    from kotha.cli.terminal import print_json, progress
 
     lm, lines = kotha.load(run), [text or ""] if file is None else _lines(file)
     with progress() as on_progress:
         several = lm.translate(lines, beams=beams, on_progress=on_progress if file else None)
-    found: dict[str, Any] = {"text": several[0]} if text is not None else {}
-    if text is not None and alignment is not None:
+    if text is None:
+        rows = [{"source": source, "text": target} for source, target in zip(lines, several, strict=True)]
+        return Output(rows, *several)
+    found: dict[str, Any] = {"text": several[0]}
+    if alignment is not None:
         looked = lm.alignment(text, beams=beams)
         found["alignment"] = looked.to_dict()
         tell(Message("page in {path}", path=looked.save(alignment)))
-    if as_json:
-        rows = [{"source": source, "text": target} for source, target in zip(lines, several, strict=True)]
-        print_json(found if text is not None else rows)
-        return
-    for each in several:
-        print(each)
+    return Output(found, *several)
 
 
 def _lines(file: Path) -> list[str]:
@@ -125,28 +123,24 @@ def _lines(file: Path) -> list[str]:
     return [] if lines == [""] else lines
 
 
-def fill(
-    run: RunOfOnesOwn,
-    text: Annotated[str, flag("A text with [MASK] where words are missing; with --next, a sentence.")],
-    /,
-    *,
-    words: Annotated[int, flag("How many words to offer for each gap.")] = 5,
-    next: Annotated[str | None, flag("A sentence: say whether it follows the text.")] = None,
-    language: InLanguage = "en",
-    as_json: Json = False,
-) -> None:
-    """Fill the gaps of a text with the likeliest words, or judge whether one sentence follows another."""
+def fill(run: RunOfOnesOwn, text: str, /, *, words: int = 5, next: str | None = None) -> Output:
+    """Fill the gaps of a text with the likeliest words, or judge whether one sentence follows another.
+
+    Args:
+        text: A text with [MASK] where words are missing; with --next, a sentence.
+        words: How many words to offer for each gap.
+        next: A sentence: say whether it follows the text.
+    """
     import kotha
 
     lm = kotha.load(run)
     if next is not None:
         chance = lm.follows(text, next)
-        show({"follows": chance}, as_json, Message("{chance:.1%} that it follows", chance=chance))
-        return
+        return Output({"follows": chance}, Message("{chance:.1%} that it follows", chance=chance))
     filled = lm.fill(text, words=words)
     lines: list[Text] = []
     for turn, guesses in enumerate(filled.words):
         if len(filled.words) > 1:
             lines.append(Message("gap {turn}", turn=turn + 1))
         lines += [f"{guess.probability:6.1%}  {guess.text}" for guess in guesses]
-    show(filled, as_json, *lines)
+    return Output(filled, *lines)

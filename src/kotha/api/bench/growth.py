@@ -29,6 +29,7 @@ from kotha.training.plan.step_time import predict_seconds_per_step
 
 _ROUNDS = 9  # of a tenth of a second or more
 _HEAD = 32  # the width of a head
+_GROWN = ("width", "depth", "context", "vocabulary")
 
 
 class Start(NamedTuple):
@@ -73,7 +74,7 @@ class Growth:
 
     def lines(self) -> dict[str, list[Cost]]:
         """The costs of each size that grew."""
-        return {name: [cost for cost in self.costs if cost.grown == name] for name in grown_models(self.start)}
+        return {name: [cost for cost in self.costs if cost.grown == name] for name in _GROWN}
 
     def save(self, path: Path) -> None:
         """Write one offline page."""
@@ -111,7 +112,7 @@ class Growth:
         )
         blocks: list[Block] = []
         for name, costs in self.lines().items():
-            blocks += [Heading(Message(name)), Columns([[each] for each in _charts(Message(name), costs)])]
+            blocks += [Heading(Message(name)), Columns(list(_charts(Message(name), costs)))]
         foretold = Message("Foretold is what `kotha plan` says.")
         return Report(Message("How the cost of training grows"), [lead, foretold], blocks, [Message("Made by Kotha.")])
 
@@ -135,19 +136,16 @@ def grown_models(start: Start) -> dict[str, list[tuple[int, GPTConfig]]]:
     >>> [value for value, _ in grown_models(STARTS["cpu"])["depth"]]
     [1, 2, 4, 8]
     """
+    first = {"d_model": start.width, "n_layers": start.depth, "context_length": start.context}
+    first["vocab_size"] = start.words
 
-    def models(first: int, change: Callable[[int], dict[str, int]]) -> Iterator[tuple[int, GPTConfig]]:
-        sizes = {"d_model": start.width, "n_layers": start.depth, "context_length": start.context}
-        for value in (first * factor for factor in start.factors):
-            given: Any = {**sizes, "vocab_size": start.words, **change(value)}
-            yield value, GPTConfig(**given, n_heads=given["d_model"] // _HEAD, d_ff=3 * given["d_model"], **MODERN)
+    def models(name: str) -> Iterator[tuple[int, GPTConfig]]:
+        for factor in start.factors:
+            sizes: Any = {**first, name: first[name] * factor}
+            width = sizes["d_model"]
+            yield sizes[name], GPTConfig(**sizes, n_heads=width // _HEAD, d_ff=3 * width, **MODERN)
 
-    return {
-        "width": list(models(start.width, lambda value: {"d_model": value})),
-        "depth": list(models(start.depth, lambda value: {"n_layers": value})),
-        "context": list(models(start.context, lambda value: {"context_length": value})),
-        "vocabulary": list(models(start.words, lambda value: {"vocab_size": value})),
-    }
+    return {grown: list(models(name)) for grown, name in zip(_GROWN, first, strict=True)}
 
 
 def _elsewhere(work: Callable[..., Any], *arguments: Any) -> Any:
@@ -173,20 +171,20 @@ def _measure(model: GPTConfig, tokens: int, precision: Any, device: str) -> tupl
     return tokens / seconds, peak, tokens / foretold, plan.total
 
 
-def _charts(name: Message, costs: list[Cost]) -> Iterator[Curves]:
-    speeds = [(cost.size, cost.tokens_per_second, cost.foretold_tokens_per_second) for cost in costs]
-    memory = [(cost.size, cost.memory_bytes / 1e6, cost.foretold_memory_bytes / 1e6) for cost in costs]
+def _charts(name: Message, costs: list[Cost]) -> Iterator[list[Block]]:
+    """Speed and memory over the size that grew, measured and foretold."""
     first, last = costs[0], costs[-1]
     slower = first.tokens_per_second / last.tokens_per_second
     grown = {"n": last.size / first.size, "what": name}
     longer = Message("{n:.0f} times the {what}: {times:.3g} times as long.", times=slower, **grown)
     more = Message("{n:.0f} times the {what}: {size} more.", size=Size(last.memory_bytes - first.memory_bytes), **grown)
-    yield _chart(name, Message("tokens a second"), speeds, longer)
-    yield _chart(name, Message("MB"), memory, more)
-
-
-def _chart(name: Message, unit: Message, points: list[tuple[int, float, float]], caption: Message) -> Curves:
-    measured = DrawnLine(Message("measured"), [(at, value) for at, value, _ in points], 1, "dots")
-    foretold = DrawnLine(Message("foretold"), [(at, value) for at, _, value in points], 2, "dots")
-    title = Message("{what} over {where}", what=unit, where=name)
-    return Curves(title, name, unit, [measured, foretold], caption=[caption], from_zero=True)
+    for figure, unit, scale, caption in (
+        ("tokens_per_second", Message("tokens a second"), 1.0, longer),
+        ("memory_bytes", Message("MB"), 1e6, more),
+    ):
+        lines = [
+            DrawnLine(Message(told), [(cost.size, getattr(cost, key) / scale) for cost in costs], place, "dots")
+            for place, (told, key) in enumerate([("measured", figure), ("foretold", f"foretold_{figure}")], 1)
+        ]
+        title = Message("{what} over {where}", what=unit, where=name)
+        yield [Curves(title, name, unit, lines, caption=[caption], from_zero=True)]

@@ -1,41 +1,55 @@
-"""What each head does, and a model without some: ``kotha inside heads`` and ``prune``."""
+"""What each head does, and a model without some: ``kotha inside heads`` and ``prune``.
+
+Ablation is what the loss rises by, in nats, when the head alone is silent; gradient is the loss's slope as it is turned
+up. A kind is named when the head's weight is halfway from chance to always. Left to choose, prune takes the heads whose
+silence costs least, each measured alone in the whole model, all at once: two heads that stand in for each other look
+cheap both.
+"""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from kotha.cli.flags import InLanguage, Json, RunName, flag
-from kotha.cli.inside.opening import Html, OfHeads, hand_over
+from kotha.cli.flags import Field, Pair, RunName, TextItself, group
+from kotha.cli.inside.views import Html, viewed
 from kotha.cli.naming import model_and_file
-from kotha.cli.terminal import Table, print_parts, progress, show
+from kotha.cli.terminal import Output, Table, progress
 from kotha.i18n.message import Message, Plural, Text
 
 if TYPE_CHECKING:
     from kotha.api.views import Pruned, Study
 
 
+@group
+class OfHeads:
+    """The text that heads are measured on."""
+
+    text: TextItself = None
+    field: Field = "text"
+    pair: Pair = None
+    tokens: int = 2048
+    """Read so many tokens at most: each head is measured on all of them."""
+
+
 def heads(
     run: RunName = None,
-    path: Annotated[str | None, flag("A text to look at; left out: the run's held-out documents.")] = None,
+    path: str | None = None,
     /,
     *,
     source: OfHeads = OfHeads(),  # noqa: B008 - frozen
     html: Html = None,
-    language: InLanguage = "en",
-    as_json: Json = False,
-) -> None:
-    """Say what each head does, with the evidence; what it is worth; and which head it resembles.
+) -> Output:
+    """What each head does, how much it matters, and which ones overlap.
 
-    Ablation is what the loss rises by, in nats, when the head alone is silent; gradient is the loss's slope as it is
-    turned up. A kind is named when the head's weight is halfway from chance to always.
+    Args:
+        path: A text to look at; left out: the run's held-out documents.
     """
     import kotha
 
     folder, file = model_and_file(run, path)
     with progress() as advance:
         view = kotha.load(folder, "cpu").heads(path=file, on_progress=advance, **vars(source))
-    if not as_json:
-        print_parts(_table(view.found))
-    hand_over(view, html, as_json, Message("a map of all heads"))
+    shown = viewed(view, html, Message("a map of all heads"))
+    return Output(view, _table(view.found), *shown.parts)
 
 
 def _table(found: "Study") -> Table:
@@ -67,23 +81,27 @@ def _table(found: "Study") -> Table:
 
 def prune(
     run: RunName = None,
-    path: Annotated[str | None, flag("A text to measure on; left out: the run's held-out documents.")] = None,
+    path: str | None = None,
     /,
     *,
-    out: Annotated[Path, flag("Model folder to write.")],
-    heads: Annotated[str | None, flag("Heads to remove: blocks.0.attention.1,blocks.1.attention.0")] = None,
-    keep: Annotated[float | None, flag("Keep this share of all heads, the most important ones.")] = None,
-    count: Annotated[int | None, flag("Remove so many heads, the least important ones.")] = None,
+    out: Path,
+    heads: str | None = None,
+    keep: float | None = None,
+    count: int | None = None,
     source: OfHeads = OfHeads(),  # noqa: B008 - frozen
-    rounds: Annotated[int, flag("Rounds of the speed measurement; the median counts.")] = 5,
-    overwrite: Annotated[bool, flag("Replace a model folder at --out.")] = False,
-    language: InLanguage = "en",
-    as_json: Json = False,
-) -> None:
-    """Remove heads from the weights and write a smaller model folder, measured before and after.
+    rounds: int = 5,
+    overwrite: bool = False,
+) -> Output:
+    """Remove heads from the weights, and measure what that costs and saves.
 
-    Left to choose, it takes the heads whose silence costs least, each measured alone in the whole model, all at once:
-    two heads that stand in for each other look cheap both. Numbers are those of the whole model, for good.
+    Args:
+        path: A text to measure on; left out: the run's held-out documents.
+        out: Model folder to write.
+        heads: Heads to remove: blocks.0.attention.1,blocks.1.attention.0
+        keep: Keep this share of all heads, the most important ones.
+        count: Remove so many heads, the least important ones.
+        rounds: Rounds of the speed measurement; the median counts.
+        overwrite: Replace a model folder at --out.
     """
     from kotha.api.views import prune_heads
 
@@ -92,11 +110,10 @@ def prune(
     how: dict[str, Any] = {"heads": named, "keep": keep, "count": count, "rounds": rounds, "overwrite": overwrite}
     with progress() as advance:
         found = prune_heads(folder, out, **how, path=file, on_progress=advance, **vars(source))
-    show(found, as_json, _pruned_table(found))
+    return Output(found, _pruned_table(found))
 
 
 def _pruned_table(found: "Pruned") -> Table:
-
     before, after = found.before, found.after
     loss = [f"{each.loss_nats:.4f}" for each in (before, after)]
     rows: list[list[Text]] = [[Message("loss, nats"), *loss, f"{after.loss_nats - before.loss_nats:+.4f}"]]

@@ -1,14 +1,51 @@
 """What happens as a model reads: ``kotha inside attention``, ``flow``, ``lens`` and ``trace``."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from kotha.cli.flags import BOX, InLanguage, Json, Run, flag, written
-from kotha.cli.inside.opening import Generate, Html, OfInput, OfText, RunOrNone, hand_over
+from cyclopts import Parameter
+
+from kotha.cli.flags import BOX, Page, Run, RunOrNone, Several, group, written
 from kotha.cli.spoken import tell
-from kotha.cli.terminal import Table, print_json, print_parts
+from kotha.cli.terminal import Output, Table
 from kotha.errors import UsageError
-from kotha.i18n.message import Message, Plural
+from kotha.i18n.message import Message, Plural, Text
+
+if TYPE_CHECKING:
+    from kotha.api.views import View
+
+Generate = Annotated[int | None, Parameter(help="Let the model add so many tokens, and look there too.")]
+Html = Annotated[Page, Parameter(help="Write one offline page to this file.")]
+
+
+@group
+class OfText:
+    """What a model reads."""
+
+    text: str | None = None
+    """What the model reads; [MASK] hides a word from a BERT."""
+    second: str | None = None
+    """The second sentence of a pair, for a BERT."""
+    target: str | None = None
+    """The translation, for a Seq2Seq; left out, the model writes it."""
+
+
+@group
+class OfInput(OfText):
+    """The same, or an image."""
+
+    image: Path | None = None
+    """A PNG, JPEG, PGM, .npy or .json image, for a ViT."""
+
+
+def viewed(view: "View[Any]", html: Path | None, about: Text, *parts: Table | Text, **how: Any) -> Output:
+    """Tell a view's remarks; then its JSON, or the page that was written, or its tables."""
+    for remark in view.remarks:
+        tell(remark)
+    if html is None:
+        return Output(view, *parts, **how)
+    view.save(html)
+    return Output(view, Message("{html}: {about}; open it in a browser", html=html, about=about))
 
 
 def attention(
@@ -17,40 +54,42 @@ def attention(
     *,
     reading: OfInput = OfInput(),  # noqa: B008 - frozen
     generate: Generate = None,
-    temperature: Annotated[float, flag("Of what it adds: 0 takes the best token each time.")] = 0.0,
-    seed: Annotated[int, flag("Of what it adds, above temperature 0.")] = 0,
-    layers: Annotated[
-        tuple[str, ...],
-        flag("Only these: 0, or decoder.1; all if left out.", consume_multiple=True),
-    ] = (),
+    temperature: float = 0.0,
+    seed: int = 0,
+    layers: Several = (),
     html: Html = None,
-    language: InLanguage = "en",
-    as_json: Json = False,
-) -> None:
-    """Show who looks at whom: a table of the strongest looks, or with --html a page of every head."""
+) -> Output:
+    """Who looks at whom: a page of every head, layer by layer.
+
+    Args:
+        temperature: Of what it adds: 0 takes the best token each time.
+        seed: Of what it adds, above temperature 0.
+        layers: Only these: 0, or decoder.1; all if left out.
+    """
     import kotha
     from kotha.api.views import attention_table
 
     writing: dict[str, Any] = {"generate": generate, "temperature": temperature, "seed": seed}
     view = kotha.load(run, "cpu").attention(layers=layers, **vars(reading), **writing)
-    n_heads = sum(len(each.weights) for each in view.found.maps)
-    about = Plural("{n} head", "{n:,} heads", n=n_heads)
-    hand_over(view, html, as_json, about, attention_table(view.found), indent=None)  # a line for each weight is long
-    if html is None and not as_json:
-        tell(Message("add --html FILE for a page of every head"))
+    about = Plural("{n} head", "{n:,} heads", n=sum(len(each.weights) for each in view.found.maps))
+    more = [Message("add --html FILE for a page of every head")]
+    # A line for each weight would be long.
+    return viewed(view, html, about, attention_table(view.found), indent=None, remarks=more)
 
 
 def flow(
     run: RunOrNone = None,
     /,
     *,
-    preset: Annotated[str | None, flag("Instead of a run: a preset with fresh weights, for its shapes.")] = None,
+    preset: str | None = None,
     reading: OfInput = OfInput(),  # noqa: B008 - frozen
     html: Html = None,
-    language: InLanguage = "en",
-    as_json: Json = False,
-) -> None:
-    """Follow a text through the model: shapes and figures at every station, and the answer."""
+) -> Output:
+    """A text through the whole model, with shapes and figures at every station.
+
+    Args:
+        preset: Instead of a run: a preset with fresh weights, for its shapes.
+    """
     import kotha
     from kotha.api.asked import Asked
     from kotha.api.views import flow_tables, preset_flow
@@ -60,7 +99,7 @@ def flow(
     asked = vars(reading)
     view = kotha.load(run or BOX, "cpu").flow(**asked) if preset is None else preset_flow(preset, Asked(**asked))
     tables = flow_tables(view)
-    hand_over(view, html, as_json, Message("{n} stations", n=len(tables[0].cells)), *tables)
+    return viewed(view, html, Message("{n} stations", n=len(tables[0].cells)), *tables)
 
 
 def lens(
@@ -70,21 +109,16 @@ def lens(
     reading: OfText = OfText(),  # noqa: B008 - frozen
     generate: Generate = None,
     html: Html = None,
-    language: InLanguage = "en",
-    as_json: Json = False,
-) -> None:
-    """Show what each layer would say at each position, as if the model ended there."""
+) -> Output:
+    """What each layer would say next."""
     import kotha
     from kotha.api.views import lens_table
 
     view = kotha.load(run, "cpu").lens(**vars(reading), generate=generate)
-    layers, positions = len(view.found.layers), len(view.found.positions)
-    about = Message(
-        "{layers}, {positions}",
-        layers=Plural("{n} layer", "{n:,} layers", n=layers),
-        positions=Plural("{n} position", "{n:,} positions", n=positions),
-    )
-    hand_over(view, html, as_json, about, lens_table(view))
+    layers = Plural("{n} layer", "{n:,} layers", n=len(view.found.layers))
+    positions = Plural("{n} position", "{n:,} positions", n=len(view.found.positions))
+    about = Message("{layers}, {positions}", layers=layers, positions=positions)
+    return viewed(view, html, about, lens_table(view))
 
 
 def trace(
@@ -92,32 +126,33 @@ def trace(
     /,
     *,
     reading: OfInput = OfInput(),  # noqa: B008 - frozen
-    layer: Annotated[tuple[str, ...], flag("Only this layer: 0, or decoder.1; may be given again.")] = (),
-    place: Annotated[tuple[str, ...], flag("Only this place, or a pattern: '*.weights'.")] = (),
-    npz: Annotated[Path | None, written("Write the numbers themselves to this .npz file.")] = None,
-    language: InLanguage = "en",
-    as_json: Json = False,
-) -> None:
-    """Record one pass at every named place: shapes and figures, or the numbers themselves."""
+    layer: tuple[str, ...] = (),
+    place: tuple[str, ...] = (),
+    npz: Annotated[Path | None, written()] = None,
+) -> Output:
+    """What was recorded at every named place, as a table or as numbers.
+
+    Args:
+        layer: Only this layer: 0, or decoder.1; may be given again.
+        place: Only this place, or a pattern: '*.weights'.
+        npz: Write the numbers themselves to this .npz file.
+    """
     from kotha.api.views import record_pass, write_arrays
-    from kotha.inside.view import to_json
 
     if npz is not None and npz.suffix != ".npz":
         raise UsageError("--npz {npz} would not be found as what it is; name it {name}.npz", npz=npz, name=npz.name)
     given, found = record_pass(run, layers=layer, places=place, **vars(reading))
     for remark in given.remarks:
         tell(remark)
+    seen = [each.to_dict() for each in found]
+    told = {"lines": to_json(given.lines), "places": seen}
     if npz is not None:
         write_arrays(npz, found)
         tell(Message("{n_found} arrays in {npz}", n_found=len(found), npz=npz))
-    seen = [each.to_dict() for each in found]
-    if as_json:
-        print_json({"lines": to_json(given.lines), "places": seen})
-    elif npz is None:
-        names = ["mean", "std", "min", "max"]
-        header = [Message("place"), Message("shape"), Message("mean"), Message("std"), Message("min"), Message("max")]
-        rows = []
-        for each in seen:
-            figures = ("-" if each[name] is None else f"{each[name]:.4f}" for name in names)
-            rows.append([each["place"], " x ".join(map(str, each["shape"])), *figures])
-        print_parts(Table(Message("what was seen at each place"), header, rows))
+        return Output(told)
+    rows = []
+    for each in seen:
+        figures = ("-" if each[name] is None else f"{each[name]:.4f}" for name in ("mean", "std", "min", "max"))
+        rows.append([each["place"], " x ".join(map(str, each["shape"])), *figures])
+    header = [Message("place"), Message("shape"), Message("mean"), Message("std"), Message("min"), Message("max")]
+    return Output(told, Table(Message("what was seen at each place"), header, rows))

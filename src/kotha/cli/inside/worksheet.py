@@ -1,13 +1,17 @@
-"""``kotha inside worksheet``: one attention head, or a whole block, as arithmetic."""
+"""The course's arithmetic: ``kotha inside worksheet``, a tutor that asks (``exercise``), and a class's ``score``."""
 
-from dataclasses import dataclass
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from kotha.cli.flags import InLanguage, flag, group, written
-from kotha.cli.inside.opening import Html, RunOrNone
-from kotha.cli.spoken import said, tell
-from kotha.cli.terminal import Table, print_json, print_parts
+from cyclopts import Parameter
+from rich.text import Text
+
+from kotha.cli.flags import AsJson, RunOrNone, group, written
+from kotha.cli.inside.views import Html
+from kotha.cli.spoken import said, spoken_language, tell
+from kotha.cli.stopping import read_line
+from kotha.cli.terminal import Output, Table
 from kotha.errors import UsageError
 from kotha.i18n.message import Message
 
@@ -16,51 +20,56 @@ if TYPE_CHECKING:
 
 
 @group
-@dataclass(frozen=True, kw_only=True)
 class OfSheet:
-    """Which sheet, and how it is written: one flag for each field."""
+    """Which sheet, and how it is written."""
 
-    sheet: Annotated[
-        Literal["attention", "block", "thinking", "robot", "bank", "positions"],
-        flag("Which: one head; a whole block to the guess; the notes' 112 and 96, robot, bank; positions."),
-    ] = "attention"
-    given: Annotated[Path | None, flag("Your own X, W_Q, W_K and W_V: a .json or .csv file.")] = None
+    sheet: Literal["attention", "block", "thinking", "robot", "bank", "positions"] = "attention"
+    """Which: one head; a whole block to the guess; the notes' 112 and 96, robot, bank; positions."""
+    given: Path | None = None
+    """Your own X, W_Q, W_K and W_V: a .json or .csv file."""
     run: RunOrNone = None
-    text: Annotated[str | None, flag("What the model reads; without it and without --run: the workshop's.")] = None
-    target: Annotated[str | None, flag("What a Seq2Seq has written to it.")] = None
-    layer: Annotated[int, flag("Which layer, counted from 0.")] = 0
-    head: Annotated[int, flag("Which head, counted from 0.")] = 0
-    stack: Annotated[Literal["encoder", "decoder"] | None, flag("Of a Seq2Seq; left out: decoder.")] = None
-    part: Annotated[Literal["attention", "cross"], flag("cross looks at the source.")] = "attention"
-    rows: Annotated[int | None, flag("Rows whose arithmetic is written out, from the last.")] = None
-    precision: Annotated[int | None, flag("Decimals that are shown; of small numbers as many digits that count.")] = (
-        None
-    )
-    size: Annotated[str | None, flag("A drawn sheet of other sizes instead: TOKENSxWIDTHxHEAD, 4x6x3.")] = None
-    seed: Annotated[int | None, flag("Draw other numbers: the sheet of `kotha inside exercise` with this seed.")] = None
+    text: str | None = None
+    """What the model reads; without it and without --run: the workshop's."""
+    target: str | None = None
+    """What a Seq2Seq has written to it."""
+    layer: int = 0
+    """Which layer, counted from 0."""
+    head: int = 0
+    """Which head, counted from 0."""
+    stack: Literal["encoder", "decoder"] | None = None
+    """Of a Seq2Seq; left out: decoder."""
+    part: Literal["attention", "cross"] = "attention"
+    """cross looks at the source."""
+    rows: int | None = None
+    """Rows whose arithmetic is written out, from the last."""
+    precision: int | None = None
+    """Decimals that are shown; of small numbers as many digits that count."""
+    size: str | None = None
+    """A drawn sheet of other sizes instead: TOKENSxWIDTHxHEAD, 4x6x3."""
+    seed: int | None = None
+    """Draw other numbers: the sheet of `kotha inside exercise` with this seed."""
 
 
 def worksheet(
     *,
     asked: OfSheet = OfSheet(),  # noqa: B008 - frozen
     html: Html = None,
-    picture: Annotated[Path | None, written("Write 20 × 512 positions as a picture to this file.", ".svg")] = None,
-    xlsx: Annotated[Path | None, written("Write a spreadsheet of live formulas to this file.", ".xlsx")] = None,
-    exercise: Annotated[
-        list[str] | None,
-        flag("As `kotha inside exercise`: all, or one such as 7.", consume_multiple=(0, 1)),
-    ] = None,
-    language: InLanguage = "en",
-    as_json: Annotated[bool, flag("One JSON object on stdout; −∞ is null.", name="--json")] = False,
-) -> None:
-    """Lay out one attention head step by step: products, sums, scaling, mask, exponentials, weights, output."""
-    if exercise is not None:
-        from kotha.cli.inside.tutor import exercise as practise
+    picture: Annotated[Path | None, written(".svg")] = None,
+    xlsx: Annotated[Path | None, written(".xlsx")] = None,
+    exercise: Annotated[list[str] | None, Parameter(consume_multiple=(0, 1))] = None,
+    as_json: AsJson = False,
+) -> Output | None:
+    """One attention head as arithmetic on paper; the workshop's, or your model's.
 
+    Args:
+        picture: Write 20 × 512 positions as a picture to this file.
+        xlsx: Write a spreadsheet of live formulas to this file.
+        exercise: As `kotha inside exercise`: all, or one such as 7.
+    """
+    if exercise is not None:
         if asked.run is not None or html is not None or xlsx is not None:
             raise UsageError("--exercise asks the workshop's questions; leave --run, --html and --xlsx out")
-        practise(*exercise, language=language, size=asked.size, seed=asked.seed, as_json=as_json)
-        return
+        return _ask(*exercise, as_json=as_json, size=asked.size, seed=asked.seed)
     from kotha.api.worksheet import positions_picture
     from kotha.api.worksheet import worksheet as lay_out
 
@@ -68,24 +77,109 @@ def worksheet(
         positions_picture().save(picture)
         tell(Message("wrote {path}", path=picture))
         if asked.sheet == "attention":
-            return
-    view = lay_out(**vars(asked), language=language)
+            return None
+    view = lay_out(**vars(asked), language=spoken_language())
     for file, write in ((html, view.save), (xlsx, view.save_spreadsheet)):
         if file is not None:
             tell(Message("wrote {path}", path=write(file)))
-    if as_json:
-        print_json(view)
-    elif html is None and xlsx is None:
-        _print(view)
+    return Output(view, *(_steps(view) if html is None and xlsx is None else ()))
 
 
-def _print(view: "SheetView") -> None:
-
-    print_parts(view.title, style="bold")
+def _steps(view: "SheetView") -> list[Any]:
     arrow = "" if view.found.target is None else f" → {view.found.target}"
-    print_parts(Message("{text}{arrow}", text=view.found.text, arrow=arrow), *view.remarks)
+    parts: list[Any] = [Text(said(view.title), "bold"), f"{view.found.text}{arrow}", *view.remarks]
     for number, step in enumerate(view.steps, 1):
-        print_parts("", Table(f"{number}. {said(step.title)}", step.header, step.rows))
-        if step.remark:
-            print_parts(step.remark, style="dim")
-        print_parts(*(f"  {line}" for line in step.sums))
+        parts += ["", Table(f"{number}. {said(step.title)}", step.header, step.rows)]
+        parts += [Text(said(step.remark), "dim")] if step.remark else []
+        parts += [f"  {line}" for line in step.sums]
+    return parts
+
+
+@group
+class Questions:
+    """Which questions."""
+
+    set: Literal["workshop", "assessment"] = "workshop"
+    """The workshop's twelve, or the course's six."""
+    preset: str = "bangla-58m"
+    """Whose sizes questions 6 to 11 are about."""
+    batch_size: int | None = None
+    """Sequences a step, in the questions; left out: 64, or drawn."""
+    steps: int | None = None
+    """max_iters of question 7c; left out: the course recipe's."""
+    size: str | None = None
+    """Questions 1 to 5 of a drawn sheet instead: TOKENSxWIDTHxHEAD, 4x6x3."""
+    seed: int | None = None
+    """Draw the numbers anew: one seed, one sheet, say a student's roll number."""
+
+
+@group
+class Kept:
+    """The file of answers."""
+
+    progress: Annotated[Path | None, written(".json")] = None
+    """Keep the answers in this file and go on from it; it is what one hands in."""
+    name: str | None = None
+    """Whose answers these are, in the file."""
+    key_file: Path | None = None
+    """Sign the file with the teacher's key."""
+
+
+def exercise(
+    wanted: str = "all",
+    /,
+    *,
+    questions: Questions = Questions(),  # noqa: B008 - frozen
+    tries: Literal[1, 2] | None = None,
+    kept: Kept = Kept(),  # noqa: B008
+    key: bool = False,
+    paper: bool = False,
+    as_json: Annotated[bool, Parameter(name="--json")] = False,
+) -> Output | None:
+    """A tutor in two languages: questions, hints, recognised mistakes, points.
+
+    Args:
+        wanted: all, a question such as 7, or a part such as 7c.
+        tries: Left out: 2 at a terminal, 1 from a pipe.
+        key: Print the answer key instead of asking.
+        paper: Print the questions instead of asking, for paper.
+        as_json: The summary on stdout; the talk goes to stderr.
+    """
+    if not key and not paper:
+        return _ask(wanted, as_json=as_json, tries=tries, kept=kept, **vars(questions))
+    from kotha.api.exercises import QuestionChoice, on_paper
+
+    if kept.progress is not None or kept.key_file is not None:
+        raise UsageError("--key and --paper ask nothing; leave --progress and --key-file out")
+    told, lines = on_paper(QuestionChoice(wanted=wanted, **vars(questions)), spoken_language(), key=key)
+    return Output(told, *lines)
+
+
+def _ask(
+    wanted: str = "all", *, as_json: bool, tries: int | None = None, kept: Kept | None = None, **questions: Any
+) -> Output:
+    from kotha.api.exercises import QuestionChoice, practise
+
+    def say(line: str) -> None:
+        print(line, file=sys.stderr if as_json else sys.stdout, flush=True)
+
+    choice, n_tries = QuestionChoice(wanted=wanted, **questions), tries or (2 if sys.stdin.isatty() else 1)
+    return Output(practise(choice, spoken_language(), read_line, say, tries=n_tries, **vars(kept or Kept())))
+
+
+def score(*files: Path, key_file: Path | None = None, csv: Annotated[Path | None, written(".csv")] = None) -> Output:
+    """Score files of a class, marked anew, in one table.
+
+    Args:
+        files: Files of answers, as the tutor or the page By hand saves them.
+        key_file: The key that the tutor's files were signed with.
+        csv: Write the table to this file, for a spreadsheet.
+    """
+    from kotha.api.exercises import class_table, mark_class
+
+    if not files:
+        raise UsageError("name score files, as the tutor or the page By hand saves them")
+    rows = mark_class(files, key_file, csv)
+    if csv is not None:
+        tell(Message("wrote {path}", path=csv))
+    return Output([row.to_dict() for row in rows], *class_table(rows, spoken_language()))
