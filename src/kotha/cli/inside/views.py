@@ -99,8 +99,7 @@ def trace(
     as_json: Json = False,
 ) -> None:
     """Record one pass at every named place: shapes and figures, or the numbers themselves."""
-    from kotha.api.views import record_pass, write_arrays
-    from kotha.inside.view import to_json
+    from kotha.api.views import record_pass, to_json, write_arrays
 
     if npz is not None and npz.suffix != ".npz":
         raise UsageError("--npz {npz} would not be found as what it is; name it {name}.npz", npz=npz, name=npz.name)
