@@ -21,6 +21,7 @@ from kotha.inside.lens import Lens
 from kotha.inside.trace import Seen, record
 from kotha.inside.trace import write_arrays as write_arrays
 from kotha.inside.view import View as View
+from kotha.inside.view import to_json as to_json
 from kotha.report.table import Table
 
 

@@ -137,7 +137,7 @@ def trace(
         place: Only this place, or a pattern: '*.weights'.
         npz: Write the numbers themselves to this .npz file.
     """
-    from kotha.api.views import record_pass, write_arrays
+    from kotha.api.views import record_pass, to_json, write_arrays
 
     if npz is not None and npz.suffix != ".npz":
         raise UsageError("--npz {npz} would not be found as what it is; name it {name}.npz", npz=npz, name=npz.name)
