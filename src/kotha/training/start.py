@@ -53,10 +53,7 @@ USUAL_MINUTES, LONGEST_MINUTES, USUAL_PRESET = 10.0, 525_600, "pocket"
 # What families learn from that read no plain text, and what to do.
 _PAIRS = Message("name a table of pairs (tsv, csv, jsonl) instead of the data folder")
 _IMAGES = Message("name a folder with a folder for each class, or an .npz archive")
-_OTHERS = {
-    "seq2seq": (Message("pairs of texts"), _PAIRS),
-    "vit": (Message("images with their classes"), _IMAGES),
-}
+_OTHERS = {"seq2seq": (Message("pairs of texts"), _PAIRS), "vit": (Message("images with their classes"), _IMAGES)}
 _CLASSES = (Message("texts with labels"), Message("use a gpt or bert preset, or go on with what made it"))
 
 
@@ -377,11 +374,8 @@ def resume_run(
     folder.check_data(data)
     origin = folder.about().get("origin")
     if origin is not None and not matching(folder.checkpoints):  # it would begin with weights drawn by chance
-        raise CheckpointError(
-            "{path} was to go on from {origin}, and saved nothing; start a new run from it",
-            path=folder.path,
-            origin=origin,
-        )
+        said = "{path} was to go on from {origin}, and saved nothing; start a new run from it"
+        raise CheckpointError(said, path=folder.path, origin=origin)
     training = _open(model, config, data, folder, ranks=ranks, **how)
     if ranks.writes:
         folder.remember_data(data)
@@ -396,13 +390,8 @@ def _open(model: ModelConfig, config: TrainConfig, data: Dataset, folder: RunFol
     """The training of a run, new or resumed: a data folder offers next tokens to a GPT, masked words to a BERT."""
     if not isinstance(model, GPTConfig | BERTConfig) or isinstance(model, ClassifierConfig):
         needs, instead = _OTHERS.get(model.family, _CLASSES)
-        raise ConfigError(
-            "a {family} model learns from {needs}, and {path} holds plain text; {instead}",
-            family=model.family,
-            needs=needs,
-            path=data.path,
-            instead=instead,
-        )
+        said = "a {family} model learns from {needs}, and {path} holds plain text; {instead}"
+        raise ConfigError(said, family=model.family, needs=needs, path=data.path, instead=instead)
     check_settings(model, config)
     task = NextToken(model, config, data) if isinstance(model, GPTConfig) else MaskedWords(model, config, data)
     return Training(model, config, task, folder, **how)
