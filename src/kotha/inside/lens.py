@@ -19,7 +19,7 @@ from kotha.artifacts.model_folder import Bundle
 from kotha.errors import UsageError
 from kotha.i18n.message import Message
 from kotha.inside.hook_points import stacks
-from kotha.inside.inputs import Likely, ModelInput, Piece
+from kotha.inside.inputs import LikelyAnswer, ModelInput, Piece
 from kotha.inside.trace import trace
 from kotha.inside.view import View, to_json, view_of
 from kotha.model.bert import BERT
@@ -33,7 +33,7 @@ _BEST = 5
 class Opinion:
     """What one layer would say at one position; figures to six places."""
 
-    best: tuple[Likely, ...]  # the likeliest tokens, best first
+    best: tuple[LikelyAnswer, ...]  # the likeliest tokens, best first
     rank_of_answer: int  # where the model's final answer stands in this layer's order; 1 is first
     probability_of_answer: float  # what this layer gives the final answer
     kl_nats: float  # how far the final distribution is from this one: KL(final || layer)
@@ -42,7 +42,7 @@ class Opinion:
 
 
 @dataclass(frozen=True)
-class LensLayer:
+class LayerOpinions:
     """A layer's opinion at every position; the first one is the embedding."""
 
     layer: str
@@ -56,7 +56,7 @@ class Lens:
     family: str
     question: Message
     positions: tuple[Piece, ...]
-    layers: tuple[LensLayer, ...]
+    layers: tuple[LayerOpinions, ...]
 
 
 @torch.no_grad()
@@ -76,7 +76,7 @@ def lens(model: Model, given: ModelInput) -> Lens:
         hidden = stack.norm(seen[place])
         logits: Tensor = body.head(body.guess(hidden) if isinstance(model, BERT) else hidden)
         said = logits[0].float().log_softmax(dim=-1)
-        layers.append(LensLayer(layer, _opinions(given, said, final, following)))
+        layers.append(LayerOpinions(layer, _opinions(given, said, final, following)))
     question = Message("which word stands here") if isinstance(model, BERT) else Message("what comes next")
     return Lens(model.config.family, question, given.last_line, tuple(layers))
 
