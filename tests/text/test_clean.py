@@ -90,8 +90,15 @@ def test_a_hundred_thousand_words_have_a_hundred_thousand_numbers():
 def test_exact_copies_differ_in_white_space_at_the_most():
     seen = ExactDuplicates()
     assert [seen.is_new(t) for t in ("ক খ", " ক\n\tখ", "ক খ।", "", " ")] == [True, False, True, True, False]
+    assert seen._count == 3
+
+
+def test_exact_copies_among_many_and_within_the_memory_it_states():
+    seen = ExactDuplicates()
     assert all(seen.is_new(str(i)) for i in range(20_000))
     assert not any(seen.is_new(str(i)) for i in range(20_000))
+    assert 12 <= seen._slots.itemsize * len(seen._slots) / 20_000 <= 24
+    assert pickle.loads(pickle.dumps(seen)).is_new("7") is False
 
 
 # Leaks

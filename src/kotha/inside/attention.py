@@ -27,7 +27,7 @@ from kotha.artifacts.model_folder import Bundle
 from kotha.errors import UsageError
 from kotha.i18n.message import Option, Plural
 from kotha.inside.hook_points import attentions
-from kotha.inside.inputs import LikelyAnswer, ModelInput, Piece, Write, read
+from kotha.inside.inputs import Likely, ModelInput, Piece, Write, read
 from kotha.inside.trace import Trace, trace
 from kotha.inside.view import View, to_json, view_of
 from kotha.model.attention import Attention
@@ -64,7 +64,7 @@ class WrittenToken:
     row: int  # the position that it was written from
     token: int
     probability: float
-    best: tuple[LikelyAnswer, ...]  # what else could have been written, likeliest first
+    best: tuple[Likely, ...]  # what else could have been written, likeliest first
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from kotha.artifacts.model_folder import Bundle
 from kotha.i18n.message import Message, Text
 from kotha.inside.attention import entropy_bits
 from kotha.inside.hook_points import PARTS, layers, stacks
-from kotha.inside.inputs import LikelyAnswer, ModelInput, Piece, headline, read_image, read_without_tokenizer
+from kotha.inside.inputs import Likely, ModelInput, Piece, headline, read_image, read_without_tokenizer
 from kotha.inside.trace import Trace, trace
 from kotha.inside.view import View, to_json, view_of
 from kotha.model.bert import BERT
@@ -62,7 +62,7 @@ class FinalAnswer:
     """What the model says in the end, at one place."""
 
     question: Message
-    best: tuple[LikelyAnswer, ...]  # likeliest first; of a ViT classes
+    best: tuple[Likely, ...]  # likeliest first; of a ViT classes
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,7 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class LikelyAnswer:
+class Likely:
     """A token, or of a ViT a class, and how likely it is."""
 
     id: int
@@ -77,11 +77,11 @@ class ModelInput:
         """The pieces that a model foretells: of a Seq2Seq the target's."""
         return list(self.lines.values())[-1]
 
-    def likeliest(self, probabilities: Tensor, count: int) -> tuple[LikelyAnswer, ...]:
+    def likeliest(self, probabilities: Tensor, count: int) -> tuple[Likely, ...]:
         """The best answers at one place: (V,) -> best first."""
         best, ids = probabilities.topk(min(count, len(probabilities)))
         pairs = zip(ids.tolist(), best.tolist(), strict=True)
-        return tuple(LikelyAnswer(token, self.spell(token), share) for token, share in pairs)
+        return tuple(Likely(token, self.spell(token), share) for token, share in pairs)
 
     def pass_through(self, model: Model) -> Any:
         """What the model answers; nothing learns from it."""

@@ -19,7 +19,7 @@ from kotha.artifacts.model_folder import Bundle
 from kotha.errors import UsageError
 from kotha.i18n.message import Message
 from kotha.inside.hook_points import stacks
-from kotha.inside.inputs import LikelyAnswer, ModelInput, Piece
+from kotha.inside.inputs import Likely, ModelInput, Piece
 from kotha.inside.trace import trace
 from kotha.inside.view import View, to_json, view_of
 from kotha.model.bert import BERT
@@ -33,7 +33,7 @@ _BEST = 5
 class Opinion:
     """What one layer would say at one position; figures to six places."""
 
-    best: tuple[LikelyAnswer, ...]  # the likeliest tokens, best first
+    best: tuple[Likely, ...]  # the likeliest tokens, best first
     rank_of_answer: int  # where the model's final answer stands in this layer's order; 1 is first
     probability_of_answer: float  # what this layer gives the final answer
     kl_nats: float  # how far the final distribution is from this one: KL(final || layer)

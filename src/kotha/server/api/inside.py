@@ -63,7 +63,7 @@ class AboutServed(WireAnswer):
     attentions: list[AttentionSite]
 
 
-@route(router, "/models/{name}", AboutServed, method="GET")
+@route(router, "/models/{name}", AboutServed, method="GET", reads=True)
 def about(served: Served, name: NamedModel) -> JsonObject:
     """What a model is: its family, its sizes, and the names of its attentions and heads."""
     model, config = served.model.model, served.model.config

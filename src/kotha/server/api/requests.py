@@ -78,9 +78,9 @@ def route(
     """Make a function a route that takes its turn in a thread; what it returns is told as JSON of a type.
 
     It is called with what it works on, and with what the request says. By its first annotation that is the server's
-    ``State`` (what only ``reads`` a few files does not wait for the others), or an opened model: ``Served``, or None
-    where the request may name none. It may also ask for the ``request`` itself, and for ``on_progress``. Without an
-    ``answer`` it returns a response, of a ``media`` type.
+    ``State``, or an opened model: ``Served``, or None where the request may name none. What only ``reads``, files or
+    a tokenizer, does not wait for what computes. It may also ask for the ``request`` itself, and for ``on_progress``.
+    Without an ``answer`` it returns a response, of a ``media`` type.
     """
 
     def add(work: Work) -> Work:
@@ -99,7 +99,7 @@ def route(
             async with AsyncExitStack() as stack:
                 if first is None and name is not None:
                     first = await stack.enter_async_context(state.registry.use(name))
-                turns = first.turns if isinstance(first, Served) else state.reading if reads else state.turns
+                turns = state.reading if reads else first.turns if isinstance(first, Served) else state.turns
                 return await _in_turn(request, turns, answer, told, shares)
 
         asked = [Parameter("request", Parameter.KEYWORD_ONLY, annotation=Request)]

@@ -132,7 +132,7 @@ class Detokenized(WireAnswer):
     text: str
 
 
-@route(router, "/detokenize", Detokenized)
+@route(router, "/detokenize", Detokenized, reads=True)
 def detokenize(served: Served, body: DetokenizeRequest) -> JsonObject:
     """The text of some tokens."""
     tokenizer = tokenizer_of(served)

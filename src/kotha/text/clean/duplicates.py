@@ -9,6 +9,7 @@ To sign a text is most of the work, and is done by a worker pool. What was kept 
 into memory (about 1.2 KB a text), so that the system may write them out and take their pages back.
 """
 
+from array import array
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
@@ -37,9 +38,10 @@ _FIRST_ROOM = 1 << 10
 
 
 class ExactDuplicates:
-    """Which texts have been seen before, white space aside.
+    """Which texts have been seen before, white space aside, at 12 to 24 bytes a text.
 
-    Texts are known by 64 bits of BLAKE2b: among ten million, the chance of one false alarm is 3 in a million.
+    Texts are known by 64 bits of BLAKE2b: among ten million, the chance of one false alarm is 3 in a million. A hash
+    table of plain numbers (open addressing, at most two thirds full) takes a quarter of the memory of a Python set.
 
     >>> seen = ExactDuplicates()
     >>> [seen.is_new(text) for text in ("এক দুই", "এক  দুই ", "তিন")]
@@ -47,14 +49,35 @@ class ExactDuplicates:
     """
 
     def __init__(self) -> None:
-        self._seen: set[bytes] = set()
+        self._slots = array("Q", bytes(8 << 10))
+        self._count = 0
 
     def is_new(self, text: str) -> bool:
         """Say whether this text is new, and remember it."""
-        folded = " ".join(text.split()).encode("utf-8", "surrogatepass")
-        count = len(self._seen)
-        self._seen.add(blake2b(folded, digest_size=8).digest())
-        return len(self._seen) > count
+        folded = " ".join(text.split())
+        key = int.from_bytes(blake2b(folded.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little") or 1
+        if not self._put(self._slots, key):
+            return False
+        self._count += 1
+        if 3 * self._count > 2 * len(self._slots):
+            larger = array("Q", bytes(16 * len(self._slots)))
+            for old in self._slots:
+                if old:
+                    self._put(larger, old)
+            self._slots = larger
+        return True
+
+    @staticmethod
+    def _put(slots: "array[int]", key: int) -> bool:
+        """Put a key into the first free slot, a zero, from its own on; False when it is there already."""
+        last = len(slots) - 1  # the length is a power of two, so this is also a mask
+        at = key & last
+        while (found := slots[at]) != key:
+            if not found:
+                slots[at] = key
+                return True
+            at = (at + 1) & last
+        return False
 
 
 class Signer:
