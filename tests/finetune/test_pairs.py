@@ -59,10 +59,10 @@ def test_it_translates_and_shows_where_it_looked(run: kotha.Run) -> None:
     assert found.weights.shape == (len(found.written), len(found.source))
     assert torch.allclose(found.weights.sum(-1), torch.ones(len(found.written)), atol=1e-5)
     assert len(found.strongest) == len(found.written) and found.layer == 0
-    assert f'"written": [{{"text": "{found.written[0].text}"' in view.html and '"layer": 0' in view.html
+    assert f'"written": [{{"text": "{found.written[0]}"' in view.html and '"layer": 0' in view.html
     own = run.model.alignment(source).found
     assert run.model.tokenizer is not None
-    ids = [piece.id for piece in own.written if piece.id is not None]
+    ids = [piece.id for piece in own.pieces["written"] if piece.id is not None]
     assert run.model.tokenizer.decode(ids) == run.model.translate(source), "what it wrote, piece by piece"
     with pytest.raises(UsageError, match="layer=1: the decoder has 1 layer, counted from 0"):
         run.model.alignment(source, layer=1)

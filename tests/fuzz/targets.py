@@ -253,11 +253,11 @@ def _pictures() -> Loader:
 
 def _corpus() -> Loader:
     from kotha.errors import KothaError
+    from kotha.text.choices import Errors
     from kotha.text.corpus.dialogues import holds_dialogues, read_dialogues
     from kotha.text.corpus.documents import field_names, read_documents
     from kotha.text.corpus.labelled import read_labelled
     from kotha.text.corpus.pairs import read_text_pairs
-    from kotha.text.corpus.problems import Errors
 
     whole = (read_labelled, read_text_pairs, read_dialogues, field_names, holds_dialogues)
     ways: tuple[Errors, ...] = ("stop", "skip", "replace")

@@ -161,7 +161,9 @@ def test_a_worksheet_has_all_numbers(house: Address) -> None:
     crossed = ask(house, "inside/worksheet", model="seq2seq", text="নদী", target="মা", part="cross")
     assert crossed["place"] == "decoder.0.cross"
     assert "models that read text" in refused(house, "inside/worksheet", model="vit", text=TEXT)
-    assert "layer=7 is not there" in refused(house, "inside/worksheet", model="gpt", text=TEXT, layer=7)
+    assert "there is no attention 'blocks.7.attention'" in refused(
+        house, "inside/worksheet", model="gpt", text=TEXT, layer=7
+    )
     assert "there is no head 9" in refused(house, "inside/worksheet", model="gpt", text=TEXT, head=9)
 
 

@@ -14,9 +14,9 @@ from kotha.finetune import examples as finetune
 from kotha.finetune.classify import ClassifyTexts
 from kotha.finetune.instruct import AnswerQuestions
 from kotha.i18n.message import Option
+from kotha.text.choices import Errors
 from kotha.text.corpus.dialogues import read_dialogues
 from kotha.text.corpus.labelled import LabelledTexts, read_labelled
-from kotha.text.corpus.problems import Errors
 from kotha.training.start import TrainRequest
 
 

@@ -17,9 +17,9 @@ from kotha.report.table import Table
 from kotha.report.tokenizer_card import cards_page
 from kotha.storage.atomic import atomic_file
 from kotha.storage.destinations import checked_path
+from kotha.text.choices import Errors
 from kotha.text.clean.duplicates import Duplicates as Duplicates
 from kotha.text.corpus.documents import OnProblem, read_documents
-from kotha.text.corpus.problems import Errors
 from kotha.text.corpus.remote import is_remote
 from kotha.text.corpus.report import CorpusReport as CorpusReport
 from kotha.text.corpus.report import inspect_corpus as inspect_documents

@@ -12,7 +12,7 @@ from kotha.i18n.message import OnProgress
 from kotha.model.bert import BERT
 from kotha.model.gpt import GPT
 from kotha.model.seq2seq import Seq2Seq
-from kotha.text.corpus.problems import Errors
+from kotha.text.choices import Errors
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 if TYPE_CHECKING:

@@ -24,9 +24,9 @@ from kotha.finetune.pairs import TranslatePairs
 from kotha.finetune.splits import Parts
 from kotha.i18n.message import Message, Option
 from kotha.storage.atomic import atomic_write
+from kotha.text.choices import Errors
 from kotha.text.corpus.documents import field_names
 from kotha.text.corpus.pairs import read_text_pairs
-from kotha.text.corpus.problems import Errors
 from kotha.text.tokenizer.importers import import_tokenizer
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.training.origin import Origin

@@ -19,7 +19,7 @@ from kotha.report.page import framed
 from kotha.storage import bundled
 from kotha.storage.images import holds_images
 from kotha.storage.status import exists, is_file
-from kotha.text.corpus.problems import Errors
+from kotha.text.choices import Errors
 from kotha.text.shards import DATASET_FILE, Dataset
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.training.distributed import Ranks, find_disks, goes_on, joined, ranks_here

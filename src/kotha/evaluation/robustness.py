@@ -25,10 +25,10 @@ from kotha.model.classifier import TextClassifier
 from kotha.model.gpt import GPT
 from kotha.model.seq2seq import Seq2Seq
 from kotha.report.table import Table
+from kotha.text.choices import Errors
 from kotha.text.corpus.dialogues import holds_dialogues, read_dialogues
 from kotha.text.corpus.labelled import read_labelled
 from kotha.text.corpus.pairs import read_text_pairs
-from kotha.text.corpus.problems import Errors
 from kotha.text.held_out import from_texts, read_held_out
 from kotha.text.perturb import PERTURBATIONS, perturb
 from kotha.text.tokenizer.chat import Turn

@@ -14,8 +14,9 @@ from kotha.i18n.message import Message
 from kotha.retrieval.paragraphs import READERS, read_paragraphs
 from kotha.retrieval.passages import LETTERS, Excerpt, check_letters, gather
 from kotha.storage.status import is_directory, is_file
+from kotha.text.choices import Errors
 from kotha.text.corpus.documents import OnBytes, OnProblem, Reading, read_documents
-from kotha.text.corpus.problems import Complaints, CorpusProblem, Errors, shown
+from kotha.text.corpus.problems import Complaints, CorpusProblem, shown
 from kotha.text.corpus.sources import kind_of, list_sources
 
 _KNOWN = [".txt", ".jsonl", ".csv", ".tsv", ".parquet", *READERS]

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from kotha.errors import DataError
 from kotha.i18n.message import Plural, Text
 from kotha.storage.status import is_file
+from kotha.text.choices import Errors
 from kotha.text.corpus.documents import read_documents
-from kotha.text.corpus.problems import CorpusProblem, Errors
+from kotha.text.corpus.problems import CorpusProblem
 from kotha.text.shards import DATASET_FILE, Dataset, Split
 from kotha.text.tokenizer.tokenizer import Tokenizer
 

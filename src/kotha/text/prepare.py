@@ -26,12 +26,12 @@ import kotha
 from kotha.errors import CorpusError, DataError, UsageError
 from kotha.i18n.message import Message, OnProgress, Option
 from kotha.storage.atomic import atomic_directory
-from kotha.text.choices import check_choice
+from kotha.text.choices import Errors, check_choice
 from kotha.text.clean.duplicates import Duplicates, told_apart
 from kotha.text.clean.leakage import DEFAULT_THRESHOLD, LeakIndex
 from kotha.text.clean.shingles import GOLDEN, mix
 from kotha.text.corpus.documents import read_documents
-from kotha.text.corpus.problems import CorpusProblem, Errors
+from kotha.text.corpus.problems import CorpusProblem
 from kotha.text.corpus.sources import list_sources
 from kotha.text.encoding import EncodedDocument, encode_documents
 from kotha.text.held_out import end_token

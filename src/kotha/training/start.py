@@ -324,9 +324,10 @@ def start_run(
     timed: bool = False,
     seconds_per_step: float | None = None,
     origin: str | None = None,
+    floors: Mapping[str, float] | None = None,
     **how: Any,
 ) -> Training:
-    """A run in a new folder, ready to ``run()``; ``how`` as Training has it, ``origin`` for its config.json.
+    """A run in a new folder, ready to ``run()``; ``how`` as Training has it, ``origin`` and ``floors`` for config.json.
 
     With ``timed`` a few small steps are timed first, to predict how long the run will take, unless that is known.
     """
@@ -337,7 +338,7 @@ def start_run(
         shape = (training.fitting.micro_batch_size, training.fitting.context_length)
         seconds_per_step = predict_seconds_per_step(model, config, *shape, training.arithmetic)
     if ranks.writes:  # only now: settings that cannot be trained leave no folder behind
-        more = {"origin": origin, LAUNCH: ranks.launch}
+        more = {"origin": origin, "floors": floors, LAUNCH: ranks.launch}
         about = {"data": describe_data(data), **{name: value for name, value in more.items() if value is not None}}
         make_folder(training, data.tokenizer, seconds_per_step, **about)
     ranks.wait()

@@ -11,8 +11,9 @@ from typing import ClassVar, Self
 
 from kotha.errors import DataError, UsageError
 from kotha.i18n.message import Message
+from kotha.text.choices import Errors
 from kotha.text.corpus.documents import field_names, read_records
-from kotha.text.corpus.problems import Complaints, Errors, OnProblem, empty_field
+from kotha.text.corpus.problems import Complaints, OnProblem, empty_field
 
 Named = tuple[str | None, str | None]
 Columns = dict[str, list[str]]

@@ -13,9 +13,10 @@ from pathlib import Path
 
 from kotha.errors import CorpusError, DataError
 from kotha.i18n.message import Message
+from kotha.text.choices import Errors
 from kotha.text.corpus.columns import ColumnTable
 from kotha.text.corpus.documents import read_first, read_records
-from kotha.text.corpus.problems import Complaints, Errors, OnProblem, Unreadable, empty_field
+from kotha.text.corpus.problems import Complaints, OnProblem, Unreadable, empty_field
 from kotha.text.corpus.sources import list_sources
 from kotha.text.tokenizer.chat import ROLES, Turn
 

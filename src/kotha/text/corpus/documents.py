@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, BinaryIO, TypedDict, Unpack, get_args
 
 from kotha.errors import CorpusError, UsageError
-from kotha.text.choices import check_choice
+from kotha.text.choices import Errors, check_choice
 from kotha.text.corpus.hub import hub_download
-from kotha.text.corpus.problems import Complaints, CorpusProblem, Errors, Unreadable
+from kotha.text.corpus.problems import Complaints, CorpusProblem, Unreadable
 from kotha.text.corpus.problems import OnProblem as OnProblem
 from kotha.text.corpus.records import Record, RecordReader
 from kotha.text.corpus.remote import open_remote

@@ -11,8 +11,9 @@ from pathlib import Path
 
 from kotha.errors import DataError
 from kotha.i18n.message import Message
+from kotha.text.choices import Errors
 from kotha.text.corpus.columns import Columns, ColumnTable, Named, read_two_columns
-from kotha.text.corpus.problems import Errors, OnProblem
+from kotha.text.corpus.problems import OnProblem
 
 _CALLED = (Message("text"), Message("label"))
 _LABEL_NAMES = ("label", "labels", "class", "category", "sentiment", "emotion", "topic", "target")

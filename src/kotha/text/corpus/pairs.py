@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from kotha.i18n.message import Message
+from kotha.text.choices import Errors
 from kotha.text.corpus.columns import Columns, ColumnTable, Named, read_two_columns
-from kotha.text.corpus.problems import Errors, OnProblem
+from kotha.text.corpus.problems import OnProblem
 from kotha.text.corpus.sources import kind_of
 
 _SOURCE_NAMES = ("source", "src", "source_text", "input")

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from kotha.errors import CorpusError, closest
 from kotha.i18n.message import Message, Option, Text, english
+from kotha.text.choices import Errors
 
-Errors = Literal["stop", "skip", "replace"]
 OnProblem = Callable[["CorpusProblem"], None]
 
 _LONGEST_LIST = 12

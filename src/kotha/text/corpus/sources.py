@@ -10,9 +10,9 @@ from pathlib import Path
 
 from kotha.errors import CorpusError, UsageError, closest
 from kotha.i18n.message import Message, Option
-from kotha.text.choices import check_choice
+from kotha.text.choices import Errors, check_choice
 from kotha.text.corpus.hub import choose_files, hub_files, parse_hub_name
-from kotha.text.corpus.problems import Complaints, CorpusProblem, Errors, OnProblem, Unreadable, shown, why
+from kotha.text.corpus.problems import Complaints, CorpusProblem, OnProblem, Unreadable, shown, why
 from kotha.text.corpus.remote import is_remote, list_remote, local_path, scheme_of, told_address
 
 FORMATS = ("txt", "jsonl", "csv", "tsv", "parquet")

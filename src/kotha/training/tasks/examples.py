@@ -4,6 +4,9 @@ Examples have numbers, and turns follow each other for ever: turn 0 is the first
 has the turns from s times the batch size on; each example has one turn an epoch, in a new order each time. Nothing
 about the data needs to be saved with a run. Examples of different lengths share a batch with others of about their
 length (length-sorted batches), so that little of it is filling.
+
+``AnswerTokens`` is instruction tuning: only what the assistant says is learned. ``Translation`` reads a source and learns
+its target by teacher forcing.
 """
 
 import math

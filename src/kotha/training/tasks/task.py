@@ -6,7 +6,8 @@ machines.
 
 ``PackedBatches`` lays the documents of an epoch end to end in a new order, epoch after epoch, and cuts the endless line
 into sequences: every token is a target exactly once an epoch, and none is wasted on padding. ``OffsetBatches`` is the
-course's: each sequence starts at a random place.
+course's: each sequence starts at a random place. ``NextToken`` can also read a share of the steps backwards (reverse
+training) and learn from what teachers foretell (knowledge distillation).
 """
 
 import math
