@@ -14,7 +14,7 @@ import kotha.generation.engine as engine_module
 from kotha.errors import KothaError, UsageError
 from kotha.generation.answers import Request, Result
 from kotha.generation.engine import Engine
-from kotha.generation.plain import continue_plainly
+from kotha.generation.plain import continue_plainly, write
 from kotha.generation.settings import SamplingSettings
 from kotha.generation.steps import at_work
 from kotha.model.bert import BERT
@@ -105,6 +105,14 @@ def test_who_else_is_in_the_batch_does_not_matter() -> None:
         results = Engine(model, tokenizer, max_batch=max_batch).generate(requests)
         assert [r.ids for r in results] == [r.ids for r in alone], max_batch
         assert [r.text for r in results] == [r.text for r in alone], max_batch
+
+
+@pytest.mark.usefixtures("pace")
+def test_it_writes_what_the_course_writes() -> None:
+    model, tokenizer = tiny(context_length=8), trained("unigram")
+    settings = SamplingSettings(seed=3)
+    (result,) = Engine(model, tokenizer).generate([Request(prompt="নদীর ঘাটে", tokens=30, settings=settings)])
+    assert "নদীর ঘাটে" + result.text == write(model, tokenizer, "নদীর ঘাটে", tokens=30, seed=3)
 
 
 @pytest.mark.usefixtures("pace")

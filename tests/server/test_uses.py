@@ -264,3 +264,18 @@ def test_hostile_requests_are_answered_in_words(house: Address, path: str, body:
     said = http.post(f"{house.url}/api/{path}", content=body, headers=headers, timeout=60)
     assert said.status_code in (400, 404), said.text[:300]
     assert said.json()["error"]["message"]
+
+
+def test_a_damaged_model_is_told_by_its_name(models: Path, tmp_path: Path) -> None:
+    shutil.copytree(models / "plain", tmp_path / "hurt")
+    (tmp_path / "hurt" / "model.safetensors").write_bytes(b"nothing")
+    for url in started(make_app([str(tmp_path / "hurt")], device="cpu")):
+        said = http.post(f"{url}/api/inside/flow", json={"model": "hurt", "text": "ক"})
+        assert said.status_code == 500 and "hurt/model.safetensors" in said.text and str(tmp_path) not in said.text
+
+
+def test_a_name_of_the_server_may_have_capitals(models: Path) -> None:
+    for url in started(make_app([str(models / "plain")], ServeSettings(names=("MyBox.local",)), device="cpu")):
+        for name in ("MyBox.local", "mybox.LOCAL:8000"):
+            assert http.get(f"{url}/health", headers={"host": name}).status_code == 200
+        assert http.get(f"{url}/health", headers={"host": "other.local"}).status_code == 403

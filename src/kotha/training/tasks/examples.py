@@ -5,8 +5,8 @@ has the turns from s times the batch size on; each example has one turn an epoch
 about the data needs to be saved with a run. Examples of different lengths share a batch with others of about their
 length (length-sorted batches), so that little of it is filling.
 
-``AnswerTokens`` is instruction tuning: only what the assistant says is learned. ``Translation`` reads a source and learns
-its target by teacher forcing.
+``AnswerTokens`` is instruction tuning: only what the assistant says is learned. ``Translation`` reads a source and
+learns its target by teacher forcing.
 """
 
 import math
