@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from kotha.errors import ConfigError, nearest
 from kotha.i18n.message import Message
-from kotha.model.config import ClassifierConfig, GPTConfig, ModelConfig, ViTConfig
+from kotha.model.config import ClassifierConfig, GPTConfig, ModelConfig, TextConfig, ViTConfig
 from kotha.model.fields import LARGEST_COUNT, LARGEST_SEED, is_number
 
 Optimizer = Literal["adamw", "muon"]
@@ -19,14 +19,13 @@ Schedule = Literal["cosine", "stable", "constant", "inverse-sqrt"]
 Sampling = Literal["documents", "offsets"]
 Precision = Literal["auto", "float32", "bfloat16", "float16"]
 Compile = Literal["auto", "on", "off"]
-BestBy = Literal["loss", "macro_f1"]
 ClassWeights = Literal["equal", "balanced"]
 Augment = Literal["none", "move", "mirror"]
 
 
 _COUNTS = (
     "steps context_length ema_every evaluate_every decay_steps evaluate_tokens patience checkpoint_every "
-    "keep_checkpoints average_last lora"
+    "keep_checkpoints lora"
 )
 # As large as any that was ever reported, far above what this package's models gain from.
 _LARGEST_BATCH = 1 << 16
@@ -46,6 +45,7 @@ _BOUNDS: tuple[tuple[str, Callable[[Any], bool], Message], ...] = (
         lambda value: 0 <= value < 1,
         Message("a share from 0 up to, but not including, 1"),
     ),
+    ("weight_decay warmup_steps", lambda value: value >= 0, Message("0 or more")),
     ("floor teacher_share backwards", lambda value: 0 <= value <= 1, Message("a share from 0 to 1")),
 )
 
@@ -86,11 +86,9 @@ class TrainConfig:
     teacher_share: float = 0.8  # share of the loss that is the teachers'
     ema_decay: float | None = None  # memory of the average of the weights that is evaluated and kept; None for none
     ema_every: int = 1  # steps between two updates of that average
-    average_last: int | None = None  # at the end, try the mean of so many checkpoints, and keep it if it is better
 
     evaluate_every: int = 250  # steps between two looks at the validation set
     evaluate_tokens: int | None = None  # validation tokens to look at; None for all
-    best_by: BestBy = "loss"  # what decides which model is kept; macro_f1 is for classes
     patience: int | None = None  # stop after this many evaluations without gain; None to go on
     checkpoint_every: int | None = None  # steps between two checkpoints; None: at each evaluation
     keep_checkpoints: int = 2  # latest checkpoints that are kept, besides the best
@@ -110,8 +108,6 @@ class TrainConfig:
                 value = getattr(self, name)
                 if value is not None and not is_right(value):
                     raise ConfigError("{name}={value} must be {wanted}", name=name, value=value, wanted=wanted)
-        if self.weight_decay < 0 or self.warmup_steps < 0:
-            raise ConfigError("weight_decay and warmup_steps cannot be below 0")
 
     def change(self, **changes: Any) -> "TrainConfig":
         """A config with some settings changed; a setting that does not exist is answered with the nearest."""
@@ -156,17 +152,20 @@ def _check_type(name: str, value: Any, hint: Any) -> None:
         raise ConfigError("{name}={value!r} should be {wanted}", name=name, value=value, wanted=wanted)
 
 
+_ONLY_FOR: tuple[tuple[str, Any, Message], ...] = (
+    ("teachers", GPTConfig, Message("a gpt, which learns next tokens")),
+    ("backwards", GPTConfig, Message("a gpt, which learns next tokens")),
+    ("augment", ViTConfig, Message("images")),
+    ("class_weights", ViTConfig | ClassifierConfig, Message("classes of texts or images")),
+    ("lora", TextConfig, Message("models of text")),
+)
+
+
 def check_settings(model: ModelConfig, config: TrainConfig) -> None:
     """Refuse settings that only another family learns by."""
-    for name in ("teachers", "backwards"):
-        if getattr(config, name) and not isinstance(model, GPTConfig):
-            raise ConfigError("{name} is for a gpt, which learns next tokens; train this one without", name=name)
-    if config.augment != "none" and not isinstance(model, ViTConfig):
-        raise ConfigError("augment is for images; leave it out")
-    if isinstance(model, ViTConfig | ClassifierConfig):
-        return
-    if config.class_weights != "equal" or config.best_by != "loss":
-        raise ConfigError("class_weights and best_by are for classes, and this run learns words; leave them out")
+    for name, kinds, learners in _ONLY_FOR:
+        if getattr(config, name) != TrainConfig.__dataclass_fields__[name].default and not isinstance(model, kinds):
+            raise ConfigError("{name} is for {learners}; train this model without", name=name, learners=learners)
 
 
 # -- recipes -----------------------------------------------------------------------------------------------------------
@@ -205,11 +204,14 @@ RECIPES: dict[str, dict[str, Any]] = {
 
 
 def recipe(name: str, **changes: Any) -> TrainConfig:
-    """The settings of a recipe, with some changed.
+    """The settings of a recipe, with some changed; a warm-up that was not chosen never takes most of the steps.
 
-    >>> recipe("course").warmup_steps
-    1000
+    >>> [recipe("course", steps=steps).warmup_steps for steps in (20_000, 500)]
+    [1000, 50]
     """
     if name not in RECIPES:
         raise ConfigError("recipe {name!r} does not exist{nearest}", name=name, nearest=nearest(name, RECIPES))
-    return TrainConfig().change(**{**RECIPES[name], **changes})
+    config = TrainConfig().change(**{**RECIPES[name], **changes})
+    if "warmup_steps" in changes or config.warmup_steps <= config.steps // 2:
+        return config
+    return config.change(warmup_steps=config.steps // 10)

@@ -40,13 +40,8 @@ class Record:
 
     @cached_property
     def evaluations(self) -> list[dict[str, Any]]:
-        """The rows of evaluations along the way; the mean of checkpoints at the end is apart."""
-        return [row for row in self._validated if not row.get("average_of")]
-
-    @cached_property
-    def averaged(self) -> dict[str, Any] | None:
-        """The evaluation of the mean of the last checkpoints."""
-        return next((row for row in reversed(self._validated) if row.get("average_of")), None)
+        """The rows of evaluations."""
+        return [row for row in self.metrics if mapping(row, "validation") and figure(row, "step") is not None]
 
     @cached_property
     def best(self) -> dict[str, Any] | None:
@@ -55,10 +50,6 @@ class Record:
         measured = [row for row in self.evaluations if figure(row, "validation", "loss_nats") is not None]
         least = min(measured, key=lambda row: float(row["validation"]["loss_nats"]), default=None)
         return named[0] if named else least
-
-    @property
-    def _validated(self) -> list[dict[str, Any]]:
-        return [row for row in self.metrics if mapping(row, "validation") and figure(row, "step") is not None]
 
     def line(self, *keys: str) -> list[Point]:
         """A figure over the steps, from whichever rows have it."""

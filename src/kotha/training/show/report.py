@@ -15,7 +15,7 @@ from kotha.report.document import Block, Columns, Folded, Heading, Paragraph, Qu
 from kotha.report.table import Table
 from kotha.storage.atomic import atomic_write
 from kotha.training.show.curves import charts, loss_chart
-from kotha.training.show.findings import Record, lead, remark, result, title
+from kotha.training.show.findings import Record, lead, remark, title
 
 REPORT = "report.html"
 _SHOWN_SAMPLES = 3
@@ -49,10 +49,6 @@ def report_document(record: Record) -> Report:
         of_text = bool(record.line("validation", "bits_per_byte"))
         blocks.append(Heading(Message("On text it has not seen") if of_text else Message("On unseen examples")))
         blocks.append(Columns([[each] for each in measured]))
-    if record.averaged:
-        told = "With the mean of the weights of the last {n} checkpoints, {result}."
-        reached = result(record.averaged["validation"])
-        blocks.append(Paragraph(Message(told, n=record.averaged["average_of"], result=reached)))
     if health := charts(record, "health"):
         blocks += [Heading(Message("How the training went")), Columns([[each] for each in health])]
     blocks += [*_predictions(record), *_settings(record.config, record.summary)]

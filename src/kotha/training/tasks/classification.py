@@ -4,8 +4,8 @@ Both tasks are the same but for what is read; ``_Classes`` has what they share. 
 learned from in stretches, each an example by itself (``text/tokenizer/prompt.py``); at work what they say is averaged.
 
 Where classes are unequal, a model may learn each example with the weight of its class (``class_weights="balanced"``:
-their mean is 1, as in scikit-learn), and of texts the model that is kept may be the one with the best macro-F1 (the
-mean of F1 over classes) instead of the least loss.
+their mean is 1, as in scikit-learn). Of classifiers of texts the one with the best macro-F1 is kept (the mean of F1
+over classes), of images the one with the least loss.
 """
 
 import math
@@ -146,13 +146,8 @@ class TextClasses(_Classes):
         self.tokenizer = tokenizer
         self._reader = MarkedTexts(tokenizer, model.marks, self.context_length)
         learned, held_out = self._encode(texts, labels), self._encode(validation_texts, validation_labels)
+        self.too_long = self._reader.truncated
         super().__init__(config, len(model.labels), learned, held_out)
-        self._best_by = config.best_by
-
-    @property
-    def truncated(self) -> int:
-        """Texts of both sets that are too long to be read whole, even in stretches."""
-        return self._reader.truncated
 
     def _encode(self, texts: Sequence[str], labels: Sequence[int]) -> Numbered:
         """Of which text each stretch is, the stretches, and their labels."""
@@ -170,7 +165,7 @@ class TextClasses(_Classes):
         return {**super().score(sums, targets), "macro_f1": sum(f1) / self._n_answers}
 
     def error(self, score: Score) -> float:
-        return score["loss_nats"] if self._best_by == "loss" else 1 - score["macro_f1"]
+        return 1 - score["macro_f1"]
 
 
 # -- augmentation -----------------------------------------------------------------------------------------------------

@@ -122,6 +122,8 @@ Numbered = tuple[Sequence[int], Columns]  # which of the given examples each is,
 class ExamplesTask(Task):
     """A task over examples in memory, to learn from and held out; each makes batches in its own way."""
 
+    context_length = 0
+    too_long = 0  # how many examples do not fit the context
     part: ClassVar[str] = "tokens"  # what the loss is a mean over
     reference_names: ClassVar[tuple[str, str]] = ("ln V", "unigram")
 
@@ -172,9 +174,7 @@ class ExamplesTask(Task):
 
 
 class _Sequences(ExamplesTask):
-    """Write a sequence of words, given what comes before it; examples that do not fit are counted in ``left_out``."""
-
-    left_out = 0
+    """Write a sequence of words, given what comes before it; examples that do not fit are left out."""
 
     def __init__(
         self,
@@ -209,7 +209,7 @@ class _Sequences(ExamplesTask):
                 what=what,
                 most=self.context_length,
             )
-        self.left_out += len(examples) - len(found)
+        self.too_long += len(examples) - len(found)
         numbers, rows = zip(*found, strict=True)
         return numbers, tuple(map(Ragged, zip(*rows, strict=True)))
 
