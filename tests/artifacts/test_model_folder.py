@@ -60,14 +60,9 @@ def rewrite_config(folder: Path, change: Callable[[dict[str, Any]], object]) -> 
 
 
 def refusal(folder: Path) -> str:
-    """What both verify and load say, in the same words."""
-    messages = set()
-    for read in (bundle.verify, bundle.load):
-        with pytest.raises(KothaError) as error:
-            read(folder)
-        messages.add(str(error.value))
-    assert len(messages) == 1
-    return messages.pop()
+    with pytest.raises(KothaError) as error:
+        bundle.load(folder)
+    return str(error.value)
 
 
 def test_a_model_with_its_tokenizer_comes_back(tokenizer: Tokenizer, tmp_path: Path) -> None:
@@ -75,7 +70,7 @@ def test_a_model_with_its_tokenizer_comes_back(tokenizer: Tokenizer, tmp_path: P
     folder = bundle.save(tmp_path / "model", model, tokenizer)
     assert sorted(file.name for file in folder.iterdir()) == ["config.json", "model.safetensors", "tokenizer.json"]
     back = bundle.load(folder)
-    assert back.config == model.config == bundle.verify(folder)
+    assert back.config == model.config
     assert back.tokenizer is not None
     assert back.tokenizer.fingerprint == tokenizer.fingerprint
 
@@ -139,7 +134,7 @@ def test_only_a_model_folder_is_replaced_and_only_when_asked(folder: Path, tmp_p
     with pytest.raises(KothaError, match="exists"):
         bundle.save(folder, GPT(CONFIG))
     bundle.save(folder, GPT(CONFIG.replace(n_layers=2)), overwrite=True)
-    assert bundle.verify(folder).n_layers == 2
+    assert bundle.load(folder).config.n_layers == 2
     (folder / "notes.md").write_text("hello", encoding="utf-8")
     with pytest.raises(KothaError, match=r"holds notes\.md, which was not made by the same work"):
         bundle.save(folder, GPT(CONFIG), overwrite=True)

@@ -418,20 +418,11 @@ def test_a_run_is_not_started_over_another(data, tmp_path: Path) -> None:
         RunFolder(tmp_path / "none").read()
 
 
-def test_a_run_that_goes_on_with_other_data_remembers_it(data, tmp_path: Path) -> None:
+def test_a_run_that_goes_on_keeps_its_model_and_its_data(data, tmp_path: Path) -> None:
     start(data, tmp_path / "run")
     prepare([data.path.parent / "texts.jsonl"], data.tokenizer, tmp_path / "other", PrepareOptions(validation=0.3))
-    for each in (data, Dataset(tmp_path / "other"), data):
-        resumed(each, tmp_path / "run")
-    told = RunFolder(tmp_path / "run").about()
-    assert [told["data"]["path"], *(each["path"] for each in told["more_data"])] == [
-        str(data.path),
-        str(tmp_path / "other"),
-    ]
-
-
-def test_a_run_that_goes_on_keeps_its_model(data, tmp_path: Path) -> None:
-    start(data, tmp_path / "run")
+    with pytest.raises(CheckpointError, match="began with other data than .*other; resume it with its own"):
+        resumed(Dataset(tmp_path / "other"), tmp_path / "run")
     assert resume_run(data, RunFolder(tmp_path / "run"), {"n_layers": 1, "steps": 20}).config.steps == 20
     with pytest.raises(ConfigError, match="keeps its model; for other sizes start another run"):
         resume_run(data, RunFolder(tmp_path / "run"), {"n_layers": 2})

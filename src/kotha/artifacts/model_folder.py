@@ -160,11 +160,6 @@ def stored_type(folder: str | Path) -> Stored:
     return found
 
 
-def verify(folder: str | Path) -> ModelConfig:
-    """Check a model folder without giving its weights memory: config, header, sizes, tokenizer."""
-    return _open(folder)[1].config
-
-
 def find_model(folder: str | Path) -> Path:
     """The model folder that a path means: itself, or the best model of a run folder."""
     path = Path(folder)

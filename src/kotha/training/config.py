@@ -6,13 +6,12 @@ The names are the keys of a recipe, of a TOML file and, with dashes, of the comm
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import asdict, dataclass, fields, replace
-from types import UnionType
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal
 
 from kotha.errors import ConfigError, nearest
 from kotha.i18n.message import Message
 from kotha.model.config import ClassifierConfig, GPTConfig, ModelConfig, TextConfig, ViTConfig
-from kotha.model.fields import LARGEST_COUNT, LARGEST_SEED, is_number
+from kotha.model.fields import LARGEST_SEED, at_least, check_types
 
 Optimizer = Literal["adamw", "muon"]
 Schedule = Literal["cosine", "stable", "constant", "inverse-sqrt"]
@@ -23,29 +22,23 @@ ClassWeights = Literal["equal", "balanced"]
 Augment = Literal["none", "move", "mirror"]
 
 
-_COUNTS = (
-    "steps context_length ema_every evaluate_every decay_steps evaluate_tokens patience checkpoint_every "
-    "keep_checkpoints lora"
-)
 # As large as any that was ever reported, far above what this package's models gain from.
 _LARGEST_BATCH = 1 << 16
 
 
-def _upto(least: int, most: int) -> Message:
-    return Message("from {least} to {most:,}", least=least, most=most)
-
-
 _BOUNDS: tuple[tuple[str, Callable[[Any], bool], Message], ...] = (
-    (_COUNTS, lambda value: 1 <= value <= LARGEST_COUNT, _upto(1, LARGEST_COUNT)),
-    ("batch_size micro_batch_size", lambda value: 1 <= value <= _LARGEST_BATCH, _upto(1, _LARGEST_BATCH)),
-    ("seed", lambda value: 0 <= value <= LARGEST_SEED, Message("from {least} to {most}", least=0, most=LARGEST_SEED)),
+    (
+        "batch_size micro_batch_size",
+        lambda value: value <= _LARGEST_BATCH,
+        Message("at most {most:,}", most=_LARGEST_BATCH),
+    ),
     ("learning_rate muon_learning_rate gradient_clip spike lora_alpha", lambda value: value > 0, Message("above 0")),
     (
         "beta1 beta2 ema_decay label_smoothing dropout",
         lambda value: 0 <= value < 1,
         Message("a share from 0 up to, but not including, 1"),
     ),
-    ("weight_decay warmup_steps", lambda value: value >= 0, Message("0 or more")),
+    ("weight_decay", lambda value: value >= 0, Message("0 or more")),
     ("floor teacher_share backwards", lambda value: 0 <= value <= 1, Message("a share from 0 to 1")),
 )
 
@@ -59,7 +52,9 @@ class TrainConfig:
     micro_batch_size: int | None = None  # sequences that go through the model at once; None finds what fits
     context_length: int | None = None  # tokens in a sequence; None takes the model's
     sampling: Sampling = "documents"  # each token once an epoch, shuffled anew; offsets: random places, as the course
-    seed: int = 0  # decides the first weights, the order of the data, and dropout
+    seed: int = at_least(
+        0, default=0, most=LARGEST_SEED
+    )  # decides the first weights, the order of the data, and dropout
 
     optimizer: Optimizer = "adamw"  # adamw, or muon for the matrices with adamw for the rest
     learning_rate: float = 3e-4  # largest learning rate of adamw
@@ -71,7 +66,7 @@ class TrainConfig:
 
     schedule: Schedule = "cosine"
     """After the warm-up: cosine to the floor, stable with a decay at the end, constant, or inverse-sqrt (of 2017)."""
-    warmup_steps: int = 100  # steps in which the learning rate grows from nothing
+    warmup_steps: int = at_least(0, default=100)  # steps in which the learning rate grows from nothing
     decay_steps: int | None = None  # for stable: steps of the last decay; None for a fifth of all
     floor: float = 0.1  # share of the learning rate that is left at the end
 
@@ -100,9 +95,7 @@ class TrainConfig:
     def __post_init__(self) -> None:
         if isinstance(self.teachers, list):  # as JSON and TOML have it
             object.__setattr__(self, "teachers", tuple(self.teachers))
-        hints = get_type_hints(type(self))
-        for each in fields(self):
-            _check_type(each.name, getattr(self, each.name), hints[each.name])
+        check_types(self)
         for names, is_right, wanted in _BOUNDS:
             for name in names.split():
                 value = getattr(self, name)
@@ -124,32 +117,6 @@ def check_names(given: Iterable[str], known: Collection[str]) -> None:
     for name in given:
         if name not in known:
             raise ConfigError("setting {name!r} does not exist{nearest}", name=name, nearest=nearest(name, known))
-
-
-_KINDS: dict[Any, tuple[Callable[[Any], bool], Message]] = {
-    int: (lambda value: type(value) is int, Message("int")),
-    float: (is_number, Message("a finite number")),
-    tuple[str, ...]: (
-        lambda value: isinstance(value, tuple) and all(isinstance(each, str) for each in value),
-        Message('a list of texts, such as ["run-1", "run-2"]'),
-    ),
-}
-
-
-def _check_type(name: str, value: Any, hint: Any) -> None:
-    """Refuse a value of the wrong type; a whole number will do for a fraction."""
-    kind, *more = get_args(hint) if isinstance(hint, UnionType) else (hint,)
-    if value is None and more:
-        return
-    if get_origin(kind) is Literal:
-        if value not in get_args(kind):
-            choices = nearest(str(value), get_args(kind))
-            raise ConfigError("{name}={value!r} is not a choice{nearest}", name=name, value=value, nearest=choices)
-        return
-    is_right, wanted = _KINDS[kind]
-    if not is_right(value):
-        wanted = Message("{one} or {other}", one=wanted, other="none") if more else wanted
-        raise ConfigError("{name}={value!r} should be {wanted}", name=name, value=value, wanted=wanted)
 
 
 _ONLY_FOR: tuple[tuple[str, Any, Message], ...] = (

@@ -65,11 +65,6 @@ class Progress:
         self.recent = [float(loss) for loss in self.recent]
         self.speeds: deque[float] = deque(maxlen=_LAST_SPEEDS)  # tokens per second, of the last steps
         self._since: tuple[float, int] | None = None
-        for name, value in asdict(self).items():
-            kind = (int, float) if name in ("seconds", "best_loss") else int
-            reached = isinstance(value, kind) and not isinstance(value, bool) and value >= 0
-            if not reached and name != "recent" and not (value is None and name == "best_step"):
-                raise CheckpointError("{name}={value!r} is nothing that a run can have reached", name=name, value=value)
 
     def start_clock(self) -> None:
         """Count from here, unless it already counts."""

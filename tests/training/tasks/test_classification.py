@@ -95,7 +95,7 @@ def test_texts_have_their_marks_and_long_ones_are_read_in_stretches(family: type
     given = ["আমি", "আমার সোনার বাংলা আমি তোমায় ভালোবাসি", "তুমি", ""]
     made = texts(model, kind, given, [0, 1, 2, 0])
     ids = tokenizer.encode(given[1])
-    assert made.truncated == 0
+    assert made.too_long == 0
     batch = made.batch(0, 0, CONFIG.batch_size).tensors
     before = [tokenizer.special["cls"]] if family is BERTConfig else []
     after = [tokenizer.special["sep" if family is BERTConfig else "eos"]]
@@ -139,7 +139,7 @@ def test_rare_classes_count_more_and_macro_f1_chooses() -> None:
     tokenizer = trained("unigram")
     model = classifying(preset("pocket").replace(vocab_size=tokenizer.vocab_size, context_length=16), "abc")
     labels = [0, 0, 0, 0, 1, 2]
-    config = CONFIG.change(class_weights="balanced", best_by="macro_f1", batch_size=6)
+    config = CONFIG.change(class_weights="balanced", batch_size=6)
     task = TextClasses(model, config, ["আমি"] * 6, labels, ["আমি"] * 6, labels, tokenizer)
     batch = task.batch(0, 0, 6).tensors
     assert {(int(label), float(weight)) for label, weight in zip(batch["labels"], batch["weights"], strict=True)} == {

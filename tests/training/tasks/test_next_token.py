@@ -136,7 +136,7 @@ def test_who_cannot_teach_is_refused(data: Dataset, teachers: list[str], tmp_pat
 @pytest.mark.parametrize(
     ("changes", "match"),
     [
-        *(({"teachers": wrong}, "should be a list of texts") for wrong in ("run", [1], 5)),
+        *(({"teachers": wrong}, "must be a list of names") for wrong in ("run", [1], 5)),
         ({"backwards": 1.5}, "must be a share from 0 to 1"),
     ],
 )

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from statistics import median
 from typing import Any
 
 from kotha.artifacts.run_folder import figure, mapping
@@ -18,11 +17,6 @@ from kotha.i18n.numbers import Count, Duration
 from kotha.model.config import config_from_dict
 from kotha.model.parameters import count_parameters
 from kotha.report.chart import Point
-
-# A validation loss this much above the best is a rise, not noise.
-_RISE = 1.01
-# The training loss at a step is the median of this share of all steps to each side.
-_NEAR = 0.01
 
 
 @dataclass(frozen=True)
@@ -112,33 +106,3 @@ def result(validation: dict[str, Any]) -> Message:
     loss = figure(validation, "loss_nats")
     told = "its loss was not a number" if loss is None else "its loss on unseen text is {loss:.3f} nats per token"
     return Message(told, loss=loss)
-
-
-def remark(record: Record) -> list[Text]:
-    """Says so when the model went on to learn its training text by heart."""
-    validation = [(x, y) for x, y in record.line("validation", "loss_nats") if y is not None]
-    if not record.best or not validation:
-        return []
-    best, best_loss = record.best["step"], figure(record.best, "validation", "loss_nats")
-    end, end_loss = validation[-1]
-    training = [(x, y) for x, y in record.line("loss_nats") if y is not None]
-    losses, place = [y for _, y in training], sum(x <= best for x, _ in training) - 1
-    if best_loss is None or end_loss < _RISE * best_loss or not 0 <= place < len(losses) - 1:
-        return []
-    near = round(_NEAR * len(losses))  # a single peak does not move a median
-    before, after = median(losses[max(0, place - near) : place + near + 1]), median(losses[-near - 1 :])
-    if after >= before:
-        return []
-    return [
-        Message(
-            "From step {best:,} on it learns its training text by heart: until step {end:,.0f} its loss there falls "
-            "from {before:.2f} to {after:.2f}, and on unseen text rises from {best_loss:.2f} to {end_loss:.2f}.",
-            best=best,
-            end=end,
-            before=before,
-            after=after,
-            best_loss=best_loss,
-            end_loss=end_loss,
-        ),
-        Message("More text, a smaller model, more dropout or fewer steps would help."),
-    ]

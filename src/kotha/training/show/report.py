@@ -11,11 +11,11 @@ from kotha.artifacts.run_folder import RunFolder, figure, mapping
 from kotha.errors import CheckpointError
 from kotha.i18n.message import Message, Text
 from kotha.i18n.numbers import Amount, Duration, Size
-from kotha.report.document import Block, Columns, Folded, Heading, Paragraph, Quote, Report, Settings
+from kotha.report.document import Block, Columns, Folded, Heading, Quote, Report, Settings
 from kotha.report.table import Table
 from kotha.storage.atomic import atomic_write
 from kotha.training.show.curves import charts, loss_chart
-from kotha.training.show.findings import Record, lead, remark, title
+from kotha.training.show.findings import Record, lead, title
 
 REPORT = "report.html"
 _SHOWN_SAMPLES = 3
@@ -41,9 +41,8 @@ def read_record(folder: Path) -> Record:
 def report_document(record: Record) -> Report:
     """The report as data."""
     samples = [row for row in record.evaluations if isinstance(row.get("sample"), str) and row["sample"].strip()]
-    chart, note = loss_chart(record), remark(record)
+    chart = loss_chart(record)
     first: list[Block] = [Heading(Message("Loss")), chart] if chart else []
-    first += [Paragraph(note, note=True)] if note else []
     blocks: list[Block] = [Columns([first, *([_samples(samples)] if samples else [])])]
     if measured := charts(record, "validation"):
         of_text = bool(record.line("validation", "bits_per_byte"))
@@ -112,19 +111,16 @@ def _amount(amount: Amount) -> Message:
 
 def _settings(config: dict[str, Any], summary: dict[str, Any]) -> list[Block]:
     """Everything else that the folder says, for who wants to do it again."""
-    about: dict[str, Any] = {name: summary[name] for name in ("device", "precision") if name in summary}
-    about |= {**mapping(config, "machine"), **mapping(config, "versions")}
-    about |= {f"data {name}": value for name, value in mapping(config, "data").items()}
-    blocks: list[Block] = []
-    if about:
-        blocks += [Heading(Message("Machine, versions and data")), Settings(_pairs(about))]
+    about = {**mapping(config, "machine"), **mapping(config, "versions"), "data": mapping(config, "data")}
     sections = [
+        (Message("Machine, versions and data"), about),
         (Message("All settings of the model"), mapping(config, "model")),
         (Message("All settings of the training"), mapping(config, "training")),
         (Message("The summary"), summary),
     ]
-    folded = [Folded(name, [Settings(_pairs(values))]) for name, values in sections if values]
-    return [*blocks, Heading(Message("Settings")), *folded] if folded else blocks
+    folded = [(name, pairs) for name, values in sections if (pairs := _pairs(values))]
+    settings: list[Block] = [Folded(name, [Settings(pairs)]) for name, pairs in folded]
+    return [Heading(Message("Settings")), *settings] if settings else []
 
 
 def _pairs(values: dict[str, Any]) -> list[tuple[str, Text]]:
