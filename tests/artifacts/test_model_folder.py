@@ -1,9 +1,6 @@
 """Model folders: whole or not at all, and nothing believed before it is checked."""
 
-import errno
 import json
-import os
-import re
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -259,20 +256,6 @@ def test_a_mistake_in_a_config_names_its_file(folder: Path) -> None:
     rewrite_config(folder, lambda values: values["model"].update(dropout=2))
     with pytest.raises(ConfigError, match=r"config\.json: dropout=2 is not a share"):
         bundle.load(folder)
-
-
-def test_a_closed_folder_beside_takes_nothing_from_the_hint(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (folder.parent / "closed").mkdir()
-    real = Path.stat
-
-    def refuse(self: Path, **how: Any) -> os.stat_result:
-        if self.parent.name == "closed":
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(self))
-        return real(self, **how)
-
-    monkeypatch.setattr(Path, "stat", refuse)
-    with pytest.raises(KothaError, match=f"is not a model folder: .*; did you mean {re.escape(str(folder))}"):
-        bundle.load(folder.parent)
 
 
 @pytest.mark.parametrize("name", [bundle.CONFIG_FILE, bundle.WEIGHTS_FILE])

@@ -89,7 +89,6 @@ def test_a_run_tells_all_about_itself(capsys, data: Path, tmp_path: Path) -> Non
     assert any((out / "tensorboard").iterdir())
     page = (out / "report.html").read_text(encoding="utf-8")
     assert "unigram" in page
-    assert "Predicted and measured" in page
     loaded = bundle.load(out / "best")
     assert loaded.tokenizer is not None
     assert loaded.tokenizer.fingerprint == config["data"]["tokenizer"]

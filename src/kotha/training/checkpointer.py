@@ -22,7 +22,7 @@ from kotha.artifacts import model_folder as bundle
 from kotha.artifacts import run_folder as runs
 from kotha.artifacts.run_folder import RunFolder
 from kotha.errors import TrainingError
-from kotha.i18n.message import Message, Option, Text
+from kotha.i18n.message import Message, Text
 from kotha.model.family import Model, build
 from kotha.storage.atomic import clear_leftovers
 from kotha.training import adapter, checkpoint
@@ -138,27 +138,12 @@ class Checkpointer:
 
     def last_good(self) -> Text:
         """Where one can go on from, for an error message."""
-        return self._last() or Message("none yet")
-
-    def resume_hint(self) -> Message:
-        """What to do when a disk is full, for an error message: nothing is resumed that was never saved."""
-        saved = self._last()
-        if saved is None:
-            return Message("nothing had been saved yet; make room, and start a new run")
-        return Message(
-            "the run stays in {path}, its last checkpoint: {saved}; make room, and go on with {resume}",
-            path=self.folder.path,
-            saved=saved,
-            resume=Option("resume", True),
-        )
-
-    def _last(self) -> Text | None:
         try:
             saved = list_checkpoints(self.folder.checkpoints)
         except OSError as error:  # what went wrong first is what shall be told
             folder = self.folder.checkpoints
             return Message("in {folder}, which cannot be read just now ({why})", folder=folder, why=error.strerror)
-        return str(checkpoint_path(self.folder.checkpoints, saved[-1])) if saved else None
+        return str(checkpoint_path(self.folder.checkpoints, saved[-1])) if saved else Message("none yet")
 
     # -- to take away -------------------------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ another shape takes the ordinary way; where shapes change from step to step, the
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import torch
@@ -23,7 +24,7 @@ from kotha.model.block import Block
 from kotha.model.evaluating import evaluating
 from kotha.model.family import Model
 from kotha.training.config import TrainConfig
-from kotha.training.device import Arithmetic, available_memory
+from kotha.training.device import Arithmetic, available_memory, peak_memory, resident_memory
 from kotha.training.distributed import Ranks, let_go
 from kotha.training.plan.memory import Conditions, MemoryPlan, largest_micro_batch, plan_memory
 from kotha.training.tasks.task import Batch, Task, Tensors
@@ -109,8 +110,13 @@ class Fitting:
         )
 
     def plan(self) -> MemoryPlan:
-        """What this process is expected to need."""
-        return plan_memory(self._model.config, self._config, self.micro_batch_size, self._how)
+        """What this process is expected to need; on a CPU, beside what it already has from its work before."""
+        planned = plan_memory(self._model.config, self._config, self.micro_batch_size, self._how)
+        if self._how.device != "cpu":
+            return planned
+        base = max(planned.base, resident_memory() - planned.weights - planned.average)
+        total = max(planned.total - planned.base + base, peak_memory(self._arithmetic.device))
+        return replace(planned, base=base, total=total)
 
 
 def blocks(*models: nn.Module) -> list[Block]:

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from kotha.artifacts import run_folder as runs
 from kotha.artifacts.run_folder import RunFolder
 from kotha.errors import CheckpointError, ConfigError, TrainingError
-from kotha.i18n.message import Message, OnRemark
+from kotha.i18n.message import Message, OnRemark, Option
 from kotha.model.config import ModelConfig
 from kotha.model.family import Model, build
 from kotha.model.lora import add_low_rank, learned_whole
@@ -161,7 +161,12 @@ class Training:
                     self.interrupts.expect(self.progress.step)
             return summary
         except NotWrittenError as error:
-            raise CheckpointError("{what}; {hint}", what=error.what, hint=self.checkpointer.resume_hint()) from error
+            raise CheckpointError(
+                "{what}; make room, and go on with {resume}. Last checkpoint: {last_good}",
+                what=error.what,
+                resume=Option("resume", True),
+                last_good=self.checkpointer.last_good(),
+            ) from error
         finally:
             self.folder.release()
 

@@ -10,9 +10,7 @@ from typing import Any
 from kotha.artifacts.run_folder import RunFolder, figure, mapping
 from kotha.errors import CheckpointError
 from kotha.i18n.message import Message, Text
-from kotha.i18n.numbers import Amount, Duration, Size
 from kotha.report.document import Block, Columns, Folded, Heading, Quote, Report, Settings
-from kotha.report.table import Table
 from kotha.storage.atomic import atomic_write
 from kotha.training.show.curves import charts, loss_chart
 from kotha.training.show.findings import Record, lead, title
@@ -50,7 +48,7 @@ def report_document(record: Record) -> Report:
         blocks.append(Columns([[each] for each in measured]))
     if health := charts(record, "health"):
         blocks += [Heading(Message("How the training went")), Columns([[each] for each in health])]
-    blocks += [*_predictions(record), *_settings(record.config, record.summary)]
+    blocks += _settings(record.config, record.summary)
     made = "Made by Kotha from the files of the run folder: config.json, metrics.jsonl, summary.json."
     return Report(title(record.config), lead(record), blocks, [Message(made)])
 
@@ -74,39 +72,6 @@ def _story(row: dict[str, Any]) -> Quote:
     if bits is not None:
         label = Message("step {step:,} · {bits:.3f} bits per byte", step=step, bits=bits)
     return Quote(row["sample"].strip(), label)
-
-
-def _predictions(record: Record) -> list[Block]:
-    """What was promised before the run, compared with what was measured."""
-    predicted = mapping(record.config, "predicted")
-    parts = mapping(predicted, "memory_bytes")
-    memory = {name: amount for name in parts if (amount := figure(parts, name)) is not None}
-    measured = [figure(record.summary, "peak_memory_bytes"), *(amount for _, amount in record.line("memory_bytes"))]
-    used = max((amount for amount in measured if amount), default=None)
-    rows: list[list[Text]] = [
-        [Message(name.replace("_", " ")), _amount(Size(amount)), "", ""]
-        for name, amount in memory.items()
-        if name != "total"
-    ]
-    compared: list[tuple[str, type[Amount], float | None, float | None]] = [
-        ("memory in all", Size, memory.get("total"), used),
-        ("time", Duration, figure(predicted, "seconds"), figure(record.summary, "seconds")),
-    ]
-    for name, unit, promised, found in compared:
-        if promised:
-            measured_as = ["", ""] if found is None else [_amount(unit(found)), f"{found / promised:.2f}"]
-            rows.append([Message(name), _amount(unit(promised)), *measured_as])
-    if not rows:
-        return []
-    header: list[Text] = ["", Message("predicted"), Message("measured"), Message("ratio")]
-    remarks: list[Text] = []
-    if used and str(record.summary.get("device", "")).startswith("cpu"):
-        remarks = [Message("On a CPU the memory measured is that of the whole process, Python and torch included.")]
-    return [Heading(Message("Predicted and measured")), Table("", header, rows, remarks)]
-
-
-def _amount(amount: Amount) -> Message:
-    return Message("{amount}", amount=amount)
 
 
 def _settings(config: dict[str, Any], summary: dict[str, Any]) -> list[Block]:

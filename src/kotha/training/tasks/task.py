@@ -23,6 +23,7 @@ from torch import Tensor, nn
 
 from kotha.artifacts import model_folder as bundle
 from kotha.errors import ConfigError, DataError
+from kotha.i18n.message import Message
 from kotha.model.config import GPTConfig, TextConfig
 from kotha.model.gpt import GPT
 from kotha.model.loss import taught_loss, token_losses
@@ -224,30 +225,22 @@ class NextToken(Task):
 
     def _read_teacher(self, folder: str) -> GPT:
         found = bundle.load(folder)
-        model = found.model
-        if not isinstance(model, GPT):
-            raise ConfigError(
-                "the teacher {folder} is a {family} model; only a gpt foretells next tokens",
-                folder=folder,
-                family=model.config.family,
-            )
+        why = self._no_teacher(found)
+        if why is not None:
+            raise ConfigError("{folder} cannot teach this model: {why}", folder=folder, why=why)
+        assert isinstance(found.model, GPT)
+        return found.model.requires_grad_(False)
+
+    def _no_teacher(self, found: bundle.Bundle) -> Message | None:
+        """Why a model's guesses would not be of the words that the student learns; None where they are."""
+        if not isinstance(found.model, GPT):
+            return Message("it is a {family} model, and only a gpt predicts next tokens", family=found.config.family)
         if found.tokenizer is None or found.tokenizer.fingerprint != self.data.tokenizer.fingerprint:
-            raise ConfigError(
-                "the teacher {folder} reads with another tokenizer than the data; its guesses would be of other words",
-                folder=folder,
-            )
-        if model.config.context_length < self.context_length:
-            raise ConfigError(
-                "the teacher {folder} reads {context_length} tokens at once; use context_length={context_length} or "
-                "less",
-                folder=folder,
-                context_length=model.config.context_length,
-            )
-        if model.head.bias is not None:
-            raise ConfigError(
-                "the teacher {folder} has a bias in its head, which is not known how to teach from", folder=folder
-            )
-        return model.requires_grad_(False)
+            return Message("it reads with another tokenizer than the data")
+        context_length = found.model.config.context_length
+        if context_length < self.context_length:
+            return Message("it reads {n} tokens at once; use context_length={n} or less", n=context_length)
+        return None if found.model.head.bias is None else Message("its head has a bias")
 
 
 def _as_batch(sequences: Tensor) -> Batch:
