@@ -348,7 +348,7 @@ def test_patience_ends_a_run_that_gains_nothing(data, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("step", "factor", "message"),
     [
-        (9, float("nan"), r"is nan at step 9\. Documents of that batch: [\d, ]+\. Last good"),
+        (9, float("nan"), r"is nan at step 9\. Last good"),
         (60, 1000, "the loss rose to"),
     ],
 )

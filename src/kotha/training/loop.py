@@ -273,11 +273,10 @@ class Training:
         complaint = progress.complaint(value, self.config.spike)
         if complaint:
             raise TrainingError(
-                "the loss {complaint} at step {step}. Documents of that batch: {documents}. Last good checkpoint: "
-                "{last_good}. Try a lower learning_rate or a longer warm-up",
+                "the loss {complaint} at step {step}. Last good checkpoint: {last_good}. Try a lower learning_rate or "
+                "a longer warm-up",
                 complaint=complaint,
                 step=step - 1,
-                documents=[str(each) for each in self.task.document_ids(step - 1)[:20]],
                 last_good=self.checkpointer.last_good(),
             )
         progress.stop_clock()

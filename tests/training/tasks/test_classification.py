@@ -38,7 +38,6 @@ def test_every_image_once_an_epoch_and_slices_of_the_whole() -> None:
     read = [example for step in range(5) for example in made._order.examples(step)]
     assert sorted(read[:10]) == sorted(read[10:]) == list(range(10))
     assert read[:10] != read[10:]
-    assert made.document_ids(0) == sorted(read[:4])
     whole, part = made.batch(2, 0, 4), made.batch(2, 1, 2)
     assert all(torch.equal(part.tensors[name], whole.tensors[name][1:3]) for name in whole.tensors)
     assert (part.targets, part.tokens) == ({"examples": 2}, 2 * 5)
@@ -119,7 +118,6 @@ def test_texts_have_their_marks_and_long_ones_are_read_in_stretches(family: type
         for tokens, real, label in zip(batch["tokens"], batch["real"], batch["labels"], strict=True)
     ]
     assert all(each in wanted for each in seen)
-    assert made.document_ids(0) == sorted(set(made.document_ids(0))) and max(made.document_ids(0)) < len(given)
     part = made.batch(0, 1, 2).tensors
     assert all(torch.equal(part[name], batch[name][1:3]) for name in batch)
 

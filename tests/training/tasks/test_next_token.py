@@ -15,7 +15,7 @@ from kotha.model.config import BERTConfig, GPTConfig
 from kotha.model.family import build
 from kotha.text.shards import Dataset
 from kotha.text.tokenizer.trainers import train as train_tokenizer
-from kotha.training.config import TrainConfig
+from kotha.training.config import TrainConfig, check_settings
 from kotha.training.start import resume_run, start_run
 from kotha.training.tasks.task import NextToken
 
@@ -113,9 +113,9 @@ def test_a_run_goes_on_bit_for_bit(data: Dataset, teachers: list[str], tmp_path:
 
 
 @pytest.mark.parametrize("config", [SHORT.change(teachers=["a"]), TURNED])
-def test_only_a_gpt_has_teachers_or_reads_backwards(data: Dataset, tmp_path: Path, config: TrainConfig) -> None:
+def test_only_a_gpt_has_teachers_or_reads_backwards(config: TrainConfig) -> None:
     with pytest.raises(ConfigError, match=r"(teachers|backwards) is for a gpt"):
-        start_run(BERT, config, data, RunFolder(tmp_path / "run"))
+        check_settings(BERT, config)
 
 
 def test_who_cannot_teach_is_refused(data: Dataset, teachers: list[str], tmp_path: Path) -> None:

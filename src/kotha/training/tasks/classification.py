@@ -27,7 +27,7 @@ from kotha.text.tokenizer.prompt import MarkedTexts
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.training.config import TrainConfig
 from kotha.training.objectives import classes, judge
-from kotha.training.tasks.examples import Columns, ExamplesTask, Numbered, Ragged
+from kotha.training.tasks.examples import Columns, ExamplesTask, Ragged
 from kotha.training.tasks.task import Batch, Score, Tensors, check_vocabulary
 
 
@@ -37,8 +37,8 @@ class _Classes(ExamplesTask):
     part, reference_names = "examples", ("ln K", "class frequencies")
     reads: tuple[str, ...]  # the tensors of a batch that a model is called with
 
-    def __init__(self, config: TrainConfig, n_classes: int, given: Numbered, validation: Numbered) -> None:
-        super().__init__(config, n_classes, given, validation)
+    def __init__(self, config: TrainConfig, n_classes: int, learned: Columns, held_out: Columns) -> None:
+        super().__init__(config, n_classes, learned, held_out)
         self._weights: Tensor | None = None
         if config.class_weights == "balanced":
             counts = torch.from_numpy(self._counts(self._learned)).float()
@@ -105,8 +105,8 @@ class ImageClasses(_Classes):
                 shape=str(images.shape),
                 wanted=wanted,
             )
-        learned = range(len(images)), (torch.from_numpy(images), torch.as_tensor(labels))
-        held_out = range(0), (torch.from_numpy(validation_images), torch.as_tensor(validation_labels))
+        learned = torch.from_numpy(images), torch.as_tensor(labels)
+        held_out = torch.from_numpy(validation_images), torch.as_tensor(validation_labels)
         super().__init__(config, model.n_classes, learned, held_out)
         self._augment = config.augment
 
@@ -149,11 +149,11 @@ class TextClasses(_Classes):
         self.too_long = self._reader.truncated
         super().__init__(config, len(model.labels), learned, held_out)
 
-    def _encode(self, texts: Sequence[str], labels: Sequence[int]) -> Numbered:
-        """Of which text each stretch is, the stretches, and their labels."""
+    def _encode(self, texts: Sequence[str], labels: Sequence[int]) -> Columns:
+        """The stretches of texts, and their labels."""
         stretches = self._reader.encode(texts)
         text_of = [number for number, some in enumerate(stretches) for _ in some]
-        return text_of, (Ragged(each for some in stretches for each in some), torch.as_tensor(labels)[text_of])
+        return Ragged(each for some in stretches for each in some), torch.as_tensor(labels)[text_of]
 
     def _read(self, examples: Ragged, rows: list[int], among: Sequence[int]) -> tuple[Tensors, int]:
         tokens, real = examples.padded(rows, among, self._reader.pad)

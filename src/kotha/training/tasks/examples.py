@@ -116,7 +116,6 @@ class Ragged:
 
 
 Columns = tuple[Ragged | Tensor, ...]  # what is known of each example: rows of ids, images, labels
-Numbered = tuple[Sequence[int], Columns]  # which of the given examples each is, and what is known of it
 
 
 class ExamplesTask(Task):
@@ -127,9 +126,8 @@ class ExamplesTask(Task):
     part: ClassVar[str] = "tokens"  # what the loss is a mean over
     reference_names: ClassVar[tuple[str, str]] = ("ln V", "unigram")
 
-    def __init__(self, config: TrainConfig, n_answers: int, given: Numbered, validation: Numbered) -> None:
-        self._numbers, learned = given
-        self._learned, self._held_out, self._n_answers = learned, validation[1], n_answers
+    def __init__(self, config: TrainConfig, n_answers: int, learned: Columns, held_out: Columns) -> None:
+        self._learned, self._held_out, self._n_answers = learned, held_out, n_answers
         self._label_smoothing, self._evaluate_tokens = config.label_smoothing, config.evaluate_tokens
         lengths = [each.lengths for each in learned if isinstance(each, Ragged)]
         together = sum(lengths[1:], lengths[0]) if lengths else None
@@ -151,9 +149,6 @@ class ExamplesTask(Task):
         """See Task; a part of a batch is as wide as the whole."""
         among = self._order.examples(step)
         return self._as_batch(self._learned, among[first : first + count], among)
-
-    def document_ids(self, step: int) -> list[int]:
-        return sorted({self._numbers[example] for example in self._order.examples(step)})
 
     def validation(self) -> list[Batch]:
         some = self._held_out
@@ -199,8 +194,8 @@ class _Sequences(ExamplesTask):
     def _asked(self, model: Any, tensors: Tensors) -> Asked:
         """What the head reads, and the words that it should say."""
 
-    def _prepare(self, what: Message, examples: Sequence[Any]) -> Numbered:
-        found = [(number, rows) for number, rows in enumerate(map(self._encode, examples)) if rows is not None]
+    def _prepare(self, what: Message, examples: Sequence[Any]) -> Columns:
+        found = [rows for rows in map(self._encode, examples) if rows is not None]
         if not found:
             raise DataError(
                 "none of {n:,} {what} examples can be used: each needs a text, of at most {most:,} tokens; give "
@@ -210,8 +205,7 @@ class _Sequences(ExamplesTask):
                 most=self.context_length,
             )
         self.too_long += len(examples) - len(found)
-        numbers, rows = zip(*found, strict=True)
-        return numbers, tuple(map(Ragged, zip(*rows, strict=True)))
+        return tuple(map(Ragged, zip(*found, strict=True)))
 
     def losses(self, model: Any, tensors: Tensors) -> Tensors:
         return {self.part: word_loss(model, self._asked(model, tensors), self._label_smoothing)}

@@ -69,9 +69,6 @@ class Task(Protocol):
     def batch(self, step: int, first: int, count: int) -> Batch:
         """``count`` examples of a step's batch, from ``first`` on."""
 
-    def document_ids(self, step: int) -> list[int]:
-        """Which documents or examples a step reads, to be named when something is wrong with them."""
-
     def set_total_steps(self, steps: int) -> None:
         """How many steps there will be, if on the way that becomes another number than the config's."""
         return
@@ -173,9 +170,6 @@ class NextToken(Task):
         if mask is not None:
             sequences[turned, 0] = mask
 
-    def document_ids(self, step: int) -> list[int]:
-        return self._batches.documents(step)
-
     def losses(self, model: GPT, tensors: Tensors) -> Tensors:
         hidden, targets = asked = next_token(model, tensors["sequences"])
         if not self.auxiliary_models:
@@ -262,7 +256,7 @@ def windows(line: NDArray[Any], length: int, count: int) -> Ids:
 
 
 class _Batches:
-    """The sequences of each step, and the documents that they are of."""
+    """The sequences of each step."""
 
     def __init__(self, split: Split, context_length: int, batch_size: int, seed: int) -> None:
         if split.info.tokens <= context_length:
@@ -290,11 +284,6 @@ class PackedBatches(_Batches):
         pieces = self._pieces(start, count * self._context_length + 1)
         line = np.concatenate([self._split[document][begin:end] for document, begin, end in pieces])
         return windows(line, self._context_length, count)
-
-    def documents(self, step: int) -> list[int]:
-        """The documents that a step reads."""
-        size = self._batch_size * self._context_length
-        return [document for document, _, _ in self._pieces(step * size, size + 1)]
 
     def _pieces(self, start: int, length: int) -> list[tuple[int, int, int]]:
         """The stretch of the endless line as (document, from, to)."""
@@ -328,17 +317,7 @@ class OffsetBatches(_Batches):
 
     def sequences(self, step: int, first: int, count: int) -> Ids:
         """As PackedBatches has them."""
-        starts = self._starts(step)[first : first + count]
+        last = len(self._line) - self._context_length
+        starts = np.random.default_rng([self._seed, step]).integers(0, last, self._batch_size)[first : first + count]
         sequences: Ids = self._line[starts[:, None] + np.arange(self._context_length + 1)].astype(np.int64)
         return sequences
-
-    def documents(self, step: int) -> list[int]:
-        """The documents that a step reads."""
-        starts = self._starts(step)
-        reached = [starts + place for place in (0, self._context_length)]
-        first, last = (np.searchsorted(self._split.offsets, places, side="right") - 1 for places in reached)
-        return sorted({document for a, b in zip(first, last, strict=True) for document in range(int(a), int(b) + 1)})
-
-    def _starts(self, step: int) -> Ids:
-        last = len(self._line) - self._context_length
-        return np.random.default_rng([self._seed, step]).integers(0, last, self._batch_size)
