@@ -14,12 +14,12 @@ from kotha.cli.main import main
 from kotha.inside.heads.importance import every_head, silence
 from kotha.model.config import BERTConfig, GPTConfig, ModelConfig, Seq2SeqConfig, ViTConfig
 from kotha.model.family import build
+from kotha.model.objectives import next_token, word_loss
 from kotha.model.presets import MODERN
 from kotha.text.held_out import read_held_out
 from kotha.text.stories.corpus import stories
 from kotha.text.tokenizer.chat import ChatTemplate
 from kotha.text.tokenizer.trainers import train as train_tokenizer
-from kotha.training.objectives import next_token, word_loss
 
 TINY: dict[str, Any] = {"d_model": 16, "n_heads": 4, "n_layers": 2, "d_ff": 24}
 TEXTS = [document.text for document in islice(stories(seed=4), 12)]

@@ -12,10 +12,9 @@ from tests.finetune.conftest import QUICK, WORDS, moods, stopped_and_resumed, wr
 
 import kotha
 from kotha.artifacts import model_folder as bundle
-from kotha.errors import CheckpointError, ConfigError, KothaError, UsageError
+from kotha.errors import ConfigError, KothaError, UsageError
 from kotha.evaluation.classification import classes_table
 from kotha.finetune.classify import PAGE, ClassifyTexts
-from kotha.finetune.examples import EXAMPLES
 from kotha.generation.classes import Classifier
 from kotha.model.family import build
 from kotha.model.presets import preset
@@ -117,13 +116,6 @@ def test_texts_that_were_learned_from_are_counted(runs: dict[str, kotha.Run], ta
     assert "so these figures are too good" in str(classes_table(score, "run").remarks[-1])
 
 
-def test_what_is_held_out_is_in_nothing_else(runs: dict[str, kotha.Run]) -> None:
-    splits = ClassifyTexts().read_parts(runs["gpt"].path)
-    parts = [set(part.texts) for part in (splits.train, splits.validation, splits.test)]
-    assert not parts[0] & parts[1] and not parts[0] & parts[2] and not parts[1] & parts[2]
-    assert sum(map(len, parts)) == 60
-
-
 def test_a_classifier_writes_no_text_and_a_writer_names_no_classes(
     runs: dict[str, kotha.Run], bases: dict[str, Path], table: Path, tmp_path: Path
 ) -> None:
@@ -198,11 +190,3 @@ def test_weights_of_another_family_are_refused(table: Path, tmp_path: Path) -> N
     with pytest.raises(KothaError, match=r"has no tokenizer|a vit model cannot classify texts"):
         kotha.adapt_classify(table, start=vit, out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
-
-
-def test_a_folder_that_holds_a_run_is_not_written_into(
-    runs: dict[str, kotha.Run], bases: dict[str, Path], table: Path
-) -> None:
-    with pytest.raises(CheckpointError, match="holds a run; go on with resume=True"):
-        kotha.adapt_classify(table, start=bases["gpt"], out=runs["gpt"].path)
-    assert (runs["gpt"].path / EXAMPLES / "test.jsonl").is_file()

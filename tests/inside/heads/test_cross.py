@@ -14,8 +14,8 @@ from torch import Tensor
 from kotha.inside.heads.importance import by_ablation, every_head, mean_loss, silence
 from kotha.model.config import Seq2SeqConfig
 from kotha.model.family import build
+from kotha.model.objectives import teacher_forcing, word_loss
 from kotha.model.pruning import remove_heads
-from kotha.training.objectives import teacher_forcing, word_loss
 
 N_WORDS, START, END = 12, 0, 1
 PARTS = {"encoder": "encoder.", "decoder": ".attention.", "cross": ".cross."}

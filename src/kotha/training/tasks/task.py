@@ -27,12 +27,12 @@ from kotha.i18n.message import Message
 from kotha.model.config import GPTConfig, TextConfig
 from kotha.model.gpt import GPT
 from kotha.model.loss import taught_loss, token_losses
+from kotha.model.objectives import next_token, word_loss
 from kotha.text.held_out import Counts, frequency_nats
 from kotha.text.shards import Dataset, Split
 from kotha.text.tokenizer.chat import ChatTemplate
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.training.config import TrainConfig
-from kotha.training.objectives import next_token, word_loss
 
 Tensors = dict[str, Tensor]
 Score = dict[str, float]
