@@ -8,13 +8,9 @@ so the sentence of the passages that fits the question best stands as the answer
 """
 
 import math
-import unicodedata
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
-
-import regex
 
 from kotha.i18n.message import Message, Text
 from kotha.retrieval.hybrid import Hit
@@ -105,14 +101,6 @@ def why_not_found(result: SearchResult) -> Message | None:
     if best >= _THRESHOLD:
         return None
     if best == 0.0:
-        texts = [*(hit.passage.text for hit in result.hits), *result.beside]
-        asked, written = _script(result.question), _script(" ".join(texts))
-        if asked and written and asked != written:
-            return Message(
-                "the question is in {asked} letters and these documents are in {written} ones; ask in theirs",
-                asked=Message(asked),
-                written=Message(written),
-            )
         return Message("no passage has a word of the question")
     share = math.floor(100 * best)  # rounded up it would read as enough
     return Message(
@@ -172,10 +160,3 @@ def _worth(texts: Sequence[Sequence[FoldedWord]]) -> dict[str, float]:
     everywhere = set.intersection(*({word.stem for word in text} for text in texts)) if len(texts) > 1 else set()
     stems = {word.stem for text in texts for word in text}
     return {stem: 0.5 if stem in everywhere else 1.0 for stem in stems}
-
-
-def _script(text: str) -> str | None:
-    """The script that most letters of a text are of, by name."""
-    letters = regex.findall(r"\p{L}", text[:10_000])
-    names = Counter(unicodedata.name(letter, "?").split()[0].capitalize() for letter in letters)
-    return names.most_common(1)[0][0] if names else None

@@ -13,16 +13,16 @@ import sqlite3
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import astuple
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from kotha.errors import KothaError
-from kotha.retrieval.dense import Near
+from kotha.retrieval.dense import Near, Vectors
 from kotha.retrieval.passages import Excerpt
-from kotha.retrieval.store import EmbedderNote, Measures, NewDocument, Vectors
+from kotha.retrieval.stemming import fold
 from kotha.storage.status import exists, is_file
 
 _APPLICATION = 0x4B544849  # "KTHI", where SQLite's header has a place for whose file it is
@@ -46,8 +46,40 @@ _BUSY_SECONDS = 20
 _MOST_MATCHES = 2000
 
 
+@dataclass
+class NewDocument:
+    """A document to be kept: its place in its source, a digest of its text, and its passages with their vectors."""
+
+    place: str
+    digest: bytes
+    passages: list[str]
+    vectors: Vectors | None = None
+
+
+@dataclass(frozen=True)
+class Measures:
+    """How large a store is: passages, their documents and files, and the words of a passage on average."""
+
+    passages: int
+    documents: int
+    sources: int
+    mean_words: float
+
+
+@dataclass(frozen=True)
+class EmbedderNote:
+    """Whose vectors a store holds: the model's fingerprint, what it was called, and how wide the vectors are."""
+
+    fingerprint: str
+    name: str
+    width: int
+
+
 class SqliteStore:
-    """An index file, open for reading, or for writing too; made where it is to be written and is not there."""
+    """An index file, open for reading, or for writing too; made where it is to be written and is not there.
+
+    A document is known by its source and the digest of its text.
+    """
 
     def __init__(self, path: str | os.PathLike[str], *, write: bool = False) -> None:
         self.name = os.fspath(path)
@@ -95,13 +127,9 @@ class SqliteStore:
         return [row[0] for row in self._query("SELECT DISTINCT source FROM documents ORDER BY source")]
 
     def digests(self, source: str) -> dict[bytes, tuple[int, str]]:
-        """Documents of a source by their digests."""
+        """Documents of a source by their digests: their numbers here, and their places there."""
         rows = self._query("SELECT digest, id, place FROM documents WHERE source = ?", [source])
         return {digest: (number, place) for digest, number, place in rows}
-
-    def some_texts(self) -> list[str]:
-        """A few passages, whichever."""
-        return [row[0] for row in self._query("SELECT text FROM passages LIMIT 20")]
 
     def frequencies(self, stems: Sequence[str]) -> dict[str, int]:
         """In how many passages each stem occurs."""
@@ -192,7 +220,10 @@ class SqliteStore:
         moved: Sequence[tuple[int, str]] = (),
         removed: Sequence[int] = (),
     ) -> None:
-        """Keep, move and forget documents in one transaction."""
+        """Keep new documents, note other places of known ones, forget others: in one transaction.
+
+        One that is there already stays as it is.
+        """
         with self._writing() as database:
             for document in added:
                 self._add(source, document)
@@ -206,8 +237,9 @@ class SqliteStore:
         added = self._database.execute(row, [source, document.place, document.digest])
         if not added.rowcount:
             return
-        for text, stems, vector in document.rows():
-            blob = None if vector is None else vector.astype(np.float16).tobytes()
+        for index, text in enumerate(document.passages):
+            stems = [word.stem for word in fold(text)]
+            blob = None if document.vectors is None else document.vectors[index].astype(np.float16).tobytes()
             kept = self._database.execute(
                 "INSERT INTO passages (document, text, words, vector) VALUES (?, ?, ?, ?)",
                 [added.lastrowid, text, len(stems), blob],
