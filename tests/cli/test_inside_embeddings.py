@@ -40,23 +40,12 @@ def test_a_word_in_brackets_is_a_word(run: str, capsys) -> None:
     assert main(["inside", "embeddings", run, "[/b]", "মা[/b]"]) == 0
     out = capsys.readouterr().out
     assert out.startswith("[/b]\n") and "মা[/b] is not one token" in out
-    assert main(["inside", "embeddings", run, "--pair", "[/b]", "মা"]) == 0
-    assert "[/b] and মা" in capsys.readouterr().out
 
 
 def test_widths_need_no_model(capsys) -> None:
     assert main(["inside", "embeddings", "--vocab-size", "1000", "--widths", "10,20", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)["widths"]["rows"]
     assert [(each["width"], each["parameters"]) for each in rows] == [(10, 10_000), (20, 20_000)]
-
-
-def test_a_pair_in_several_runs(run: str, capsys) -> None:
-    assert main(["inside", "embeddings", run, "--pair", "মা", "বাবা", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)["pair"]
-    assert found["words"] == ["মা", "বাবা"]
-    assert found["runs"][0]["width"] == 8
-    assert main(["inside", "embeddings", run, "--pair", "মা", "বাবা"]) == 0
-    assert "share of random" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

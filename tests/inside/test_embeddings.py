@@ -12,9 +12,7 @@ import torch
 from kotha.errors import UsageError
 from kotha.inside.embeddings import (
     Embeddings,
-    distance_at_widths,
     embeddings_view,
-    measure_pair,
     nearest_words,
     principal_plane,
     token_counts,
@@ -209,16 +207,3 @@ def test_only_a_next_token_step_is_counted(tokenizer: Tokenizer) -> None:
         touched_rows(build(BERTConfig(**sizes)), [1, 2, 3])
     with pytest.raises(UsageError, match=r"1 token\(s\)"):
         touched_rows(model_of(tokenizer), [1])
-
-
-def test_a_pair_beside_random_pairs(tokenizer: Tokenizer) -> None:
-    table = wired(tokenizer)
-    near, far = measure_pair(table, "মা", "বাবা"), measure_pair(table, "মা", "লাল")
-    assert near.rank == 1
-    assert near.relative < 0.5 < far.relative
-    a, b = (table.vectors[row_of(tokenizer, word)].numpy() - table.mean.numpy() for word in ("মা", "বাবা"))
-    assert near.distance == pytest.approx(2 * np.linalg.norm(a - b) / (np.linalg.norm(a) + np.linalg.norm(b)))
-    wide = Embeddings(model_of(tokenizer, 32), tokenizer)
-    narrow = Embeddings(model_of(tokenizer, 4), tokenizer)
-    both = distance_at_widths({"wide": wide, "narrow": narrow}, "মা", "নদী")
-    assert [(name, each.width) for name, each in both.items()] == [("narrow", 4), ("wide", 32)]

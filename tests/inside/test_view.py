@@ -16,7 +16,7 @@ from kotha.course.worksheet.papers import workshop_sheet
 from kotha.errors import KothaError, UsageError
 from kotha.inside.attention import attention_view
 from kotha.inside.embeddings import embeddings_view, open_table
-from kotha.inside.flow import flow_view, preset_flow_view
+from kotha.inside.flow import flow_view
 from kotha.inside.heads.measuring import TextSource
 from kotha.inside.heads.study import heads_view
 from kotha.inside.inputs import ModelInput, headline, read
@@ -31,7 +31,6 @@ def given(text: str = TEXT) -> ModelInput:
 VIEWS: dict[str, Any] = {
     "attention": lambda: attention_view(small("gpt"), given()),
     "flow": lambda: flow_view(small("gpt"), given()),
-    "preset": lambda: preset_flow_view("mini"),
     "lens": lambda: lens_view(small("gpt"), given()),
     "heads": lambda: heads_view(small("gpt"), TEXT * 3),
     "worksheet": lambda: sheet_view(model_sheet(small("gpt"), TEXT, head=1)),
@@ -73,7 +72,6 @@ def test_the_page_is_made_when_it_is_wanted_and_once(tmp_path: Path) -> None:
 
 def test_remarks_come_back_as_data() -> None:
     assert any("its context" in str(each) for each in attention_view(small("gpt"), given(TEXT * 9)).remarks)
-    assert any("fresh weights" in str(each) for each in preset_flow_view("mini").remarks)
 
 
 def test_what_is_asked_is_checked_when_it_is_said() -> None:

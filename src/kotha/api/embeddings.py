@@ -8,10 +8,9 @@ from typing import Any
 from kotha.api.model import load
 from kotha.errors import UsageError
 from kotha.i18n.message import Message, Option, Text
-from kotha.inside.embeddings import distance_at_widths, embeddings_view, open_table, pair_table
+from kotha.inside.embeddings import embeddings_view, open_table
 from kotha.inside.token_table import WIDTHS, touched_rows, width_costs, width_table
 from kotha.report.table import Table
-from kotha.storage import bundled
 
 
 @dataclass
@@ -25,14 +24,6 @@ class WordsReport:
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
         return self.found
-
-    def compare_pair(self, pair: tuple[str, str], runs: Sequence[Path]) -> None:
-        """How far apart two words stand in each run."""
-        tables = {bundled.title(run): open_table(load(run, "cpu").bundle, run) for run in runs}
-        measured = distance_at_widths(tables, *pair)
-        rows = [{"run": name, **asdict(each)} for name, each in measured.items()]
-        self.found["pair"] = {"words": list(pair), "runs": rows}
-        self.shown.append(pair_table(pair, measured))
 
     def look(
         self, run: Path, words: Sequence[str] = (), map_: Path | None = None, text: str | None = None, **choice: Any

@@ -1,4 +1,4 @@
-"""The table of embeddings: which rows stand for a word, who stands near whom, two words beside random ones, and a map.
+"""The table of embeddings: which rows stand for a word, who stands near whom, and a map.
 
 A word inside a text has a space before it, and so has its token. A word of several pieces has no row of its own: the
 mean of its pieces stands for it, and whoever shows it should say so.
@@ -9,9 +9,6 @@ taken away first, unless one asks for the plain angle. Measured on two models of
 stories, with eight lists of like words (kin, months, numbers, ...): of the nearest words 56.9 % were of the same list
 without the mean and 55.4 % with it (54.0 % and 52.5 % in the other model), and the cosine of two random words fell from
 0.18 to 0.00, so that a figure says something by itself. (Mu & Viswanath 2018, https://arxiv.org/abs/1702.01417)
-
-How far apart two words stand means nothing alone, so it is measured beside random pairs. A wider table has room for
-finer differences: given several runs of different widths, the same pair is measured in each.
 
 The map (PCA) lays words into the plane in which the centred vectors spread most, their two principal components. A
 table of a hundred dimensions never fits into two, so the share of the spread that the picture shows is part of the
@@ -46,8 +43,6 @@ from kotha.text.tokenizer.view import view_token
 # A row that training met less often than this has little but what all rows share.
 _LEARNED = 20
 _LONE_BYTE = re.compile("<0x[0-9A-Fa-f]{2}>")
-_RANDOM_PAIRS = 2000
-_FREQUENT = 1000
 
 
 @dataclass(frozen=True)
@@ -175,60 +170,6 @@ def nearest_words(table: Embeddings, word: Word, count: int = 10, centred: bool 
     best = cosines.topk(min(count, int(cosines.isfinite().sum())))
     pairs = zip(table.rows[best.indices].tolist(), best.values.tolist(), strict=True)
     return [Neighbour(token, table.texts[token].strip(), cosine) for token, cosine in pairs]
-
-
-@dataclass(frozen=True)
-class PairDistance:
-    """Two words in one table."""
-
-    width: int
-    cosine: float  # of the two words, from the mean
-    random_cosine: float  # the mean over pairs of random frequent words
-    distance: float  # between the two words, over the mean length of the two (from the mean of all rows)
-    random_distance: float  # the same, on average, for pairs of random frequent words
-    rank: int  # place of the second word among the neighbours of the first, from 1
-    pieces: tuple[int, int]  # tokens that the two words are made of
-    relative: float  # the pair's distance as a share of a random pair's
-
-
-def measure_pair(table: Embeddings, first: str, second: str, seed: int = 0) -> PairDistance:
-    """Cosine and distance of two words, and of random frequent ones."""
-    one, other = (table.find(each) for each in (first, second))
-    frequent = torch.tensor(table.frequent_words(_FREQUENT))
-    drawn = torch.randint(len(frequent), (2, _RANDOM_PAIRS), generator=torch.Generator().manual_seed(seed))
-    drawn = drawn[:, drawn[0] != drawn[1]]
-    random_cosine, random_distance = _apart(*(table.vectors[frequent[each]] - table.mean for each in drawn))
-    cosine, distance = _apart(*(word.vector[None] - table.mean for word in (one, other)))
-    others = ~torch.isin(table.rows, torch.tensor(one.tokens + other.tokens))
-    rank = 1 + int((table.cosines(one.vector)[others] > cosine).sum())
-    pieces, relative = (len(one.tokens), len(other.tokens)), distance / random_distance
-    return PairDistance(table.width, cosine, random_cosine, distance, random_distance, rank, pieces, relative)
-
-
-def _apart(left: Tensor, right: Tensor) -> tuple[float, float]:
-    """The cosine of pairs and their distance over their length, on average: (N, C), (N, C) -> two figures."""
-    distances = (left - right).norm(dim=1) / (left.norm(dim=1) + right.norm(dim=1)) * 2
-    return float(torch.cosine_similarity(left, right).mean()), float(distances.mean())
-
-
-def distance_at_widths(tables: dict[str, Embeddings], first: str, second: str) -> dict[str, PairDistance]:
-    """The same pair in several tables by name, narrowest first."""
-    names = sorted(tables, key=lambda name: tables[name].width)
-    return {name: measure_pair(tables[name], first, second) for name in names}
-
-
-def pair_table(words: tuple[str, str], found: dict[str, PairDistance]) -> Table:
-    """The same pair in several runs, to read."""
-    names = ("cosine", "random_cosine", "distance", "random_distance", "relative")
-    rows = [
-        [run, f"{each.width:,}", *(f"{getattr(each, name):.3f}" for name in names), f"{each.rank:,}"]
-        for run, each in found.items()
-    ]
-    header = ["run", "width", "cosine", "random", "distance", "random", "share of random", "neighbour no."]
-    in_pieces = any(max(each.pieces) > 1 for each in found.values())
-    remarks = [Message("a word that is not one token is the mean of its pieces")] if in_pieces else []
-    title = Message("{first} and {second}", first=words[0], second=words[1])
-    return Table(title, [Message(name) for name in header], rows, remarks)
 
 
 # -- the map ----------------------------------------------------------------------------------------------------------

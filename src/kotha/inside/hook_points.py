@@ -30,7 +30,6 @@ site                        shape            what it is
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from difflib import get_close_matches
 from typing import NamedTuple, cast
 
 from torch import nn
@@ -88,20 +87,6 @@ def _layer_sites(block: Block) -> Iterator[Site]:
     else:
         yield Site("residual_mid", block.attention_norm)
     yield Site("residual_out", block)
-
-
-def nearest_site(pattern: str, known: Sequence[str]) -> str:
-    """Say which place was probably meant, as the end of a sentence; a layer's places once, as patterns for all layers.
-
-    >>> nearest_site("weights", ["tokens", "blocks.0.attention.scores", "blocks.0.attention.weights"])
-    "; did you mean '*.weights'?"
-    >>> nearest_site("x", ["tokens", "blocks.0.residual_in", "blocks.1.residual_in"])
-    '; known: *.residual_in, tokens'
-    """
-    if get_close_matches(pattern, known):
-        return str(nearest(pattern, known))
-    endings = {f"*.{name.rpartition('.')[2]}" if "." in name else name for name in known}
-    return str(nearest(f"*.{pattern.rpartition('.')[2]}", endings))
 
 
 def stacks(model: nn.Module) -> dict[str, Stack]:

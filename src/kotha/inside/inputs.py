@@ -150,24 +150,6 @@ def read_image(model: Model, image: Image) -> ModelInput:
     return ModelInput((pixels,), {"patches": (Piece("class"), *patches)}, grid=(rows, columns), spell=spell)
 
 
-def read_without_tokenizer(model: Model, text: str) -> ModelInput:
-    """A text for a model that never learned: every letter gets the next free id, for shapes and sizes alone."""
-    if isinstance(model, ViT):
-        raise UsageError("this model is a ViT, it reads images and no text; give it an image")
-    letters = aksharas(text) or ["∅"]
-    n_most = model.config.context_length
-    ids = {letter: place % model.config.vocab_size for place, letter in enumerate(dict.fromkeys(letters))}
-    remarks = [
-        Message("a preset has no tokenizer and fresh weights: each letter gets a made-up id, only the shapes say much")
-    ]
-    if len(letters) > n_most:
-        remarks.append(Message("only the first {n:,} of {all:,} letters fit the context", n=n_most, all=len(letters)))
-    pieces = tuple(Piece(letter.replace(" ", "␣"), ids[letter]) for letter in letters[:n_most])
-    names = ("source", "target") if isinstance(model, Seq2Seq) else ("tokens",)
-    row = torch.tensor([[piece.id for piece in pieces]])
-    return ModelInput((row,) * len(names), dict.fromkeys(names, pieces), (*remarks, *_crowded(len(pieces))))
-
-
 def name_piece(tokenizer: Tokenizer, token: int) -> Piece:
     """A token as a reader would write it: space as ␣, a lone sign on ◌, part of a character in ‹›, specials by name."""
     if token >= tokenizer.vocab_size:

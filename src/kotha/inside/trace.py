@@ -29,7 +29,7 @@ import torch
 from torch import Tensor, nn
 
 from kotha.errors import UsageError, nearest
-from kotha.inside.hook_points import Site, attentions, nearest_site, sites
+from kotha.inside.hook_points import Site, attentions, sites
 from kotha.inside.inputs import ModelInput
 from kotha.model.attention import Attention
 from kotha.model.family import Model
@@ -48,7 +48,9 @@ class Trace:
         self._known = [name for name in known if self.wants(name)]
         for pattern in self._wanted or ():
             if not any(fnmatchcase(name, pattern) for name in self._known):
-                close = nearest_site(pattern, known)
+                # The places of a layer once, as patterns for all layers.
+                endings = {f"*.{name.rpartition('.')[2]}" if "." in name else name for name in known}
+                close = nearest(pattern, endings)
                 raise UsageError("there is no place {name!r} to look at{nearest}", name=pattern, nearest=close)
 
     def wants(self, name: str) -> bool:
