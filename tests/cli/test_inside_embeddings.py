@@ -25,7 +25,7 @@ def test_neighbours_map_and_touched_rows(run: str, capsys, tmp_path: Path) -> No
     page = tmp_path / "map.html"
     assert main([*command, "--map", str(page), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert [(each["word"], each["mean_of_pieces"]) for each in found["words"]] == [("মা", False), ("মাখাতা", True)]
+    assert [(each["word"], len(each["pieces"])) for each in found["words"]] == [("মা", 1), ("মাখাতা", 3)]
     assert all(len(each["neighbours"]) == 3 for each in found["words"])
     assert found["touched"]["looked_up"] == found["touched"]["distinct"]
     assert found["map"]["words"] > 8

@@ -2,8 +2,6 @@
 
 import json
 import re
-from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,13 +13,11 @@ from kotha.inside.embeddings import (
     embeddings_view,
     nearest_words,
     principal_plane,
-    token_counts,
     word_map,
 )
 from kotha.inside.token_table import touched_rows, width_costs
 from kotha.model.config import BERTConfig, GPTConfig, ViTConfig
 from kotha.model.family import build
-from kotha.text.shards import SplitWriter, dtype_for, write_description
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.text.tokenizer.trainers import train
 
@@ -62,7 +58,6 @@ def wired(tokenizer: Tokenizer) -> Embeddings:
 def test_the_neighbour_that_was_wired_is_found(tokenizer: Tokenizer) -> None:
     table = wired(tokenizer)
     word = table.find("মা")
-    assert word.whole
     assert word.pieces == ("␣মা",)
     near = nearest_words(table, word, count=5)
     assert near[0].text == "বাবা"
@@ -92,33 +87,9 @@ def test_cosines_are_those_of_numpy(tokenizer: Tokenizer, centred: bool) -> None
 def test_a_word_of_several_pieces_is_their_mean(tokenizer: Tokenizer) -> None:
     table = wired(tokenizer)
     word = table.find("মাখাতা")
-    assert not word.whole
+    assert len(word.pieces) > 1
     rows = table.vectors.numpy()[list(word.tokens)]
     assert np.allclose(word.vector.numpy(), rows.mean(0))
-
-
-def test_rows_that_training_hardly_met_are_no_neighbours(tokenizer: Tokenizer) -> None:
-    counts = [0] * tokenizer.vocab_size
-    for place, word in enumerate(WORDS[:4]):
-        counts[row_of(tokenizer, word)] = 100 + place
-    counts[row_of(tokenizer, "নীল")] = 3
-    table = Embeddings(model_of(tokenizer), tokenizer, counts)
-    assert {each.text for each in nearest_words(table, table.find("নীল"), 10)} == set(WORDS[:4])
-    assert not table.find("নীল").learned
-    assert table.find("মা").learned
-    assert [table.texts[token].strip() for token in table.frequent_words(2)] == [WORDS[3], WORDS[2]]
-
-
-def test_tokens_of_a_data_folder_are_counted(tokenizer: Tokenizer, tmp_path: Path) -> None:
-    texts, end = [f"{word} নদী পুকুর {word}" for word in WORDS], tokenizer.special["eos"]
-    writer = SplitWriter(tmp_path, "train", dtype_for(tokenizer.vocab_size), end, shard_tokens=12)
-    for text in texts:
-        writer.add(np.array(tokenizer.encode(text), "<u2"), len(text.encode()), len(text))
-    write_description(tmp_path, tokenizer, {"train": writer.close()}, {})
-    by_hand = Counter(token for text in texts for token in [*tokenizer.encode(text), end])
-    assert token_counts(tmp_path) == [by_hand[token] for token in range(tokenizer.vocab_size)]
-    next(tmp_path.glob("train-*.bin")).unlink()
-    assert token_counts(tmp_path) is None
 
 
 @pytest.mark.parametrize(("word", "wording"), [("", "an empty word"), ("☃", "no letters for “☃”")])

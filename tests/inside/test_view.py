@@ -15,7 +15,7 @@ from kotha.course.worksheet.page import sheet_view
 from kotha.course.worksheet.papers import workshop_sheet
 from kotha.errors import KothaError, UsageError
 from kotha.inside.attention import attention_view
-from kotha.inside.embeddings import embeddings_view, open_table
+from kotha.inside.embeddings import Embeddings, embeddings_view
 from kotha.inside.flow import flow_view
 from kotha.inside.heads.measuring import TextSource
 from kotha.inside.heads.study import heads_view
@@ -35,7 +35,7 @@ VIEWS: dict[str, Any] = {
     "heads": lambda: heads_view(small("gpt"), TEXT * 3),
     "worksheet": lambda: sheet_view(model_sheet(small("gpt"), TEXT, head=1)),
     "workshop": lambda: sheet_view(workshop_sheet()),
-    "embeddings": lambda: embeddings_view(open_table(small("gpt")), ["আজ"]),
+    "embeddings": lambda: embeddings_view(Embeddings(small("gpt").model, small("gpt").tokenizer), ["আজ"]),
 }
 
 
@@ -51,13 +51,6 @@ def test_a_view_is_data_a_page_and_a_frame(name: str, tmp_path: Path) -> None:
     inner = re.fullmatch(r'<iframe [^>]* srcdoc="([^"]*)"></iframe>', frame)
     assert inner is not None and html.unescape(inner[1]) == view.html, "nothing of the page gets out of its frame"
     assert repr(str(view.title)) in repr(view) and len(repr(view)) < 500
-
-
-def test_a_page_is_saved_as_a_page(tmp_path: Path) -> None:
-    view = View("x", 1, lambda: "<p>", dict)
-    with pytest.raises(UsageError, match=r"a\.png would be a page; call it .*a\.html"):
-        view.save(tmp_path / "a.png")
-    assert not list(tmp_path.iterdir())
 
 
 def test_the_page_is_made_when_it_is_wanted_and_once(tmp_path: Path) -> None:

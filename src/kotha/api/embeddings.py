@@ -8,18 +8,17 @@ from typing import Any
 from kotha.api.model import load
 from kotha.errors import UsageError
 from kotha.i18n.message import Message, Option, Text
-from kotha.inside.embeddings import embeddings_view, open_table
+from kotha.inside.embeddings import Embeddings, embeddings_view
 from kotha.inside.token_table import WIDTHS, touched_rows, width_costs, width_table
 from kotha.report.table import Table
 
 
 @dataclass
 class WordsReport:
-    """What was found so far: as JSON has it, to read, and what is to be said beside."""
+    """What was found so far: as JSON has it, and to read."""
 
     found: dict[str, Any] = field(default_factory=dict)
     shown: list[Table | Text] = field(default_factory=list)
-    remarks: list[Text] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
@@ -33,9 +32,8 @@ class WordsReport:
         ``choice`` is ``count`` of neighbours, ``centred`` and ``map_words``.
         """
         bundle = load(run, "cpu").bundle
-        opened = open_table(bundle, run)
+        opened = Embeddings(bundle.model, bundle.tokenizer)
         view = embeddings_view(opened, words, name=run.resolve().name, **choice)
-        self.remarks += view.remarks
         self.found |= view.to_dict()
         self.shown += [each.table() for each in view.found.words]
         if not words:
@@ -48,10 +46,6 @@ class WordsReport:
             self.found["map"] = {"file": str(view.save(map_)), "words": len(drawn.dots), "shares": list(drawn.shares)}
             told = "Map: {path} ({words:,} words, {share:.1%} of their differences; open it in a browser)"
             self.shown.append(Message(told, path=map_, words=len(drawn.dots), share=sum(drawn.shares)))
-            if opened.counts is None:
-                self.remarks.append(
-                    Message("the run's data folder is not there: order in the vocabulary stands for frequency")
-                )
         if text is not None:
             touched = touched_rows(bundle.model, opened.tokenizer.encode(text))
             self.found["touched"] = asdict(touched)

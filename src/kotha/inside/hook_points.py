@@ -114,13 +114,10 @@ def choose_layers(model: nn.Module, words: Sequence[str | int]) -> list[str] | N
     """Layers as a user names them: ``blocks.0``, or ``0`` for that layer of every stack; none named: all."""
     if not words:
         return None
-    known = list(layers(model))
-    found: list[str] = []
+    known, found = list(layers(model)), list[str]()
     for word in map(str, words):
-        fits = [name for name in known if name.endswith(f".{word}")] if word.isdecimal() else [word]
-        if not fits:
-            raise UsageError("there is no layer {name} in this model; known: {known}", name=word, known=known)
-        found += fits
+        fits = [name for name in known if word.isdecimal() and name.endswith(f".{word}")]
+        found += fits or [word]  # a name that no layer has is refused where it is looked at
     return found
 
 

@@ -35,7 +35,6 @@ from kotha.model.attention import Attention
 from kotha.model.family import Model
 from kotha.storage.atomic import atomic_file
 
-_NAMED = 3  # places that a trace names of itself
 _WORKED_OUT = ("scores", "masked_scores", "weights")
 
 
@@ -74,8 +73,7 @@ class Trace:
         raise UsageError("{name!r} was not traced{nearest}", name=name, nearest=nearest(name, self._known))
 
     def __repr__(self) -> str:
-        more = [f"… {len(self)} in all"] if len(self) > _NAMED else []
-        return f"Trace(seen: {', '.join([*list(self)[:_NAMED], *more]) or 'nothing yet'})"
+        return f"Trace({len(self)} places seen)"
 
     def __len__(self) -> int:
         return len(self._seen)

@@ -20,7 +20,7 @@ from kotha.artifacts.model_folder import Bundle
 from kotha.errors import KothaError, UsageError, nearest
 from kotha.generation.conversation import was_taught
 from kotha.generation.weights import Weights, as_they_are
-from kotha.inside.embeddings import Embeddings, open_table
+from kotha.inside.embeddings import Embeddings
 from kotha.inside.heads.overlap import HeadWeights, head_weights
 from kotha.inside.numbers.ledger import Ledger
 from kotha.model.classifier import TextClassifier
@@ -66,7 +66,7 @@ class Served:
     @cached_property
     def embeddings(self) -> Embeddings:
         """Its words as vectors, in double precision."""
-        return open_table(self.apart, self.model.path)
+        return Embeddings(self.apart.model, self.apart.tokenizer)
 
     @cached_property
     def takes_turns(self) -> bool:

@@ -6,7 +6,6 @@ from cyclopts import Parameter
 
 from kotha.cli.flags import BOX, Page, RunName
 from kotha.cli.naming import model_and_words
-from kotha.cli.spoken import tell
 from kotha.cli.terminal import Output
 from kotha.errors import UsageError
 
@@ -47,8 +46,6 @@ def embeddings(
         found.look(folder, asked, map_, text, count=count, centred=centred, map_words=map_words)
     if widths is not None or vocab_size is not None or not found.shown:
         found.cost(_numbers(widths), vocab_size)
-    for remark in found.remarks:
-        tell(remark)
     return Output(found, *found.shown)
 
 
