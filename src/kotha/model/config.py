@@ -5,19 +5,21 @@ has a class of its own. Fields that follow from others (``d_head``, ``n_kv_heads
 they are worked out once and saved as plain values. Nothing here imports torch.
 """
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, ClassVar, Literal, Self
 
 from kotha.errors import ConfigError, nearest
 from kotha.model.fields import check_names, check_types, follows, indivisible, roomier_width
-from kotha.model.heads import Stacks, attention_names, head_number, in_order
 
 Norm = Literal["layer", "rms"]
 NormOrder = Literal["pre", "post"]
 Activation = Literal["relu", "gelu", "gelu-tanh", "swiglu"]
 Positions = Literal["learned", "sinusoidal", "sinusoidal-halves", "rotary", "none"]
 Initialization = Literal["gpt2", "xavier"]
+# The layers of each stack, and the attentions of each of its layers.
+Stacks = Mapping[str, tuple[int, tuple[str, ...]]]
 # Heads are kept by name, and layers built, one by one: neither a file nor a slip of the hand must ask for a billion.
 MOST_HEADS, MOST_LAYERS = 4096, 1024
 _MOST = {"n_heads": MOST_HEADS, "n_layers": MOST_LAYERS, "n_decoder_layers": MOST_LAYERS}
@@ -103,14 +105,15 @@ class ModelConfig(BlockConfig):
     """A norm after the last block. Left out: where norms come before the parts, so that the last sum has one too."""
     initialization: Initialization = "gpt2"  # how weights start; see initialization.py
     removed_heads: tuple[str, ...] = ()
-    """Heads that were taken out of the weights, by name: blocks.0.attention.3; see pruning.py."""
+    """Heads that were taken out of the weights, by name: blocks.0.attention.3; see pruning.py. Numbers are those of the
+    whole model: they stay when other heads go, so that a head keeps its name for good."""
 
     def _following(self) -> dict[str, Any]:
         return {**super()._following(), "final_norm": self.norm_order == "pre"}
 
     def _check(self) -> None:
         super()._check()
-        object.__setattr__(self, "removed_heads", in_order(self.removed_heads, self.stacks(), self.n_heads))
+        object.__setattr__(self, "removed_heads", _in_order(self.removed_heads, self.attentions(), self.n_heads))
 
     def stacks(self) -> Stacks:
         """Each stack's layers, and the attentions of a layer."""
@@ -118,12 +121,13 @@ class ModelConfig(BlockConfig):
 
     def attentions(self) -> list[str]:
         """The names of all attentions, first to last: blocks.0.attention, blocks.1.attention, ..."""
-        return list(attention_names(self.stacks()))
+        stacks = self.stacks().items()
+        return [f"{stack}.{layer}.{part}" for stack, (n, parts) in stacks for layer in range(n) for part in parts]
 
     def heads_of(self, attention: str) -> list[int]:
         """The numbers of the heads that an attention still has."""
-        removed = {number for name, number in map(head_number, self.removed_heads) if name == attention}
-        return [number for number in range(self.n_heads) if number not in removed]
+        removed = set(self.removed_heads)
+        return [number for number in range(self.n_heads) if f"{attention}.{number}" not in removed]
 
     def key_heads_of(self, attention: str) -> list[int]:
         """The numbers of the key heads that an attention's remaining heads look at."""
@@ -133,6 +137,27 @@ class ModelConfig(BlockConfig):
         """All of it, resolved, ready for JSON."""
         values = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
         return {"family": self.family, **values}
+
+
+def _in_order(removed: Sequence[str], attentions: Sequence[str], n_heads: int) -> tuple[str, ...]:
+    """Names of removed heads, in the model's own order, each once; every attention keeps at least one."""
+    places = {name: place for place, name in enumerate(attentions)}
+    numbers = set(map(str, range(n_heads)))
+    found: set[tuple[int, int]] = set()
+    for head in removed:
+        attention, _, number = head.rpartition(".")
+        if attention not in places or number not in numbers:
+            known = "there is no head {name!r}; each attention has heads 0 to {last}, named as in {first}.0"
+            raise ConfigError(known, name=head, last=n_heads - 1, first=attentions[0])
+        found.add((places[attention], int(number)))
+    for place, count in Counter(place for place, _ in found).items():
+        if count == n_heads:
+            raise ConfigError(
+                "all {n} heads of {attention} would be removed; leave at least one",
+                n=n_heads,
+                attention=attentions[place],
+            )
+    return tuple(f"{attentions[place]}.{number}" for place, number in sorted(found))
 
 
 @dataclass(frozen=True, kw_only=True)
