@@ -42,22 +42,15 @@ def test_a_word_in_brackets_is_a_word(run: str, capsys) -> None:
     assert out.startswith("[/b]\n") and "মা[/b] is not one token" in out
 
 
-def test_widths_need_no_model(capsys) -> None:
-    assert main(["inside", "embeddings", "--vocab-size", "1000", "--widths", "10,20", "--json"]) == 0
-    rows = json.loads(capsys.readouterr().out)["widths"]["rows"]
-    assert [(each["width"], each["parameters"]) for each in rows] == [(10, 10_000), (20, 20_000)]
-
-
 @pytest.mark.parametrize(
     ("arguments", "code", "wording"),
     [
-        ([], 2, "say how many tokens: --vocab-size 32100"),
+        ([], 2, "name a word, --map FILE or --text TEXT"),
         (["{run}", "☃র‍্যা"], 2, "no letters for “☃র‍্যা”"),
-        (["{run}", "মা", "--map", "map.png"], 2, "ends in .html"),
-        (["{run}", "--widths", "a,b"], 2, "whole numbers with commas"),
-        (["{run}", "--count", "0"], 2, "from 1"),
+        (["{run}", "মা", "--map", "map.png"], 2, "would be a page; call it map.html"),
+        (["{run}", "মা", "--count", "0"], 2, "from 1"),
         (["{run}", "--text", "মা"], 2, "nothing to foretell"),
-        (["nowhere"], 1, "there is no nowhere"),
+        (["nowhere", "মা"], 1, "there is no nowhere"),
     ],
 )
 def test_mistakes_are_answered(run: str, capsys, arguments: list[str], code: int, wording: str) -> None:

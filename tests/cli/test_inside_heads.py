@@ -151,7 +151,6 @@ MISTAKES = [
     (["heads", "vit", "--text", "ক"], "a vit model reads no text"),
     (["heads", "seq2seq", "texts.jsonl"], "is measured on pairs; give a path, and the fields as pair"),
     (["heads", "gpt", "texts.jsonl", "--pair", "en", "bn"], "pair is for a model that translates"),
-    (["heads", "gpt", "ক্ষুধার্ত রাষ্ট্রপতি " * 99], "“ক্ষুধার্ত রাষ্ট্রপতি ক্ষুধার্ত রাষ্ট্রপতি ক্ষুধা …” is no file name; give a text"),
     (["prune", "gpt", "texts.jsonl"], "say which heads go in one way: heads by name, or a count"),
     (["prune", "gpt", "texts.jsonl", "--count", "1", "--heads", "a"], "say which heads go in one way"),
     (["prune", "gpt", "texts.jsonl", "--count", "7"], "7 heads cannot be removed; of 8 heads 1 to 6 can go"),

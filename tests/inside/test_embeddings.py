@@ -15,7 +15,7 @@ from kotha.inside.embeddings import (
     principal_plane,
     word_map,
 )
-from kotha.inside.token_table import touched_rows, width_costs
+from kotha.inside.token_table import touched_rows
 from kotha.model.config import BERTConfig, GPTConfig, ViTConfig
 from kotha.model.family import build
 from kotha.text.tokenizer.tokenizer import Tokenizer
@@ -139,14 +139,6 @@ def test_the_page_escapes_what_a_vocabulary_holds(tokenizer: Tokenizer) -> None:
     assert near["text"] == "নদী" and [each["cosine"] for each in near["neighbours"]] == [
         each.cosine for each in found.words[0].neighbours
     ]
-
-
-def test_the_courses_table_of_widths() -> None:
-    rows = width_costs(32_100)
-    assert [each.parameters for each in rows] == [4_108_800, 8_217_600, 16_435_200, 32_870_400]
-    assert [f"{each.float32_mib:.2f}" for each in rows] == ["15.67", "31.35", "62.70", "125.39"]
-    with pytest.raises(UsageError, match="0 is no size"):
-        width_costs(100, [16, 0])
 
 
 def gradient_rows(model, tokens: list[int]) -> tuple[int, int]:

@@ -53,6 +53,12 @@ def test_a_view_is_data_a_page_and_a_frame(name: str, tmp_path: Path) -> None:
     assert repr(str(view.title)) in repr(view) and len(repr(view)) < 500
 
 
+def test_a_page_is_saved_as_a_page(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"a\.png would be a page; call it .*a\.html"):
+        View("x", 1, lambda: "<p>", dict).save(tmp_path / "a.png")
+    assert not list(tmp_path.iterdir())
+
+
 def test_the_page_is_made_when_it_is_wanted_and_once(tmp_path: Path) -> None:
     made: list[int] = []
     view = View("x", 1, lambda: made.append(1) or "<p>", dict)  # type: ignore[func-returns-value]

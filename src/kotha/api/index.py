@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from kotha.api import Place, listed
 from kotha.arguments import checked
 from kotha.i18n.message import OnProgress
-from kotha.retrieval.answer import NO_MODEL, UNTAUGHT, CitedAnswer, answer
+from kotha.retrieval.answer import CitedAnswer, answer
 from kotha.retrieval.documents import Indexing
 from kotha.retrieval.hybrid import Hit as Hit
 from kotha.retrieval.index import By, Embeds, IndexReport, SearchResult, search, update
@@ -93,8 +93,7 @@ class Index:
         >>> print(kotha.Index("stories.index").ask("zebra crossing?").answer)
         not found in these documents
         """
-        silent = NO_MODEL if self._model is None else UNTAUGHT
-        return answer(self.search(question, limit, by), self._writer(tokens), silent)
+        return answer(self.search(question, limit, by), self._writer(tokens))
 
     @property
     def measures(self) -> Measures:

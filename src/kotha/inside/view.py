@@ -15,10 +15,12 @@ from typing import Any, Generic, TypeVar
 from torch import Tensor
 
 from kotha.arguments import checked
+from kotha.errors import UsageError
 from kotha.i18n.message import Message, Text
 from kotha.report.page import framed
 from kotha.report.single_file import view_page
 from kotha.storage.atomic import write_page
+from kotha.storage.destinations import PAGE_ENDINGS
 
 Found = TypeVar("Found")
 Data = dict[str, Any]
@@ -50,6 +52,9 @@ class View(Generic[Found]):
     @checked()
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the page to a file, whole or not at all."""
+        if Path(path).suffix.lower() not in ("", *PAGE_ENDINGS):
+            named = Path(path).with_suffix(".html")
+            raise UsageError("{path} would be a page; call it {named}", path=Path(path), named=named)
         write_page(Path(path), self.html)
         return Path(path)
 

@@ -5,9 +5,11 @@ has a class of its own. Fields that follow from others (``d_head``, ``n_kv_heads
 they are worked out once and saved as plain values. Nothing here imports torch.
 """
 
+import operator
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from functools import partial
 from typing import Any, ClassVar, Literal, Self
 
 from kotha.errors import ConfigError, nearest
@@ -22,14 +24,12 @@ Initialization = Literal["gpt2", "xavier"]
 Stacks = Mapping[str, tuple[int, tuple[str, ...]]]
 # Heads are kept by name, and layers built, one by one: neither a file nor a slip of the hand must ask for a billion.
 MOST_HEADS, MOST_LAYERS = 4096, 1024
-_MOST = {"n_heads": MOST_HEADS, "n_layers": MOST_LAYERS, "n_decoder_layers": MOST_LAYERS}
 _TOO_MANY = "{name}={value} is more than any model has; use 1 to {most:,}"
 _NO_SHARE = "{name}={value} is not a share; use 0 (off) up to 0.9"
+_MOST = {"n_heads": MOST_HEADS, "n_layers": MOST_LAYERS, "n_decoder_layers": MOST_LAYERS}
 # What a number must be beside its type, and what is said of one that is not.
 _LIMITS: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "n_heads": (lambda count: count <= MOST_HEADS, _TOO_MANY),
-    "n_layers": (lambda count: count <= MOST_LAYERS, _TOO_MANY),
-    "n_decoder_layers": (lambda count: count <= MOST_LAYERS, _TOO_MANY),
+    **{name: (partial(operator.ge, most), _TOO_MANY) for name, most in _MOST.items()},
     "dropout": (lambda share: 0 <= share < 1, _NO_SHARE),
     "attention_dropout": (lambda share: 0 <= share < 1, _NO_SHARE),
     "norm_eps": (lambda eps: 0 < eps < 1, "{name}={value} is not a small positive number; try 1e-5"),
@@ -171,18 +171,14 @@ class TextConfig(ModelConfig):
 
     def _check(self) -> None:
         super()._check()
-        if self.positions == "rotary" and self.d_head % 2:
+        pairs = {"rotary": "d_head", "sinusoidal": "d_model", "sinusoidal-halves": "d_model"}.get(self.positions)
+        if pairs is not None and getattr(self, pairs) % 2:
             raise ConfigError(
-                "{name}={value} is odd, and rotary positions turn pairs; try {even}",
-                name="d_head",
-                value=self.d_head,
-                even=self.d_head + 1,
-            )
-        if self.positions.startswith("sinusoidal") and self.d_model % 2:
-            raise ConfigError(
-                "{name}={value} is odd, and sinusoidal positions are pairs of sine and cosine",
-                name="d_model",
-                value=self.d_model,
+                "{name}={value} is odd, and {positions} positions come in pairs; try {even}",
+                name=pairs,
+                value=getattr(self, pairs),
+                positions=self.positions,
+                even=getattr(self, pairs) + 1,
             )
 
 
@@ -238,11 +234,9 @@ ClassifierConfig = GPTClassifierConfig | BERTClassifierConfig
 
 
 def _checked_labels(labels: Sequence[str]) -> tuple[str, ...]:
-    if len(labels) < 2:
-        raise ConfigError("labels={labels} leave nothing to choose; give at least 2 classes", labels=str(list(labels)))
-    if len(set(labels)) < len(labels) or not all(label.strip() for label in labels):
+    if len(set(labels)) < max(2, len(labels)) or not all(label.strip() for label in labels):
         raise ConfigError(
-            "labels={labels} name a class twice, or not at all; give each its own name", labels=str(list(labels))
+            "labels={labels} cannot be used; give at least 2, each its own name", labels=str(list(labels))
         )
     return tuple(labels)
 

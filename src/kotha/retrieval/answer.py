@@ -24,9 +24,8 @@ if TYPE_CHECKING:
 
 NOT_FOUND = Message("not found in these documents")
 UNTAUGHT = Message(
-    "this model was never taught to answer; what stands here is the sentence that fits the question best"
+    "no model was named that was taught to answer; what stands here is the sentence that fits the question best"
 )
-NO_MODEL = Message("no model was named to answer; what stands here is the sentence that fits the question best")
 _THRESHOLD = 0.4  # how much of the question the best passage repeats at least
 _SUPPORTED = 0.3  # how much of a written sentence a passage repeats at least, to be cited for it
 _LOOKED_AT = 3  # best passages, out of which a sentence is taken
@@ -77,17 +76,14 @@ class CitedAnswer:
     remark: Message | None = None
 
 
-def answer(result: SearchResult, write: TaughtWriter | None, silent: Message = UNTAUGHT) -> CitedAnswer:
-    """Answer a question from what was found for it; ``write`` is a model that was taught to, or None.
-
-    ``silent`` is what is remarked where no model writes.
-    """
+def answer(result: SearchResult, write: TaughtWriter | None) -> CitedAnswer:
+    """Answer a question from what was found for it; ``write`` is a model that was taught to, or None."""
     hits = result.hits
     if (reason := why_not_found(result)) is not None:
         return CitedAnswer(result.question, NOT_FOUND, False, [], hits, reason)
     if write is None:
         sentence, number = best_sentence(result.question, hits)
-        return CitedAnswer(result.question, f"{sentence} [{number}]", True, [number], hits, silent)
+        return CitedAnswer(result.question, f"{sentence} [{number}]", True, [number], hits, UNTAUGHT)
     shown = list(hits)  # at least one, of which a model then sees the end
     while len(shown) > 1 and not write.fits(prompt(result.question, shown)):
         shown.pop()

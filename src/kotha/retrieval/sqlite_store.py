@@ -23,11 +23,10 @@ from kotha.errors import KothaError
 from kotha.retrieval.dense import Near, Vectors
 from kotha.retrieval.passages import Excerpt
 from kotha.retrieval.stemming import fold
-from kotha.storage.status import exists, is_file
+from kotha.storage.status import exists
 
 _APPLICATION = 0x4B544849  # "KTHI", where SQLite's header has a place for whose file it is
 _VERSION = 1
-_HEADER = b"SQLite format 3\0"
 _TABLES = (
     "CREATE TABLE embedder (fingerprint TEXT NOT NULL, name TEXT NOT NULL, width INTEGER NOT NULL)",
     "CREATE TABLE documents (id INTEGER PRIMARY KEY, source TEXT NOT NULL, place TEXT NOT NULL, "
@@ -87,8 +86,10 @@ class SqliteStore:
         self._writes, self._is_new = write, write and not exists(self._path)
         if self._is_new:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-        else:
-            _check_header(self._path)
+        elif not exists(self._path):
+            raise KothaError(
+                "there is no index {path}; make one first, from the documents that you want to ask", path=self._path
+            )
         self._seen_version: int | None = None
         self._vectors: tuple[list[int], Near | None] | None = None
         self._measures: Measures | None = None
@@ -305,18 +306,10 @@ class SqliteStore:
             raise KothaError("{name} cannot be used: {error}", name=self.name, error=error) from error
         except (sqlite3.Error, UnicodeDecodeError) as error:
             raise KothaError(
-                "{name} is damaged ({error}); index the documents again", name=self.name, error=error
+                "{name} is no index, or damaged ({error}); choose another name, or index again",
+                name=self.name,
+                error=error,
             ) from error
-
-
-def _check_header(path: Path) -> None:
-    if not exists(path):
-        raise KothaError("there is no index {path}; make one first, from the documents that you want to ask", path=path)
-    if is_file(path):
-        with path.open("rb") as file:
-            if file.read(len(_HEADER)) in (b"", _HEADER):
-                return
-    raise KothaError("{path} is no index; choose another name", path=path)
 
 
 def _let_go(database: sqlite3.Connection) -> None:
@@ -326,15 +319,5 @@ def _let_go(database: sqlite3.Connection) -> None:
 
 def _connect(path: Path, write: bool) -> sqlite3.Connection:
     """A connection that begins no transaction by itself; one that only reads cannot write."""
-    if write:
-        return sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
-    place = path.resolve().as_uri()
-    database = sqlite3.connect(f"{place}?mode=ro", uri=True, timeout=_BUSY_SECONDS, isolation_level=None)
-    try:
-        database.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        return database
-    except sqlite3.OperationalError:  # in a folder that cannot be written; without a log nobody is writing either
-        database.close()
-        if exists(path.with_name(f"{path.name}-wal")):
-            raise
-        return sqlite3.connect(f"{place}?immutable=1", uri=True, isolation_level=None)
+    place = path.resolve().as_uri() + ("" if write else "?mode=ro")
+    return sqlite3.connect(place, uri=True, timeout=_BUSY_SECONDS, isolation_level=None)

@@ -25,7 +25,7 @@ from kotha.artifacts import model_folder as bundle
 from kotha.errors import ConfigError, DataError
 from kotha.model.config import GPTConfig, TextConfig
 from kotha.model.gpt import GPT
-from kotha.model.loss import taught_loss, token_losses
+from kotha.model.loss import next_token_loss, token_losses
 from kotha.text.held_out import Counts, frequency_nats
 from kotha.text.shards import Dataset, Split
 from kotha.text.tokenizer.chat import ChatTemplate
@@ -179,9 +179,12 @@ class NextToken(Task):
         hidden, targets = asked = next_token(model, tensors["sequences"])
         if not self.auxiliary_models:
             return {_PART: word_loss(model, asked, self._label_smoothing)}
-        teachers, share = self._taught(tensors["sequences"][:, :-1]), self._config.teacher_share
-        head = model.head.weight, targets, model.head.bias
-        return {_PART: taught_loss(hidden, *head, teachers, share, self._label_smoothing)}
+        taught = {
+            "teachers": self._taught(tensors["sequences"][:, :-1]),
+            "teacher_share": self._config.teacher_share,
+            "label_smoothing": self._label_smoothing,
+        }
+        return {_PART: next_token_loss(hidden, model.head.weight, targets, model.head.bias, **taught)}
 
     @torch.no_grad()
     def _taught(self, tokens: Tensor) -> list[tuple[Tensor, Tensor]]:
