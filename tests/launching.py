@@ -46,7 +46,7 @@ class Launcher:
         place: Path | None = None,
         **environment: str,
     ) -> int:
-        """Start ``kotha`` with these arguments, its output in a file; returns its process number, and that of its group.
+        """Start ``kotha`` with these arguments, its output in a file; returns its process (and group) number.
 
         ``-m`` and the name of a module before the arguments start that module's ``main``; the path of a script, it.
 
