@@ -16,7 +16,7 @@ from kotha.generation.cache import RowCache
 from kotha.generation.engine import Engine
 from kotha.generation.native import NativeStep, Own, Pace, matrix, native
 from kotha.generation.settings import SamplingSettings
-from kotha.generation.weights import Int8Linear, choose_weights, prepare
+from kotha.generation.weights import Int8Linear, prepare
 from kotha.model.pruning import remove_heads
 
 needs_compiler = pytest.mark.skipif(native() is None, reason="no C compiler on this machine")
@@ -157,7 +157,3 @@ def test_without_a_compiler_the_text_is_the_same(no_compiler: None) -> None:
     alone = Engine(model, None).generate([request])[0].ids
     assert Engine(model, None, weights="float32").generate([request])[0].ids == alone
     assert Engine(model, None, weights="int8").generate([request])[0].tokens == 20
-
-
-def test_a_small_model_keeps_its_weights() -> None:
-    assert choose_weights(tiny(vocab_size=50)) == "float32"

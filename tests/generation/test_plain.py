@@ -16,7 +16,7 @@ from transformers import (
     TopPLogitsWarper,
 )
 
-from kotha.generation.plain import chances, continue_plainly, draw, uniforms, write
+from kotha.generation.plain import chances, draw, uniforms, write
 from kotha.generation.settings import SamplingSettings
 
 
@@ -46,7 +46,6 @@ def test_chances_by_hand() -> None:
         ("top_p", 0.6): [1, 3],  # 0.4 is not enough, 0.7 is
         ("top_p", 0.39): [1],
         ("min_p", 0.49): [1, 3, 2],  # 0.2 is half of 0.4
-        ("banned", (1,)): [3, 2, 0],
         ("temperature", 0): [1],
     }
     for change, tokens in cases.items():
@@ -88,12 +87,6 @@ def test_numbers_of_a_seed_do_not_depend_on_how_many_are_wanted() -> None:
     assert torch.equal(uniforms(3, 5000)[:7], uniforms(3, 7))
     assert not torch.equal(uniforms(3, 7), uniforms(4, 7))
     assert uniforms(3, 0).shape == (0,)
-
-
-def test_forced_tokens_come_first() -> None:
-    written = continue_plainly(tiny(), [1], 5, SamplingSettings(forced=(3, 4)))
-    assert written[:2] == [3, 4]
-    assert len(written) == 5
 
 
 @pytest.mark.parametrize("seed", range(100))
