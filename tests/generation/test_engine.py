@@ -1,28 +1,31 @@
 """The engine beside its plain twin: alone, in a batch, past the context; streams, stops, cancelling, errors."""
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from tests.generation.conftest import LAYOUTS, tiny
-from tests.model.conftest import converted
+from tests.export.models import CONFIGS, shaken
+from tests.generation.conftest import LAYOUTS, REMOVED, tiny
 from tests.text.conftest import KINDS, trained
-from transformers import GPT2Config, GPT2LMHeadModel, Qwen3Config, Qwen3ForCausalLM
+from transformers import AutoModelForCausalLM
 
 import kotha.generation.cache as cache_module
 import kotha.generation.engine as engine_module
 import kotha.generation.rows as rows_module
+from kotha.artifacts.model_folder import Bundle
 from kotha.errors import KothaError, UsageError
+from kotha.export.huggingface.export import write_hf
 from kotha.generation.answers import Request, Result
 from kotha.generation.engine import Engine
-from kotha.generation.plain import continue_plainly, write
+from kotha.generation.plain import continue_plainly
 from kotha.generation.settings import SamplingSettings
 from kotha.generation.steps import at_work
 from kotha.model.bert import BERT
-from kotha.model.config import BERTConfig, GPTConfig
+from kotha.model.config import BERTConfig
 from kotha.model.gpt import GPT
-from kotha.model.presets import MODERN
+from kotha.model.pruning import remove_heads
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 PROMPTS = ["মা", "", "আমরা সন্ধ্যায় ছাদে বসে তারা দেখি।", "নদীর ঘাটে", "\u0995\u09cd ☃", "বৃষ্টির দিনে খিচুড়ি"]
@@ -94,14 +97,16 @@ def test_scores_that_are_no_numbers_are_said(settings: SamplingSettings, broken:
         continue_plainly(model, [1, 2], 3, settings)
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(("layout", "removed"), [*((each, []) for each in LAYOUTS), *REMOVED.items()])
 @pytest.mark.usefixtures("pace")
-def test_a_mixed_batch_past_the_context_is_the_plain_twin(layout: str) -> None:
-    model = tiny(layout, context_length=8)
+def test_a_mixed_batch_past_the_context_is_the_plain_twin(layout: str, removed: list[str]) -> None:
+    """Also of a pruned model, whose layers have heads of their own number."""
+    model = remove_heads(tiny(layout), removed) if removed else tiny(layout)
     requests = [ask(place) for place in range(6)]  # prompts and 24 tokens: three times the context
-    results = Engine(model, trained("unigram")).generate(requests)
-    for request, result in zip(requests, results, strict=True):
-        assert list(result.ids) == plainly(model, request), request.settings
+    expected = [plainly(model, request) for request in requests]
+    for weights in (None, "float32") if removed else (None,):
+        results = Engine(model, trained("unigram"), weights=weights).generate(requests)
+        assert [list(result.ids) for result in results] == expected
 
 
 @pytest.mark.usefixtures("pace")
@@ -113,23 +118,6 @@ def test_who_else_is_in_the_batch_does_not_matter() -> None:
         results = Engine(model, tokenizer, max_batch=max_batch).generate(requests)
         assert [r.ids for r in results] == [r.ids for r in alone], max_batch
         assert [r.text for r in results] == [r.text for r in alone], max_batch
-
-
-@pytest.mark.usefixtures("pace")
-def test_it_writes_what_the_course_writes() -> None:
-    model, tokenizer = tiny(context_length=8), trained("unigram")
-    settings = SamplingSettings(seed=3)
-    (result,) = Engine(model, tokenizer).generate([Request(prompt="নদীর ঘাটে", tokens=30, settings=settings)])
-    assert "নদীর ঘাটে" + result.text == write(model, tokenizer, "নদীর ঘাটে", tokens=30, seed=3)
-
-
-@pytest.mark.usefixtures("pace")
-def test_every_length_from_one_below_the_context_to_one_above() -> None:
-    model = tiny(context_length=6, vocab_size=30)
-    for n in (1, 5, 6, 7, 20):
-        prompt = tuple(torch.randint(30, (n,)).tolist())
-        (result,) = Engine(model, None).generate([Request(prompt=prompt, tokens=8, settings=MIXED[1])])
-        assert list(result.ids) == continue_plainly(model, prompt, 8, MIXED[1])
 
 
 @pytest.mark.usefixtures("pace")
@@ -344,41 +332,18 @@ def test_a_step_is_one_graph() -> None:
 # -- beside transformers -----------------------------------------------------------------------------------------------
 
 
-def test_the_best_tokens_are_those_of_transformers() -> None:
-    torch.manual_seed(0)
-    sizes = {"n_layer": 2, "n_head": 2, "n_embd": 16, "vocab_size": 50, "n_positions": 40}
-    gpt2 = GPT2LMHeadModel(GPT2Config(**sizes, bos_token_id=0, eos_token_id=None, pad_token_id=0)).eval()
-    shape: dict[str, Any] = {"d_model": 16, "n_heads": 2, "n_layers": 2, "vocab_size": 50, "context_length": 40}
-    classic = GPT(GPTConfig(**shape, activation="gelu-tanh"))
-    qwen3 = Qwen3ForCausalLM(
-        Qwen3Config(
-            vocab_size=50,
-            hidden_size=16,
-            intermediate_size=20,
-            num_hidden_layers=2,
-            num_attention_heads=2,
-            num_key_value_heads=1,
-            head_dim=8,
-            max_position_embeddings=40,
-            tie_word_embeddings=True,
-            bos_token_id=0,
-            eos_token_id=None,
-            pad_token_id=0,
-            rope_parameters={"rope_type": "default", "rope_theta": 10_000.0},
-        )
-    ).eval()
-    modern = GPT(GPTConfig(**shape, n_kv_heads=1, d_ff=20, **MODERN))
-    for theirs, ours in ((gpt2, classic), (qwen3, modern)):
-        with torch.no_grad():
-            for parameter in theirs.parameters():
-                parameter.add_(0.3 * torch.randn_like(parameter))
-        ours.load_state_dict(converted(ours, theirs.state_dict()))
-        prompt = torch.randint(1, 50, (1, 6))
-        for penalty in (None, 1.3):
-            other = theirs.generate(prompt, max_new_tokens=30, do_sample=False, repetition_penalty=penalty or 1.0)
-            settings = SamplingSettings(temperature=0, repetition_penalty=penalty)
-            request = Request(prompt=tuple(prompt[0].tolist()), tokens=30, settings=settings)
-            assert list(Engine(ours.eval(), None).generate([request])[0].ids) == other[0, 6:].tolist()
+@pytest.mark.parametrize("name", ["gpt2", "qwen3"])
+def test_the_best_tokens_are_those_of_transformers(name: str, tmp_path: Path) -> None:
+    model = shaken(CONFIGS[name]).model
+    write_hf(Bundle(model, None), tmp_path / "hf")
+    theirs = AutoModelForCausalLM.from_pretrained(tmp_path / "hf").eval()
+    prompt = torch.randint(1, 50, (1, 6))
+    for penalty in (None, 1.3):
+        plain = {"max_new_tokens": 30, "do_sample": False, "pad_token_id": 0}
+        other = theirs.generate(prompt, repetition_penalty=penalty or 1.0, **plain)
+        settings = SamplingSettings(temperature=0, repetition_penalty=penalty)
+        request = Request(prompt=tuple(prompt[0].tolist()), tokens=30, settings=settings)
+        assert list(Engine(model, None).generate([request])[0].ids) == other[0, 6:].tolist()
 
 
 # -- errors ------------------------------------------------------------------------------------------------------------

@@ -1,7 +1,10 @@
 """The readable twin, by hand; and beside transformers' own filters."""
 
+import json
 import math
 import random
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -87,6 +90,15 @@ def test_numbers_of_a_seed_do_not_depend_on_how_many_are_wanted() -> None:
     assert torch.equal(uniforms(3, 5000)[:7], uniforms(3, 7))
     assert not torch.equal(uniforms(3, 7), uniforms(4, 7))
     assert uniforms(3, 0).shape == (0,)
+
+
+@pytest.mark.parametrize(
+    "case", json.loads((Path(__file__).parents[2] / "web/tests/cases/sampling.json").read_text(encoding="utf-8"))
+)
+def test_the_page_is_held_to_what_the_library_draws_from(case: dict[str, Any]) -> None:
+    kept = chances(torch.tensor(case["logits"]), SamplingSettings(**case["settings"]), case["seen"])
+    assert list(kept) == case["kept"]
+    assert list(kept.values()) == pytest.approx(case["chances"], abs=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(100))

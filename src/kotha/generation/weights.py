@@ -7,14 +7,13 @@ The model that was given stays as it was.
 """
 
 import copy
-import ctypes
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
 from kotha.errors import UsageError, nearest
-from kotha.generation.native import Own, matrix, native
+from kotha.generation.native import native, product
 from kotha.i18n.message import Option
 from kotha.model.attention import Attention, Memory
 from kotha.model.gpt import GPT
@@ -75,14 +74,7 @@ class Int8Linear(nn.Module):
             rows = x.reshape(-1, x.shape[-1])  # (rows, in)
             y: Tensor = torch._weight_int8pack_mm(rows, self.weight, self.scale.to(x.dtype)).view(*x.shape[:-1], -1)
             return y if self.bias is None else y + self.bias
-        wide = x.float().contiguous()
-        n_rows = wide.numel() // wide.shape[-1]
-        y = torch.empty(*wide.shape[:-1], len(self.scale))
-        whole, scale = torch.empty(wide.shape, dtype=torch.int8), torch.empty(n_rows)
-        own = Own(whole=whole.data_ptr(), scale=scale.data_ptr())
-        where = (ctypes.byref(matrix(self)), wide.data_ptr(), ctypes.byref(own), y.data_ptr())
-        library.linear(*where, n_rows, torch.get_num_threads())
-        return y.to(x.dtype)
+        return product(self, x.float(), torch.get_num_threads(), library).to(x.dtype)
 
 
 class JoinedAttention(Attention):
