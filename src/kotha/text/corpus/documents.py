@@ -107,8 +107,7 @@ def read_first(source: Source) -> dict[str, Any]:
             stream = TextBytes(decompress(file_chunks(file), source.compression))
             return RecordReader(source.format, (), MAX_DOCUMENT_BYTES, Complaints(source.name, "skip")).first(stream)
     except Unreadable as error:
-        problem = CorpusProblem(source.name, error.reason, byte_offset=error.byte_offset)
-        raise CorpusError("{problem}; put it right", problem=problem) from error
+        raise CorpusError("{problem}; put it right", problem=CorpusProblem(source.name, error.reason)) from error
 
 
 def field_names(path: str | Path) -> list[str]:

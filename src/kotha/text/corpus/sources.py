@@ -13,7 +13,7 @@ from kotha.i18n.message import Message, Option
 from kotha.text.choices import Errors, check_choice
 from kotha.text.corpus.hub import choose_files, hub_files, parse_hub_name
 from kotha.text.corpus.problems import Complaints, CorpusProblem, OnProblem, Unreadable, shown, why
-from kotha.text.corpus.remote import is_remote, list_remote, local_path, scheme_of, told_address
+from kotha.text.corpus.remote import is_remote, list_remote, told_address
 
 FORMATS = ("txt", "jsonl", "csv", "tsv", "parquet")
 _ENDINGS = {".txt": "txt", ".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".tsv": "tsv", ".parquet": "parquet"}
@@ -96,12 +96,12 @@ def _sources(path: str, format: str | None, errors: Errors, on_problem: OnProble
     complaints = Complaints(shown(told_address(path)), errors, on_problem)
     look: Callable[[str], Source]
     try:
-        if is_remote(path) and scheme_of(path) != "file":
+        if is_remote(path):
             sizes = list_remote(path)
             names = list(sizes)
             look = lambda name: Source(name, *kind_of(told_address(name), format), sizes[name])
         else:
-            path = str(Path(local_path(path) if is_remote(path) else path).expanduser())
+            path = str(Path(path).expanduser())
             names = list(_files_at(path, complaints))
             look = lambda name: _file(Path(name), format, may_be_pipe=format is not None and name == path)
         return [look(path)] if names == [path] else list(_readable(names, look, complaints))
