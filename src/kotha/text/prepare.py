@@ -56,7 +56,7 @@ class PrepareOptions:
     validation: float | str | Path = 0.05  # share of documents held out, or the path of a file that holds them
     seed: int = 0  # which documents are held out
     field: str = "text"  # field or column that holds the text
-    errors: Errors = "stop"  # what happens to a document that cannot be read: stop, skip or replace
+    errors: Errors = "stop"  # what happens to a document that cannot be read: stop or skip
     duplicates: Duplicates = "exact"
     """Which copies are left out: none (keep), equal ones (exact), also similar ones (near)."""
     leak_threshold: float | None = DEFAULT_THRESHOLD

@@ -1,7 +1,7 @@
 """What can be wrong with an input, and what a reader does about it.
 
 A reader that meets something broken never raises on its own account: it tells its :class:`Complaints`, which stops,
-or notes the problem and lets the reader go on. So the three policies of ``errors`` live here and nowhere else.
+or notes the problem and lets the reader go on. So the policies of ``errors`` live here and nowhere else.
 """
 
 import os
@@ -74,17 +74,15 @@ class Complaints:
         self.errors = errors
         self._on_problem = on_problem
 
-    def report(self, reason: Text, *, mendable: bool = False, **place: Any) -> bool:
-        """Stop with a CorpusError, or say whether the document is to be mended (True) or dropped (False).
+    def report(self, reason: Text, **place: Any) -> None:
+        """Stop with a CorpusError, or leave it at a note.
 
         ``place`` is what a `CorpusProblem` says of it: line, row, field.
         """
         problem = CorpusProblem(self.source, reason, **place)
         self.note(problem)
         if self.errors == "stop":
-            ways = ("skip", "replace") if mendable else ("skip",)
-            raise CorpusError("{problem}; put it right", ways, problem=problem)
-        return mendable and self.errors == "replace"
+            raise CorpusError("{problem}; put it right", skippable=True, problem=problem)
 
     def pass_over(self, error: OSError | Unreadable) -> None:
         """Stop, or pass over the rest of a file: it is broken, or the disk does not give it."""
@@ -103,23 +101,19 @@ class Complaints:
         except UnicodeDecodeError as error:
             byte = f"0x{data[error.start]:02x}"
             reason = Message("not valid UTF-8 (byte {byte}: {why})", byte=byte, why=error.reason)
-            line += data.count(b"\n", 0, error.start)
-            return data.decode("utf-8", "replace") if self.report(reason, mendable=True, line=line) else None
+            self.report(reason, line=line + data.count(b"\n", 0, error.start))
+            return None
 
-    def mend(self, texts: tuple[str, ...], *, escapes: bool = False, **place: int) -> tuple[str, ...] | None:
-        r"""Check a record for characters that no text has; None when it is to be dropped.
+    def are_sound(self, texts: tuple[str, ...], *, escapes: bool = False, **place: int) -> bool:
+        r"""Whether a record is free of characters that no text has.
 
         They are NUL and, where JSON writes ``escapes``, halves of surrogate pairs, such as a lone ``\ud800``.
         """
-        sound = []
-        for text in texts:
-            for pattern, reason in _NO_TEXT[: 1 + escapes]:
-                if found := pattern.search(text):
-                    if not self.report(reason(ord(found[0])), mendable=True, **place):
-                        return None
-                    text = pattern.sub("\ufffd", text)
-            sound.append(text)
-        return tuple(sound)
+        for pattern, reason in _NO_TEXT[: 1 + escapes]:
+            for found in filter(None, map(pattern.search, texts)):
+                self.report(reason(ord(found[0])), **place)
+                return False
+        return True
 
 
 def shown(name: str | Path) -> str:

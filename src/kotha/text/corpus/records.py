@@ -75,8 +75,8 @@ class RecordReader:
     def _txt(self, stream: TextBytes) -> Iterator[Record]:
         for data, line in self._paragraphs(stream):
             text = self.complaints.decode(data, line)
-            if text is not None and (sound := self.complaints.mend((text,), line=line)) is not None:
-                yield (sound[0].replace("\r\n", "\n").rstrip("\r\n"),), line
+            if text is not None and self.complaints.are_sound((text,), line=line):
+                yield (text.replace("\r\n", "\n").rstrip("\r\n"),), line
 
     def _paragraphs(self, stream: TextBytes) -> Iterator[tuple[bytes, int]]:
         """Bytes and first line of each run of lines that are not blank, cut where one more would pass the limit."""
@@ -101,8 +101,8 @@ class RecordReader:
             except Unreadable as error:  # a missing field
                 self.complaints.report(error.reason, line=line)
             else:
-                if (sound := self.complaints.mend(values, line=line, escapes="\\u" in text)) is not None:
-                    yield sound, line
+                if self.complaints.are_sound(values, line=line, escapes="\\u" in text):
+                    yield values, line
 
     def _json_lines(self, stream: TextBytes) -> Iterator[tuple[Any, int, str]]:
         """What each line holds, the line's number, and the line."""
@@ -148,8 +148,8 @@ class RecordReader:
                 if len(row) != len(header):
                     reason = Message("the row has {n} cells, the first row has {first}", n=len(row), first=len(header))
                     self.complaints.report(reason, line=line)
-                elif (sound := self.complaints.mend(tuple(row[c] for c in columns), line=line)) is not None:
-                    yield sound, line
+                elif self.complaints.are_sound(cells := tuple(row[c] for c in columns), line=line):
+                    yield cells, line
 
     def _column(self, header: list[str], field: str, by_number: bool) -> int:
         names = [str(place) for place in range(1, len(header) + 1)] if by_number else [name.strip() for name in header]
@@ -187,7 +187,7 @@ class RecordReader:
                 raise _RowTooLong
             text = self.complaints.decode(data, number)
             dropped = dropped or text is None
-            return data.decode("utf-8", "replace") if text is None else text
+            return text or data.decode("utf-8", "replace")
 
         rows = csv.reader(iter(next_line, None), strict=True)
         while True:
@@ -222,14 +222,14 @@ class RecordReader:
                 if None in cells:
                     field = self.fields[cells.index(None)]
                     self.complaints.report(Message("'{field}' is null, not a string", field=field), row=row)
-                elif (sound := self.complaints.mend(cells, row=row)) is not None:
-                    yield sound, row
+                elif self.complaints.are_sound(cells, row=row):
+                    yield cells, row
             if on_bytes is not None:
                 told, before = size * row // total, told
                 on_bytes(told - before)
 
     def _batches(self, file: BinaryIO) -> Iterator[tuple[int, list[list[str | None]]]]:
-        """How many rows there are, and some of them by column; what the decoder raises of broken bytes is Unreadable."""
+        """How many rows there are, and some of them by column; whatever the decoder raises is Unreadable."""
         needed = "reading parquet needs pyarrow: pip install 'kotha[parquet]'"
         pa, pq = (library(name, needed, CorpusError) for name in ("pyarrow", "pyarrow.parquet"))
         try:

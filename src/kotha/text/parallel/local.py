@@ -2,8 +2,8 @@
 
 A task is made anew in each worker by something that can be pickled (a ``partial`` of a class with a tokenizer, an
 index), and is then called with one item after the other. A worker pool maps a task over items: results come in the
-order of the items, and only a few items are on their way at any time. So the
-result is the same for any number of workers, wherever they are. Here a worker that dies ends the work.
+order of the items, and only a few items are on their way at any time. So the result is the same for any number of
+workers, wherever they are. Here a worker that dies ends the work.
 """
 
 import os

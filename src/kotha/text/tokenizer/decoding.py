@@ -1,8 +1,8 @@
 """From token ids back to text, whole or as a stream.
 
 Every tokenizer here decodes by concatenation: a token has fixed bytes, and the text is what those bytes say; one whose
-decoder looks at its neighbours is refused. That makes a stream possible that never shows half a letter: bytes wait until they form a character, and the last letter
-waits until the next one begins, because a vowel sign may still follow.
+decoder looks at its neighbours is refused. That makes a stream possible that never shows half a letter: bytes wait
+until they form a character, and the last letter waits until the next one begins, because a vowel sign may still follow.
 """
 
 import codecs
