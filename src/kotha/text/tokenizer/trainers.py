@@ -19,7 +19,7 @@ from tokenizers import AddedToken, Regex, decoders, models, pre_tokenizers, proc
 from kotha.errors import TokenizerError
 from kotha.i18n.message import Message, OnProgress, Option
 from kotha.text.choices import check_choice
-from kotha.text.normalize import DEFAULT_RULES, Normalizer
+from kotha.text.normalize import RULE_NAMES, Normalizer
 from kotha.text.parallel.local import WorkerPool
 from kotha.text.tokenizer import pieces, special
 from kotha.text.tokenizer.decoding import byte_alphabet, byte_level
@@ -56,7 +56,7 @@ def train(
     *,
     split: str | None = None,
     level: str = "codepoint",
-    rules: tuple[str, ...] = DEFAULT_RULES,
+    rules: tuple[str, ...] = RULE_NAMES,
     on_progress: OnProgress | None = None,
     pool: WorkerPool | None = None,
 ) -> Tokenizer:
