@@ -143,7 +143,7 @@ def refuse_fatal(text: str) -> None:
     if isinstance(state, dict):
         with suppress(LookupError, TypeError, AttributeError):  # not of this shape, which the library says too
             _refuse_short_merges(state["model"])
-        for part in ("normalizer", "pre_tokenizer", "decoder"):
+        for part in ("normalizer", "pre_tokenizer"):
             _refuse_doubling(part, state.get(part))
 
 
