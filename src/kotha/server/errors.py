@@ -64,13 +64,6 @@ class RefusedError(KothaError):
         self.status, self.param, self.code = status, param, code
 
 
-class UnsupportedByModelError(RefusedError):
-    """A request that other models could meet, and this one cannot by its nature."""
-
-    def __init__(self, template: str, /, param: str = "model", **values: Any) -> None:
-        super().__init__(template, 400, param, "unsupported_by_model", **values)
-
-
 def start_with(argument: str) -> Message:
     """How a server is started so that it can do what it is asked for."""
     return Message("start `kotha serve` with {flag}", flag=Option(argument, ...).flag)

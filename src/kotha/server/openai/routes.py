@@ -12,7 +12,6 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,7 +27,6 @@ from kotha.server.errors import RefusedError, answer, check_most
 from kotha.server.model_registry import Served
 from kotha.server.openai.schema import ChatRequest, CompletionRequest, EmbeddingRequest, Prompt
 from kotha.server.serial_executor import too_long, while_wanted
-from kotha.server.settings import Limits
 from kotha.server.state import client_of, state_of
 from kotha.server.wire import JsonObject, NamedModel, as_list
 
@@ -37,25 +35,21 @@ router = APIRouter(prefix="/v1", tags=["OpenAI's"])
 _SEEDS = 1 << 31
 
 
-def _described(name: str, place: Path) -> JsonObject:
-    try:
-        changed = int(place.stat().st_mtime)
-    except OSError:  # it is gone, which whoever asks for the model is told
-        changed = 0
-    return {"id": name, "object": "model", "created": changed, "owned_by": "kotha"}
+def _described(name: str) -> JsonObject:
+    return {"id": name, "object": "model", "created": 0, "owned_by": "kotha"}
 
 
 @router.get("/models")
 def models(request: Request) -> JsonObject:
     """The models of this server."""
-    named = state_of(request).registry.named
-    return {"object": "list", "data": [_described(name, place) for name, place in named.items()]}
+    return {"object": "list", "data": list(map(_described, state_of(request).registry.named))}
 
 
 @router.get("/models/{name}")
 def model(request: Request, name: NamedModel) -> JsonObject:
     """One of them."""
-    return _described(name, state_of(request).registry.place(name))
+    state_of(request).registry.place(name)
+    return _described(name)
 
 
 @router.post("/completions")
@@ -126,9 +120,10 @@ class Texts:
         self._id, self._created = f"{body.kinds[2]}-{secrets.token_hex(12)}", int(time.time())
         self._news: News = asyncio.Queue()
         self._tickets: list[Ticket] = []
-        _check(prompts, body, served.limits)
+        check_texts(served, prompts, "prompt")
+        check_most(body.n * len(prompts), served.limits.choices, Message("texts"), "n")
         seed = secrets.randbelow(_SEEDS) if body.seed is None else body.seed
-        how: dict[str, Any] = {"tokens": body.most_tokens, "stop": body.stops, "alternatives": body.alternatives}
+        how: dict[str, Any] = {"tokens": body.most_tokens, "stop": tuple(body.stop), "alternatives": body.alternatives}
         try:
             for prompt in prompts:
                 _check_context(prompt, served)
@@ -181,19 +176,6 @@ class Texts:
         read = sum(result.prompt_tokens for place, result in results.items() if place % self._body.n == 0)
         written = sum(result.tokens for result in results.values())
         return {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
-
-
-def _check(prompts: Sequence[Prompt], body: CompletionRequest | ChatRequest, limits: Limits) -> None:
-    """Refuse what is beyond the limits, each in words."""
-    for param, what, count, most in (
-        ("prompt", Message("prompts"), len(prompts), limits.prompts),
-        ("n", Message("texts"), body.n * len(prompts), limits.choices),
-    ):
-        check_most(count, most, what, param)
-    if not prompts:
-        raise RefusedError("there is no prompt; give a text, which may be empty", param="prompt")
-    length = sum(map(len, prompts))
-    check_most(length, limits.prompt_characters, Message("characters"), "prompt", "string_above_max_length")
 
 
 def _check_context(prompt: Prompt, served: Served) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from kotha.generation.answers import Result, Written
 from kotha.generation.conversation import UNTAUGHT, conversation_prompt
@@ -42,7 +42,11 @@ _NOT_OFFERED: dict[str, Any] = {
 _IGNORED = ("user", "metadata", "store", "tool_choice", "parallel_tool_calls", "reasoning_effort")
 Prompt = str | tuple[int, ...]
 _SEEDS = 1 << 63
-Stop = Annotated[str, Field(max_length=1000)]
+Stops = Annotated[
+    list[Annotated[str, Field(max_length=1000)]],
+    Field(max_length=16, fail_fast=True),
+    BeforeValidator(lambda given: [given] if isinstance(given, str) else given or []),
+]
 
 
 class Sampled(Drawn):
@@ -50,7 +54,7 @@ class Sampled(Drawn):
 
     max_tokens: int | None = Field(None, ge=0, le=MOST_TOKENS)
     seed: int | None = Field(None, ge=-_SEEDS, lt=_SEEDS)
-    stop: Stop | Annotated[list[Stop], Field(max_length=16, fail_fast=True)] | None = None
+    stop: Stops = Field([])
     n: int = Field(1, ge=1)
     stream: bool = False
     stream_options: dict[str, bool] | None = None
@@ -76,11 +80,6 @@ class Sampled(Drawn):
     def alternatives(self) -> int | None:
         """The number of other tokens that are reported at each place; None for no probabilities."""
         return None
-
-    @property
-    def stops(self) -> tuple[str, ...]:
-        """The texts before which an answer ends."""
-        return (self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ())
 
     @property
     def most_tokens(self) -> int:
