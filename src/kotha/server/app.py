@@ -83,6 +83,8 @@ def make_app(
     errors.install(app)
     for module in (routes, *_OURS, job_routes, pages):
         app.include_router(module.router)
+    if settings.book is not None:
+        app.mount("/book", pages.Book(settings.book))
     _add_running(app)
     return app
 

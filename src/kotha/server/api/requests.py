@@ -5,7 +5,6 @@ import binascii
 import json
 from collections.abc import Callable, Iterator, Sequence, Sized
 from contextlib import AsyncExitStack, contextmanager
-from functools import cache
 from inspect import Parameter, Signature, getdoc, signature
 from typing import Annotated, Any, TypeVar
 
@@ -26,7 +25,6 @@ from kotha.model.vit import ViT
 from kotha.server.batching import Batcher
 from kotha.server.errors import RefusedError, check_most
 from kotha.server.model_registry import Served
-from kotha.server.serial_executor import SerialExecutor
 from kotha.server.state import State, state_of
 from kotha.server.wire import JsonObject, ModelName, WireRequest
 from kotha.storage.images import decode_png
@@ -73,6 +71,17 @@ def route(
     Without an ``answer`` it returns a response, of a ``media`` type.
     """
 
+    kind: TypeAdapter[Any] = TypeAdapter(answer)
+
+    def as_response(found: Any) -> Response:
+        if isinstance(found, Response):
+            return found
+        plain = kind.dump_python(kind.validate_python(found), mode="json")
+        try:
+            return Response(json.dumps(plain, ensure_ascii=False, allow_nan=False), media_type="application/json")
+        except ValueError as error:
+            raise KothaError("NaN or infinite numbers came of it; the model's weights are broken") from error
+
     def add(work: Work) -> Work:
         on, *said = signature(work).parameters.values()
         ours = {each.name for each in said} & {"request", "on_progress"}
@@ -82,15 +91,15 @@ def route(
             name = getattr(body, "model", None) if body is not None else given.get("name")
             first: State | Served | None = state if on.annotation is State else None
 
-            def told(on_progress: OnProgress) -> Any:
+            def answered(on_progress: OnProgress) -> Response:  # in the thread: large JSON would hold up the loop
                 known = {"request": request, "on_progress": on_progress}
-                return work(first, **given, **{each: known[each] for each in ours})
+                return as_response(work(first, **given, **{each: known[each] for each in ours}))
 
             async with AsyncExitStack() as stack:
                 if first is None and name is not None:
                     first = await stack.enter_async_context(state.registry.use(name))
                 turns = state.reading if reads else first.turns if isinstance(first, Served) else state.turns
-                return await _in_turn(request, turns, answer, told, shares)
+                return await turns.run(request, state.settings.limits.seconds, answered, shares=shares)
 
         asked = [Parameter("request", Parameter.KEYWORD_ONLY, annotation=Request)]
         asked += [each.replace(kind=Parameter.KEYWORD_ONLY) for each in said if each.name not in ours]
@@ -102,30 +111,6 @@ def route(
         return work
 
     return add
-
-
-async def _in_turn(
-    request: Request, turns: SerialExecutor, answer: Any, work: Callable[[OnProgress], Any], shares: bool
-) -> Response:
-    """What takes a turn, as JSON of a type; it is made in the thread too, as a large one would hold up the loop."""
-
-    def told(on_progress: OnProgress) -> Response:
-        found = work(on_progress)
-        if isinstance(found, Response):
-            return found
-        kind = _adapter(answer)
-        plain = kind.dump_python(kind.validate_python(found), mode="json")
-        try:
-            return Response(json.dumps(plain, ensure_ascii=False, allow_nan=False), media_type="application/json")
-        except ValueError as error:
-            raise KothaError("NaN or infinite numbers came of it; the model's weights are broken") from error
-
-    return await turns.run(request, state_of(request).settings.limits.seconds, told, shares=shares)
-
-
-@cache
-def _adapter(answer: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(answer)
 
 
 def tokenizer_of(served: Served) -> Tokenizer:

@@ -95,8 +95,6 @@ def _embed(body: EmbeddingRequest, served: Served) -> JsonObject:
     tokenizer, given = tokenizer_of(served), as_list(body.input)
     check_texts(served, given, "input")
     texts = [each if isinstance(each, str) else tokenizer.decode(each) for each in given]
-    if not all(map(str.strip, texts)):
-        raise RefusedError("a text is empty, and has no direction; leave it out", param="input")
     vectors = served.model.embed(texts)
     if not vectors.any(axis=1).all():
         raise RefusedError("a text has no letters to be read, and so no direction; leave it out", param="input")
@@ -154,16 +152,14 @@ class Texts:
         body, results = self._body, dict[int, Result]()
         with_usage = (body.stream_options or {}).get("include_usage", False)
         head, more = self._head(body.kinds[1]), {"usage": None} if with_usage else {}
-        said = [0] * len(self._tickets)  # letters of the tokens told so far, for each text
         first = body.first()
         for place in range(0 if first is None else len(self._tickets)):
             yield {**head, "choices": [{"index": place, **(first or {})}], **body.remark(self._served), **more}
         async for place, chunk in letters(self._tickets, self._news):
             if chunk.result is not None:
                 results[place] = chunk.result
-            for part in body.parts(chunk, said[place]):
+            for part in body.parts(chunk):
                 yield {**head, "choices": [{"index": place, **part}], **more}
-            said[place] += sum(len(token.text) for token in chunk.written)
         if with_usage:
             yield {**head, "choices": [], "usage": self._usage(results)}
 

@@ -8,7 +8,6 @@ text; every answer to a chat then says so, in ``kotha.remark``, because a reader
 """
 
 from collections.abc import Sequence
-from itertools import accumulate
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
@@ -113,14 +112,14 @@ class CompletionRequest(Sampled):
 
     def whole(self, result: Result) -> JsonObject:
         """One text."""
-        return self.parts(StreamChunk(result.text, result, result.written), 0)[0]
+        return self.parts(StreamChunk(result.text, result, result.written))[0]
 
-    def parts(self, chunk: StreamChunk, offset: int) -> list[JsonObject]:
+    def parts(self, chunk: StreamChunk) -> list[JsonObject]:
         """Letters and, with the last of them, why the text ended."""
         reason = None if chunk.result is None else _ENDS[chunk.result.stopped]
-        return [{"text": chunk.text, "logprobs": self._chances(chunk.written, offset), "finish_reason": reason}]
+        return [{"text": chunk.text, "logprobs": self._chances(chunk.written), "finish_reason": reason}]
 
-    def _chances(self, written: Sequence[Written], offset: int) -> JsonObject | None:
+    def _chances(self, written: Sequence[Written]) -> JsonObject | None:
         """How likely each token was, and what else could have stood there."""
         if self.logprobs is None:
             return None
@@ -128,7 +127,6 @@ class CompletionRequest(Sampled):
             "tokens": [token.text for token in written],
             "token_logprobs": [token.log_probability for token in written],
             "top_logprobs": [{other.text: other.log_probability for other in token.alternatives} for token in written],
-            "text_offset": list(accumulate((len(token.text) for token in written), initial=offset))[:-1],
         }
 
 
@@ -148,7 +146,6 @@ class SentMessage(BaseModel):
 
     role: Literal["system", "developer", "user", "assistant"]
     content: str | list[TextPart] | None = None
-    name: str | None = None
 
     @property
     def text(self) -> str:
@@ -190,7 +187,7 @@ class ChatRequest(Sampled):
         """Who speaks."""
         return _delta({"role": "assistant", "content": "", "refusal": None})
 
-    def parts(self, chunk: StreamChunk, _: int) -> list[JsonObject]:
+    def parts(self, chunk: StreamChunk) -> list[JsonObject]:
         """Letters, and why the answer ended."""
         found = [_delta({"content": chunk.text})] if chunk.text else []
         return found if chunk.result is None else [*found, _delta({}, reason=_ENDS[chunk.result.stopped])]
