@@ -18,9 +18,8 @@ from pathlib import Path
 from kotha.api.model import LanguageModel, load
 from kotha.artifacts.model_folder import Bundle
 from kotha.errors import KothaError, UsageError, nearest
-from kotha.generation.conversation import was_taught
 from kotha.generation.weights import Weights, as_they_are
-from kotha.inside.embeddings import Embeddings, open_table
+from kotha.inside.embeddings import Embeddings
 from kotha.inside.heads.overlap import HeadWeights, head_weights
 from kotha.inside.numbers.ledger import Ledger
 from kotha.model.classifier import TextClassifier
@@ -66,12 +65,12 @@ class Served:
     @cached_property
     def embeddings(self) -> Embeddings:
         """Its words as vectors, in double precision."""
-        return open_table(self.apart, self.model.path)
+        return Embeddings(self.apart.model, self.apart.tokenizer)
 
-    @cached_property
+    @property
     def takes_turns(self) -> bool:
-        """Whether it was taught to converse, which may take a look at what it says; for whoever is in a thread."""
-        return self.batcher is not None and was_taught(self.batcher.engine)
+        """Whether it was taught to converse."""
+        return self.batcher is not None and self.batcher.engine.chat is not None
 
     @property
     def n_bytes(self) -> int:
