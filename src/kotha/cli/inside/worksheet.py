@@ -121,8 +121,6 @@ class Kept:
     """Keep the answers in this file and go on from it; it is what one hands in."""
     name: str | None = None
     """Whose answers these are, in the file."""
-    key_file: Path | None = None
-    """Sign the file with the teacher's key."""
 
 
 def exercise(
@@ -149,8 +147,8 @@ def exercise(
         return _ask(wanted, as_json=as_json, tries=tries, kept=kept, **vars(questions))
     from kotha.api.exercises import QuestionChoice, on_paper
 
-    if kept.progress is not None or kept.key_file is not None:
-        raise UsageError("--key and --paper ask nothing; leave --progress and --key-file out")
+    if kept.progress is not None:
+        raise UsageError("--key and --paper ask nothing; leave --progress out")
     told, lines = on_paper(QuestionChoice(wanted=wanted, **vars(questions)), spoken_language(), key=key)
     return Output(told, *lines)
 
@@ -167,19 +165,18 @@ def _ask(
     return Output(practise(choice, spoken_language(), read_line, say, tries=n_tries, **vars(kept or Kept())))
 
 
-def score(*files: Path, key_file: Path | None = None, csv: Annotated[Path | None, written(".csv")] = None) -> Output:
-    """Score files of a class, marked anew, in one table.
+def score(*files: Path, csv: Annotated[Path | None, written(".csv")] = None) -> Output:
+    """Files of answers of a class, marked anew, in one table.
 
     Args:
-        files: Files of answers, as the tutor or the page By hand saves them.
-        key_file: The key that the tutor's files were signed with.
+        files: Files of answers, as the tutor saves them.
         csv: Write the table to this file, for a spreadsheet.
     """
     from kotha.api.exercises import class_table, mark_class
 
     if not files:
-        raise UsageError("name score files, as the tutor or the page By hand saves them")
-    rows = mark_class(files, key_file, csv)
+        raise UsageError("name files of answers, as the tutor saves them")
+    rows = mark_class(files, csv)
     if csv is not None:
         tell(Message("wrote {path}", path=csv))
-    return Output([row.to_dict() for row in rows], *class_table(rows, spoken_language()))
+    return Output([row.to_dict() for row in rows], *class_table(rows))
