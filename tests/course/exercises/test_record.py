@@ -65,7 +65,10 @@ def test_progress_is_kept_and_gone_on_with(capsys: Any, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize(
     ("words", "wording"),
-    [(["9", "--seed", "9"], "has other questions (workshop, seed 8, 9)"), (["--name", "করিম"], "is রহিমা's, not করিম's")],
+    [
+        (["9", "--seed", "9"], "has other questions (workshop, seed 8, 9)"),
+        (["--name", "করিম"], "is রহিমা's, not করিম's"),
+    ],
 )
 def test_another_s_progress_is_not_gone_on_with(capsys: Any, tmp_path: Path, words: list[str], wording: str) -> None:
     file = tmp_path / "rahima.json"
