@@ -226,7 +226,7 @@ def test_large_answers_are_refused_in_words(house: Address, serve: Any) -> None:
     at = serve(house.folder / "gpt", limits=Limits(numbers=100))
     asked = {"model": "gpt", "text": TEXT}
     assert "fewer layers" in refused(at, "inside/attention", **asked)
-    assert "fewer rows" in refused(at, "inside/worksheet", **asked)
+    assert "use a shorter text" in refused(at, "inside/worksheet", **asked)
 
 
 def test_weights_that_would_be_too_many_are_refused_before_anything_is_written(house: Address, serve: Any) -> None:

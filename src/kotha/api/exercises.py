@@ -59,7 +59,7 @@ def practise(
     summary = Quiz(language, read, tell, tries, keep).ask_all(record.choice.prepare(), record.outcomes())
     if progress is not None:
         record.save(progress)
-    told = {"language": language, "max_iters": record.choice.course.steps, "preset": record.choice.preset}
+    told = {"language": language, "preset": record.choice.preset}
     return {**told, "choice": asdict(record.choice), **summary.to_dict()}
 
 

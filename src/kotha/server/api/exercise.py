@@ -62,8 +62,6 @@ class WorksheetRequest(AboutModel, OfHead):
     """Which head, over which text; a Seq2Seq also has a target, two stacks and cross-attention."""
 
     text: Example
-    rows: int | None = Field(None, ge=0, le=1000)
-    precision: int = Field(4, ge=0, le=15)
 
 
 class SheetMatrix(WireAnswer):
@@ -108,9 +106,9 @@ class Worksheet(SheetTold):
 @route(router, "/inside/worksheet", Worksheet)
 def worksheet(served: Served, body: WorksheetRequest) -> JsonObject:
     """One attention head as arithmetic: every product, sum and exponential, to be done again by hand."""
-    view = sheet_view(_of_model(served, body, served.limits.positions), rows=body.rows, precision=body.precision)
+    view = sheet_view(_of_model(served, body, served.limits.positions))
     count = sum(step.values.size for step in view.found.steps.values()) + sum(len(step.sums) for step in view.steps)
-    check_size(served, count, Message("use a shorter text, or write out fewer rows"))
+    check_size(served, count, Message("use a shorter text"))
     steps = [
         {**vars(shown), **step, "written": shown.rows}
         for step, shown in zip(steps_of(view.found), view.steps, strict=True)
