@@ -16,7 +16,6 @@ from kotha.course.worksheet.papers import student_sheet
 from kotha.errors import UsageError
 from kotha.i18n.catalogue import translate
 from kotha.i18n.numbers import Language, ascii_digits
-from kotha.text.akshara import aksharas
 from kotha.training.config import recipe
 
 # As FACTS and the workshop have them, typed as a student would.
@@ -181,17 +180,6 @@ def test_a_vocabulary_beyond_uint16_is_told_so() -> None:
     large = {**values_of(QuestionChoice(), sheet), "vocab_size": 100_000, "vocabulary": 100_000}
     worked = next(each for each in all_questions("workshop", sheet, large) if each.id == "9b").worked[0]
     assert "100,000 tokens need more: use uint32" in str(worked)
-
-
-def test_every_question_is_said_in_both_languages(questions: list[Question]) -> None:
-    for question in questions:
-        english, bangla = str(question.text), translate(question.text, "bn")
-        assert any("\u0980" <= letter <= "\u09ff" for letter in bangla), question.id
-        assert english != bangla and "{" not in bangla + english, question.id
-        assert question.worked or question.lines, question.id
-        assert question.hints, question.id
-        # Nothing starts with a sign that has lost its letter.
-        assert not any(letter[0] in "\u09be\u09bf\u09c0\u09cd" for letter in aksharas(bangla)), question.id
 
 
 def test_only_a_gpt_has_these_answers() -> None:

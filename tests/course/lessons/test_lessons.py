@@ -45,10 +45,10 @@ def test_a_lesson_measures_every_condition_with_every_seed(name: str) -> None:
 
 
 def test_the_same_seed_learns_the_same() -> None:
-    once, twice = (MeasuredLesson(lesson("mask"), (3,), **asdict(TINY)).run() for _ in range(2))
+    once, twice = (MeasuredLesson(lesson("joined"), (3,), **asdict(TINY)).run() for _ in range(2))
     assert once.rows == twice.rows
-    other = MeasuredLesson(lesson("mask"), (4,), **asdict(TINY)).run()
-    assert other.rows["with"]["means"]["held_out"] != once.rows["with"]["means"]["held_out"]
+    other = MeasuredLesson(lesson("joined"), (4,), **asdict(TINY)).run()
+    assert other.rows["added"]["means"]["held_out"] != once.rows["added"]["means"]["held_out"]
 
 
 def test_a_lesson_s_own_sizes_hold_where_nobody_asked_for_others() -> None:

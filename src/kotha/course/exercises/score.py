@@ -53,7 +53,7 @@ class FileScore:
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
         plain = {name: getattr(self, name) for name in COLUMNS}
-        return {**plain, "answers": [outcome.to_dict() for outcome in self.by_question]}
+        return {**plain, "answers": list(map(vars, self.by_question))}
 
 
 def read_class(files: Sequence[Path]) -> list[FileScore]:

@@ -17,7 +17,7 @@ from kotha.course.worksheet.operations import FILE, MINUS_INFINITY, Operation
 from kotha.course.worksheet.sheet import Sheet, SheetStep
 from kotha.errors import UsageError
 from kotha.i18n.catalogue import translate
-from kotha.i18n.message import Message, Text
+from kotha.i18n.message import Text
 from kotha.i18n.numbers import Language
 
 STEPS, INPUTS, README = "steps", "inputs", "Read me"
