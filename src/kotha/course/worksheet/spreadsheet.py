@@ -41,7 +41,8 @@ class Area:
     def range(self, top: int, left: int, bottom: int, right: int) -> str:
         """The address of a part of it, such as ``C7:F7``, from the page of steps."""
         prefix = f"{self.page}!" if self.page == INPUTS else ""
-        return prefix + utility.xl_range(self.row + top, self.column + left, self.row + bottom, self.column + right)
+        inside = utility.xl_range(self.row + top, self.column + left, self.row + bottom, self.column + right)
+        return f"{prefix}{inside}"
 
 
 class Areas:
