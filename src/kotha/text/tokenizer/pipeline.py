@@ -41,6 +41,8 @@ QWEN35 = (
 GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 
 SPLITS = {"words": WORDS, "qwen35": QWEN35, "gpt2": GPT2}
+# Each code point by itself.
+CHARACTERS = "(?m:.)"
 
 
 _TEMPLATE = "TemplateProcessing"

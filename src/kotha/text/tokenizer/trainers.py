@@ -24,7 +24,7 @@ from kotha.text.parallel.local import WorkerPool
 from kotha.text.tokenizer import pieces, special
 from kotha.text.tokenizer.decoding import byte_alphabet, byte_level
 from kotha.text.tokenizer.letters import Letters, common_letters, count_chunks, most_frequent
-from kotha.text.tokenizer.pipeline import QWEN35, SPLITS, WORDS, assembled, normalizer_of, splitter_of
+from kotha.text.tokenizer.pipeline import CHARACTERS, QWEN35, SPLITS, WORDS, assembled, normalizer_of, splitter_of
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 Kind = Literal["unigram", "bpe", "wordpiece", "char"]
@@ -185,7 +185,7 @@ def _code_points(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:
     specials = list(special.GENERATIVE.values())
     points = sorted(most_frequent(letters.code_points(), 1.0, _room(vocab_size, len(specials))))
     model = models.WordLevel(_numbered([*specials, *points]), unk_token=special.GENERATIVE["unk"])
-    return assembled(model, specials, decoders.Fuse(), pre_tokenizers.Split(Regex("(?m:.)"), "isolated"))
+    return assembled(model, specials, decoders.Fuse(), splitter_of(CHARACTERS))
 
 
 def _aksharas(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:
