@@ -154,8 +154,8 @@ def test_a_folder_that_is_closed_is_not_said_to_be_empty(tmp_path: Path, monkeyp
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
 
     monkeypatch.setattr(os, "scandir", refuse)
+    (tmp_path / "folder").mkdir()
     with pytest.raises(CorpusError, match=r"folder: cannot be opened \(Permission denied\)$"):
-        (tmp_path / "folder").mkdir()
         list_files([tmp_path / "folder"])
 
 

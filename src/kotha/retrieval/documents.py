@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from kotha.errors import CorpusError, UsageError
 from kotha.i18n.message import Message, Option
@@ -56,33 +57,29 @@ def list_files(paths: Sequence[str | os.PathLike[str]], on_problem: OnProblem | 
 
     for path in paths:
         place = Path(path).expanduser()
-        if is_directory(place):
-            found |= dict.fromkeys(_in_folder(place, hear, unread))
-        elif place.suffix.lower() in READERS and is_file(place):
+        if place.suffix.lower() in READERS and is_file(place):
             found[place.resolve()] = None
-        else:
-            for source in list_sources([os.fspath(path)], on_problem=on_problem):
-                if source.repository is not None or source.is_remote or source.path == "-":
-                    raise CorpusError(
-                        "{path}: an index keeps files of this machine; save it as one", path=shown(os.fspath(path))
-                    )
-                found[Path(source.path).resolve()] = None
-    return list(found), not unread
-
-
-def _in_folder(folder: Path, hear: OnProblem, unread: list[CorpusProblem]) -> list[Path]:
-    found = []
-    try:
-        for source in list_sources([folder], format="txt", errors="skip", on_problem=hear):  # of any ending
-            if _is_known(source.path):
-                found.append(Path(source.path).resolve())
-            else:
+            continue
+        is_folder = empty = is_directory(place)
+        how: Any = {"format": "txt", "errors": "skip"} if is_folder else {}  # files of any ending
+        try:
+            sources = list_sources([os.fspath(path)], on_problem=hear, **how)
+        except CorpusError as error:  # what could not be opened is not said to be empty
+            raise CorpusError("{problem}", problem=unread[0]) if unread else error from None
+        for source in sources:
+            if source.repository is not None or source.is_remote or source.path == "-":
+                raise CorpusError(
+                    "{path}: an index keeps files of this machine; save it as one", path=shown(os.fspath(path))
+                )
+            if is_folder and not _is_known(source.path):
                 hear(CorpusProblem(shown(source.path), Message("passed over: unknown ending")))
-    except CorpusError as error:
-        raise CorpusError("{problem}", problem=unread[0]) if unread else error from None
-    if not found:
-        raise CorpusError("{place}: no file to read in this folder; known: {known}", place=shown(folder), known=_KNOWN)
-    return found
+            else:
+                found[Path(source.path).resolve()], empty = None, False
+        if empty:
+            raise CorpusError(
+                "{place}: no file to read in this folder; known: {known}", place=shown(place), known=_KNOWN
+            )
+    return list(found), not unread
 
 
 def read_file(
