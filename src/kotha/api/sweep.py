@@ -9,11 +9,10 @@ from typing import Any, Literal
 from kotha.api import Place
 from kotha.api.run import OnEvent
 from kotha.arguments import checked
-from kotha.i18n.message import Message, Text
+from kotha.i18n.message import Message, OnRemark, Text
 from kotha.report.table import Table
 from kotha.storage.atomic import write_page
 from kotha.text.shards import Dataset
-from kotha.training.fitting import OnRemark
 from kotha.training.start import TrainRequest
 from kotha.training.sweep.findings import SweepFindings, find, mattered_table, sentences, sweep_document, trial_table
 from kotha.training.sweep.searching import Searching, SweepRequest

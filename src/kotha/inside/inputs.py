@@ -154,8 +154,8 @@ def name_piece(tokenizer: Tokenizer, token: int) -> Piece:
     if token in tokenizer.special.values() or isinstance(tokenizer.stream(), BufferedDecoder):
         return Piece(tokenizer.pieces[token], token)
     viewed = view_token(tokenizer, token)
-    text = f"‹{viewed.text}›" if viewed.is_part else viewed.text
-    return Piece(text or "‹empty›", token, viewed.is_part)
+    text = f"‹{viewed.text}›" if viewed.part else viewed.text
+    return Piece(text or "‹empty›", token, viewed.part)
 
 
 def speller(tokenizer: Tokenizer | None) -> Spell:

@@ -310,7 +310,7 @@ class WeaveColumn:
     line: str
     lengths: tuple[float, ...]
     changes: tuple[float, ...] | None  # the length of the difference over that of what came in
-    opinions: tuple[Opinion, ...] | None
+    cells: tuple[Opinion, ...] | None  # of a body that gives words
 
 
 def weave(ledger: Ledger) -> list[WeaveColumn]:
