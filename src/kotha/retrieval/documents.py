@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from kotha.errors import CorpusError, UsageError
-from kotha.i18n.message import Message, Option
+from kotha.i18n.message import Option
 from kotha.retrieval.paragraphs import READERS, read_paragraphs
 from kotha.retrieval.passages import FEWEST_LETTERS, LETTERS, Excerpt, gather
 from kotha.storage.status import is_directory, is_file
@@ -60,25 +60,21 @@ def list_files(paths: Sequence[str | os.PathLike[str]], on_problem: OnProblem | 
         if place.suffix.lower() in READERS and is_file(place):
             found[place.resolve()] = None
             continue
-        is_folder = empty = is_directory(place)
-        how: Any = {"format": "txt", "errors": "skip"} if is_folder else {}  # files of any ending
+        is_folder = is_directory(place)
+        how: Any = {"others": READERS, "errors": "skip"} if is_folder else {}
         try:
             sources = list_sources([os.fspath(path)], on_problem=hear, **how)
-        except CorpusError as error:  # what could not be opened is not said to be empty
-            raise CorpusError("{problem}", problem=unread[0]) if unread else error from None
+        except CorpusError as error:
+            if unread:  # what could not be opened is not said to be empty
+                raise CorpusError("{problem}", problem=unread[0]) from None
+            none = "{place}: no file to read in this folder; known: {known}"
+            raise CorpusError(none, place=shown(place), known=_KNOWN) if is_folder else error from None
         for source in sources:
             if source.repository is not None or source.is_remote or source.path == "-":
                 raise CorpusError(
                     "{path}: an index keeps files of this machine; save it as one", path=shown(os.fspath(path))
                 )
-            if is_folder and not _is_known(source.path):
-                hear(CorpusProblem(shown(source.path), Message("passed over: unknown ending")))
-            else:
-                found[Path(source.path).resolve()], empty = None, False
-        if empty:
-            raise CorpusError(
-                "{place}: no file to read in this folder; known: {known}", place=shown(place), known=_KNOWN
-            )
+            found[Path(source.path).resolve()] = None
     return list(found), not unread
 
 
@@ -95,10 +91,3 @@ def read_file(
         return gather(found, how.letters) if kind == "txt" else found
     complaints = Complaints(shown(file), how.errors, on_problem)
     return gather((Excerpt(text, str(file), place) for text, place in read_paragraphs(file, complaints)), how.letters)
-
-
-def _is_known(name: str) -> bool:
-    try:
-        return Path(name).suffix.lower() in READERS or kind_of(name) is not None
-    except ValueError:
-        return False

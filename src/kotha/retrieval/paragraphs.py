@@ -29,10 +29,10 @@ def read_paragraphs(file: Path, complaints: Complaints) -> Paragraphs:
             )
         empty = True
         for text, place in READERS[file.suffix.lower()](file, complaints):
-            sound = complaints.mend((text.strip(),))
-            if sound is not None and sound[0]:
+            text = text.strip()
+            if text and complaints.are_sound((text,)):
                 empty = False
-                yield sound[0], place
+                yield text, place
         if empty:
             raise Unreadable(Message("there is no text in it; pages that are pictures need OCR first"))
     except (Unreadable, OSError) as error:

@@ -24,9 +24,9 @@ from kotha.training.plan.design import TextSize, budget_for
 
 router = APIRouter(prefix="/api", tags=["Uses"])
 
-_SIZES = ("vocab_size", "context_length", "d_model", "n_heads", "n_kv_heads", "d_ff", "n_layers")
+# What is asked about a plan as a whole; all else are sizes and settings.
+_WHOLE = {"preset", "recipe", "minutes", "memory_gb", "gpu"}
 _BYTES_PER_CHARACTER, _DOCUMENT_BYTES = 2.65, 2500
-_TRAINING = ("steps", "batch_size", "micro_batch_size", "precision")
 
 
 class PlanRequest(ModelSizes):
@@ -97,7 +97,6 @@ class PlanAnswer(WireAnswer):
 @route(router, "/plan", PlanAnswer)
 def plan(state: State, body: PlanRequest) -> JsonObject:
     """What a model is made of and what its training takes, part by part; or which model fits the minutes there are."""
-    changes = {name: getattr(body, name) for name in (*_SIZES, *_TRAINING) if getattr(body, name) is not None}
     data: str | TextSize | None = None
     if body.data is not None:
         data = str(state.job_store("data").uploads.place(body.data))
@@ -106,14 +105,10 @@ def plan(state: State, body: PlanRequest) -> JsonObject:
         data = TextSize("", size, int(size / _BYTES_PER_CHARACTER), documents, None, None)
     with refusing(ConfigError, CorpusError, DataError), by_name({str(data): str(body.data)}):
         found, text = plan_training(
-            body.preset,
-            recipe=body.recipe,
-            minutes=body.minutes,
-            memory_gb=body.memory_gb,
+            **body.model_dump(include=_WHOLE),
             data=data,
-            gpu=body.gpu,
             timed=body.minutes is not None,
-            settings=changes,
+            settings=body.model_dump(exclude={*_WHOLE, "data", "text_bytes"}, exclude_none=True),
             before_timing=lambda: None,  # the server's own threads stay, whatever would be fastest for a training
         )
     design = found.pop("design", None)
