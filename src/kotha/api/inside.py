@@ -139,11 +139,11 @@ class InspectionMixin(OpenedModel):
         from kotha.inside.heads.measuring import TextSource
         from kotha.inside.heads.study import heads_view
 
-        name = "The model" if self.path is None else bundled.title(self.path)
+        named: Any = {} if self.path is None else {"name": bundled.title(self.path)}
         file, said = (text, None) if isinstance(text, Path) else (path, _as_text(text))
         where: Any = {"path": None if file is None else str(file), "text": said, "run": self.path}
         source = TextSource(**where, tokens=tokens, field=field, pair=pair)
-        return heads_view(self.bundle, source, name=name, on_progress=on_progress)
+        return heads_view(self.bundle, source, **named, on_progress=on_progress)
 
     @checked()
     def worksheet(
