@@ -1,11 +1,9 @@
-"""``kotha bench``: this machine's speed beside Hugging Face's implementation, and how the cost of training grows."""
+"""``kotha bench``: this machine's speed beside Hugging Face's implementation."""
 
 from typing import Literal
 
-from kotha.cli.flags import Page, group
-from kotha.cli.spoken import tell
+from kotha.cli.flags import group
 from kotha.cli.terminal import Output, progress
-from kotha.i18n.message import Message
 
 
 @group
@@ -29,30 +27,20 @@ class OfWork:
 
 
 def bench(
-    what: Literal["train", "generate", "tokenize", "growth"],
+    what: Literal["train", "generate", "tokenize"],
     source: str | None = None,
     /,
     *,
     work: OfWork = OfWork(),  # noqa: B008 - frozen
-    html: Page = None,
 ) -> Output:
     """Measure this machine, ours and transformers turn by turn on the same work, and print the ratio.
-
-    `kotha bench growth` measures how speed and memory of training change with width, depth, context and vocabulary,
-    beside what `kotha plan` foretells: a few minutes, each model in a process of its own.
 
     Args:
         what: What to measure.
         source: A run to generate with, or a text to tokenize; left out: new ones.
-        html: For growth: the page to write.
     """
-    from kotha.api.bench.measure import Growth, check_fitting
     from kotha.api.bench.measure import bench as measure
 
-    check_fitting(what, {"html": html})
     with progress() as advance:
         found = measure(what, source, on_progress=advance, **vars(work))
-    if html is not None and isinstance(found, Growth):
-        found.save(html)
-        tell(Message("page in {path}", path=html))
     return Output(found, found.table())
