@@ -97,7 +97,7 @@ def _fits(value: Any, annotation: Any) -> bool:
         items = value if isinstance(value, Collection) else ()
         right = isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
         return right and all(_fits(item, get_args(annotation)[0]) for item in items)
-    return not isinstance(kind, type) or kind is inspect.Parameter.empty or isinstance(value, kind)
+    return kind in (Any, inspect.Parameter.empty) or not isinstance(kind, type) or isinstance(value, kind)
 
 
 def _kinds(annotation: Any) -> list[Any]:

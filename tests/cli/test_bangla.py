@@ -60,7 +60,7 @@ MISTAKES = [
     (["trian"], "“trian” নামে কোনো কমান্ড নেই"),
     (["train"], "`train` কমান্ডে DATA দিতে হয়। দেখুন: kotha train --help"),
     (["plan", "--stps", "4"], "`--stps` নামে কোনো অপশন নেই"),
-    (["plan", "--steps", "many"], "`--steps` একটি পূর্ণসংখ্যা চায়; “many” চলবে না।"),
+    (["train", "data", "--out", "x", "--steps", "many"], "`--steps` একটি পূর্ণসংখ্যা চায়; “many” চলবে না।"),
     (["inside", "lense"], "“lense” নামে কোনো কমান্ড নেই"),
     (["generate", "nowhere"], "nowhere নামে কোনো ফোল্ডার নেই। রানের ফোল্ডারের নাম দিন"),
     (["demo", "--documents", "5"], "--documents 5 দিলে টোকেনাইজারের শেখার মতো লেখা হয় না। অন্তত ১০০ দিন।"),

@@ -24,7 +24,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_named_gpu_has_a_time_and_a_page(capsys, tmp_path: Path) -> None:
     page = tmp_path / "plan.html"
-    command = ["plan", "--preset", "bangla-58m", "--recipe", "course", "--gpu", "h200", "--steps", "1000"]
+    command = ["plan", "--preset", "bangla-58m", "--recipe", "course", "--gpu", "h200", "--set", "steps=1000"]
     assert main([*command, "--html", str(page), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["seconds"] == pytest.approx(1000 * found["seconds_per_step"])

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kotha.api import Place
-from kotha.api.asked import Asked, read_asked, translator
+from kotha.api.asked import read_asked, translator
 from kotha.api.opened import OpenedModel
+from kotha.api.options import Asked
 from kotha.arguments import checked
 from kotha.errors import UsageError
 from kotha.i18n.message import OnProgress

@@ -6,31 +6,11 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from kotha.cli.flags import BOX, Device, Field, OnErrors, Pair, RunName, Several, TextItself, group
+from kotha.api.options import EvaluateOptions
+from kotha.cli.flags import BOX, Device, FlatMany, RunName, TextItself
 from kotha.cli.naming import NAME, place
 from kotha.cli.terminal import Output, listening
 from kotha.errors import UsageError
-
-
-@group
-class Measuring:
-    """How it is measured."""
-
-    context: int | None = None
-    """Tokens in a window; left out: the model's context."""
-    stride: int | None = None
-    """Tokens a window moves on by; left out: half the context."""
-    baselines: str = "auto"
-    """Data folder to count n-grams in, or none; auto: the one the run was trained on."""
-    split: str = "validation"
-    """Split of a data folder to measure on."""
-    field: Field = "text"
-    pair: Pair = None
-    perturb: Several = ()
-    """Also on the text with noise: spelling, typos, latin, digits, punctuation, or a file."""
-    share: float = 0.2
-    """Share of the words that --perturb changes."""
-    errors: OnErrors = "stop"
 
 
 def evaluate(
@@ -39,7 +19,7 @@ def evaluate(
     /,
     *,
     text: TextItself = None,
-    measuring: Measuring = Measuring(),  # noqa: B008 - frozen
+    options: Annotated[EvaluateOptions, FlatMany] = EvaluateOptions(),  # noqa: B008 - frozen
     device: Device = "auto",
 ) -> Output:
     """Measure a model on a text: loss, perplexity, bits per byte and per character; say whether it learned from it.
@@ -55,14 +35,14 @@ def evaluate(
         path: A text: a file, folder or data folder; or a harness task (.yaml).
     """
     import kotha
-    from kotha.api.scores import measure
+    from kotha.api.scores import shown
 
     folder, held_out = _model_and_text(run, path, text)
-    if measuring.pair is not None and text is not None:
+    if options.pair is not None and text is not None:
         raise UsageError("--pair names fields of a file with pairs; give a PATH instead of --text")
-    asked = {**vars(measuring), "baselines": None if measuring.baselines == "none" else measuring.baselines}
+    lm = kotha.load(folder, device)
     with listening() as heard:
-        found = measure(kotha.load(folder, device), held_out, **asked, **heard)
+        found = shown(lm, lm.evaluate(held_out, **vars(options), **heard))
     return Output(found.score, found.table, remarks=[] if found.remark is None else [found.remark])
 
 

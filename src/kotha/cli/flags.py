@@ -39,6 +39,9 @@ def written(*endings: str, **more: Any) -> Parameter:
     return Parameter(converter=lambda _, words: check_file_place(Path(words[0].value), *endings), **more)
 
 
+# The fields of a dataclass of the API, as options of a command; with Many a list takes several words.
+Flat = Parameter(name="*")
+FlatMany = Parameter(name="*", consume_multiple=True)
 # For a command that writes as it goes on; what another returns is printed as JSON by ``main``.
 AsJson = Annotated[bool, Parameter(name="--json", help="JSON on stdout.")]
 Page = Annotated[Path | None, written(*PAGE_ENDINGS)]
@@ -63,7 +66,10 @@ WorkPlace = Annotated[
     str | None, Parameter(help="Where the workers are: ray (a cluster of its own here) or ray://HOST:PORT.")
 ]
 TokenizerName = Annotated[str, Parameter(help="A tokenizer: file, folder, or hub name.")]
-Pair = Annotated[tuple[str, str] | None, Parameter(help="For a translating model: the fields of source and target.")]
+Pair = Annotated[
+    tuple[str, str] | None,
+    Parameter(help="The two fields of a table: source and target, text and label, question and answer."),
+]
 Device = Annotated[str, Parameter(help="cpu, cuda, or auto.")]
 More = Annotated[
     tuple[str, ...],

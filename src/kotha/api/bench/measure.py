@@ -6,7 +6,7 @@ from typing import Any, Literal
 from kotha.api.bench import sides
 from kotha.api.bench.turns import Turns
 from kotha.api.model import load
-from kotha.arguments import checked
+from kotha.api.options import BenchOptions
 from kotha.errors import UsageError
 from kotha.i18n.message import Message, OnProgress, Option, Text
 from kotha.model.gpt import GPT
@@ -26,20 +26,17 @@ _FITTING = {
 }
 
 
-@checked()
 def bench(
     what: Literal["train", "generate", "tokenize"],
     source: str | None = None,
-    *,
+    work: BenchOptions = BenchOptions(),  # noqa: B008 - frozen
     on_progress: OnProgress = lambda *_: None,
-    **given: Any,
 ) -> Turns:
     """Measure this machine: ours and transformers turn by turn on the same work.
 
-    ``source`` is a run to generate with, or a text to tokenize. ``given`` are, of what the work takes, ``preset``,
-    ``batch_size``, ``precision``, ``tokens``, ``weights``, ``tokenizer`` and ``rounds``.
+    ``source`` is a run to generate with, or a text to tokenize.
     """
-    options = {name: value for name, value in {"source": source, **given}.items() if value is not None}
+    options = {name: value for name, value in {"source": source, **vars(work)}.items() if value is not None}
     _check_fitting(what, options)
     rounds, batch_size = options.get("rounds", 5), options.get("batch_size", 8)
     if what == "tokenize":

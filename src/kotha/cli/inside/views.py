@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from kotha.cli.flags import BOX, Page, Run, RunOrNone, Several, group, written
+from kotha.api.options import Asked
+from kotha.cli.flags import BOX, Flat, Page, Run, RunOrNone, Several, written
 from kotha.cli.spoken import tell
 from kotha.cli.terminal import Output, Table
 from kotha.errors import UsageError
@@ -14,28 +15,8 @@ from kotha.i18n.message import Message, Plural, Text
 if TYPE_CHECKING:
     from kotha.api.views import View
 
-Generate = Annotated[int | None, Parameter(help="Let the model add so many tokens, and look there too.")]
+Reading = Annotated[Asked, Flat]
 Html = Annotated[Page, Parameter(help="Write one offline page to this file.")]
-
-
-@group
-class OfText:
-    """What a model reads."""
-
-    text: str | None = None
-    """What the model reads; [MASK] hides a word from a BERT."""
-    second: str | None = None
-    """The second sentence of a pair, for a BERT."""
-    target: str | None = None
-    """The translation, for a Seq2Seq; left out, the model writes it."""
-
-
-@group
-class OfInput(OfText):
-    """The same, or an image."""
-
-    image: Path | None = None
-    """A PNG, JPEG, PGM, .npy or .json image, for a ViT."""
 
 
 def viewed(view: "View[Any]", html: Path | None, about: Text, *parts: Table | Text, **how: Any) -> Output:
@@ -48,29 +29,16 @@ def viewed(view: "View[Any]", html: Path | None, about: Text, *parts: Table | Te
     return Output(view, Message("{html}: {about}; open it in a browser", html=html, about=about))
 
 
-def attention(
-    run: Run = BOX,
-    /,
-    *,
-    reading: OfInput = OfInput(),  # noqa: B008 - frozen
-    generate: Generate = None,
-    temperature: float = 0.0,
-    seed: int = 0,
-    layers: Several = (),
-    html: Html = None,
-) -> Output:
+def attention(run: Run = BOX, /, *, asked: Reading = Asked(), layers: Several = (), html: Html = None) -> Output:  # noqa: B008
     """Who looks at whom: a page of every head, layer by layer.
 
     Args:
-        temperature: Of what it adds: 0 takes the best token each time.
-        seed: Of what it adds, above temperature 0.
         layers: Only these: 0, or decoder.1; all if left out.
     """
     import kotha
     from kotha.api.views import attention_table
 
-    writing: dict[str, Any] = {"generate": generate, "temperature": temperature, "seed": seed}
-    view = kotha.load(run, "cpu").attention(layers=layers, **vars(reading), **writing)
+    view = kotha.load(run, "cpu").attention(layers=layers, **vars(asked))
     about = Plural("{n} head", "{n:,} heads", n=sum(len(each.weights) for each in view.found.maps))
     more = [Message("add --html FILE for a page of every head")]
     # A line for each weight would be long.
@@ -82,7 +50,7 @@ def flow(
     /,
     *,
     preset: str | None = None,
-    reading: OfInput = OfInput(),  # noqa: B008 - frozen
+    asked: Reading = Asked(),  # noqa: B008 - frozen
     html: Html = None,
 ) -> Output:
     """A text through the whole model, with shapes and figures at every station.
@@ -91,30 +59,21 @@ def flow(
         preset: Instead of a run: a preset with fresh weights, for its shapes.
     """
     import kotha
-    from kotha.api.asked import Asked
     from kotha.api.views import flow_tables, preset_flow
 
     if run is not None and preset is not None:
         raise UsageError("name a run, or --preset NAME without one")
-    asked = vars(reading)
-    view = kotha.load(run or BOX, "cpu").flow(**asked) if preset is None else preset_flow(preset, Asked(**asked))
+    view = kotha.load(run or BOX, "cpu").flow(**vars(asked)) if preset is None else preset_flow(preset, asked)
     tables = flow_tables(view)
     return viewed(view, html, Message("{n} stations", n=len(tables[0].cells)), *tables)
 
 
-def lens(
-    run: Run = BOX,
-    /,
-    *,
-    reading: OfText = OfText(),  # noqa: B008 - frozen
-    generate: Generate = None,
-    html: Html = None,
-) -> Output:
+def lens(run: Run = BOX, /, *, asked: Reading = Asked(), html: Html = None) -> Output:  # noqa: B008
     """What each layer would say next."""
     import kotha
     from kotha.api.views import lens_table
 
-    view = kotha.load(run, "cpu").lens(**vars(reading), generate=generate)
+    view = kotha.load(run, "cpu").lens(**vars(asked))
     layers = Plural("{n} layer", "{n:,} layers", n=len(view.found.layers))
     positions = Plural("{n} position", "{n:,} positions", n=len(view.found.positions))
     about = Message("{layers}, {positions}", layers=layers, positions=positions)
@@ -125,7 +84,7 @@ def trace(
     run: Run = BOX,
     /,
     *,
-    reading: OfInput = OfInput(),  # noqa: B008 - frozen
+    asked: Reading = Asked(),  # noqa: B008 - frozen
     layer: tuple[str, ...] = (),
     place: tuple[str, ...] = (),
     npz: Annotated[Path | None, written()] = None,
@@ -141,7 +100,7 @@ def trace(
 
     if npz is not None and npz.suffix != ".npz":
         raise UsageError("--npz {npz} would not be found as what it is; name it {name}.npz", npz=npz, name=npz.name)
-    given, found = record_pass(run, layers=layer, places=place, **vars(reading))
+    given, found = record_pass(run, asked, layer, place)
     for remark in given.remarks:
         tell(remark)
     seen = [each.to_dict() for each in found]

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 from rich.text import Text
 
-from kotha.cli.flags import AsJson, RunOrNone, group, written
+from kotha.api.options import SheetOptions
+from kotha.cli.flags import Flat, group, written
 from kotha.cli.inside.views import Html
 from kotha.cli.spoken import said, spoken_language, tell
 from kotha.cli.stopping import read_line
@@ -19,66 +20,28 @@ if TYPE_CHECKING:
     from kotha.api.worksheet import SheetView
 
 
-@group
-class OfSheet:
-    """Which sheet, and how it is written."""
-
-    sheet: Literal["attention", "block", "thinking", "robot", "bank", "positions"] = "attention"
-    """Which: one head; a whole block to the guess; the notes' 112 and 96, robot, bank; positions."""
-    given: Path | None = None
-    """Your own X, W_Q, W_K and W_V: a .json or .csv file."""
-    run: RunOrNone = None
-    text: str | None = None
-    """What the model reads; without it and without --run: the workshop's."""
-    target: str | None = None
-    """What a Seq2Seq has written to it."""
-    layer: int = 0
-    """Which layer, counted from 0."""
-    head: int = 0
-    """Which head, counted from 0."""
-    stack: Literal["encoder", "decoder"] | None = None
-    """Of a Seq2Seq; left out: decoder."""
-    part: Literal["attention", "cross"] = "attention"
-    """cross looks at the source."""
-    rows: int | None = None
-    """Rows whose arithmetic is written out, from the last."""
-    precision: int | None = None
-    """Decimals that are shown; of small numbers as many digits that count."""
-    size: str | None = None
-    """A drawn sheet of other sizes instead: TOKENSxWIDTHxHEAD, 4x6x3."""
-    seed: int | None = None
-    """Draw other numbers: the sheet of `kotha inside exercise` with this seed."""
-
-
 def worksheet(
     *,
-    asked: OfSheet = OfSheet(),  # noqa: B008 - frozen
+    sheet: Annotated[SheetOptions, Flat] = SheetOptions(),  # noqa: B008 - frozen
     html: Html = None,
     picture: Annotated[Path | None, written(".svg")] = None,
     xlsx: Annotated[Path | None, written(".xlsx")] = None,
-    exercise: Annotated[list[str] | None, Parameter(consume_multiple=(0, 1))] = None,
-    as_json: AsJson = False,
 ) -> Output | None:
     """One attention head as arithmetic on paper; the workshop's, or your model's.
 
     Args:
         picture: Write 20 × 512 positions as a picture to this file.
         xlsx: Write a spreadsheet of live formulas to this file.
-        exercise: As `kotha inside exercise`: all, or one such as 7.
     """
-    if exercise is not None:
-        if asked.run is not None or html is not None or xlsx is not None:
-            raise UsageError("--exercise asks the workshop's questions; leave --run, --html and --xlsx out")
-        return _ask(*exercise, as_json=as_json, size=asked.size, seed=asked.seed)
     from kotha.api.worksheet import positions_picture
     from kotha.api.worksheet import worksheet as lay_out
 
     if picture is not None:
         positions_picture().save(picture)
         tell(Message("wrote {path}", path=picture))
-        if asked.sheet == "attention":
+        if sheet.sheet == "attention":
             return None
-    view = lay_out(**vars(asked), language=spoken_language())
+    view = lay_out(sheet, spoken_language())
     for file, write in ((html, view.save), (xlsx, view.save_spreadsheet)):
         if file is not None:
             tell(Message("wrote {path}", path=write(file)))
@@ -145,26 +108,20 @@ def exercise(
         paper: Print the questions instead of asking, for paper.
         as_json: The summary on stdout; the talk goes to stderr.
     """
-    if not key and not paper:
-        return _ask(wanted, as_json=as_json, tries=tries, kept=kept, **vars(questions))
-    from kotha.api.exercises import QuestionChoice, on_paper
+    from kotha.api.exercises import QuestionChoice, on_paper, practise
 
-    if kept.progress is not None or kept.key_file is not None:
-        raise UsageError("--key and --paper ask nothing; leave --progress and --key-file out")
-    told, lines = on_paper(QuestionChoice(wanted=wanted, **vars(questions)), spoken_language(), key=key)
-    return Output(told, *lines)
-
-
-def _ask(
-    wanted: str = "all", *, as_json: bool, tries: int | None = None, kept: Kept | None = None, **questions: Any
-) -> Output:
-    from kotha.api.exercises import QuestionChoice, practise
+    choice = QuestionChoice(wanted=wanted, **vars(questions))
+    if key or paper:
+        if kept.progress is not None or kept.key_file is not None:
+            raise UsageError("--key and --paper ask nothing; leave --progress and --key-file out")
+        found, lines = on_paper(choice, spoken_language(), key=key)
+        return Output(found, *lines)
 
     def say(line: str) -> None:
         print(line, file=sys.stderr if as_json else sys.stdout, flush=True)
 
-    choice, n_tries = QuestionChoice(wanted=wanted, **questions), tries or (2 if sys.stdin.isatty() else 1)
-    return Output(practise(choice, spoken_language(), read_line, say, tries=n_tries, **vars(kept or Kept())))
+    n_tries = tries or (2 if sys.stdin.isatty() else 1)
+    return Output(practise(choice, spoken_language(), read_line, say, tries=n_tries, **vars(kept)))
 
 
 def score(*files: Path, key_file: Path | None = None, csv: Annotated[Path | None, written(".csv")] = None) -> Output:

@@ -9,7 +9,8 @@ from typing import Annotated
 from fastapi import APIRouter
 from pydantic import Field
 
-from kotha.api.asked import Asked, read_asked, translator
+from kotha.api.asked import read_asked, translator
+from kotha.api.options import Asked
 from kotha.i18n.message import Message, OnProgress, Text
 from kotha.inside.attention import HeadSummary, alignment_view, attention_view, summarize
 from kotha.inside.flow import QUESTION, flow_view
