@@ -54,7 +54,7 @@ def test_help_is_quick_and_loads_nothing_heavy() -> None:
         (["generate", "box", "--temperature"], "kotha: --temperature needs a value"),
         (["classify", "box"], "kotha: classify needs TEXT"),
         (["classify", "box", "আজ", " \n"], "kotha: a TEXT is empty, and nothing has no class; give words"),
-        (["evaluate"], "kotha: evaluate needs PATH, a text to measure on, or --text"),
+        (["evaluate", "box"], "kotha: evaluate needs PATH, a text to measure on, or --text"),
         (["tokenizer", "train", "x", "--out", "y", "--kind", "unigrm"], "unigram"),
         (["corpus", "stories", "--documents", "many"], "many"),
         (["corpus", "stories", "--documents", "0"], "give at least 1"),

@@ -131,7 +131,7 @@ def test_settings_come_from_recipe_then_file_then_flags(capsys, data: Path, tmp_
     [
         (["--set", "stepz=3"], 1, "did you mean 'steps'?"),
         (["--set", "steps"], 2, "write NAME=VALUE"),
-        (["--set", "steps=soon"], 2, "steps='soon' cannot be used; give a whole number"),
+        (["--set", "steps=soon"], 2, "steps='soon' cannot be used; give int"),
         (["--recipe", "moden"], 1, "did you mean 'modern'?"),
         (["--preset", "pocket-bert"], 1, "train one of kind 'wordpiece'"),
         (["--preset", "pocket-seq2seq"], 1, "a seq2seq model learns from pairs of texts"),
@@ -139,7 +139,7 @@ def test_settings_come_from_recipe_then_file_then_flags(capsys, data: Path, tmp_
         (["--minutes", "1", "--steps", "5"], 2, "minutes and steps both say how long to train"),
         (["--config", "nowhere.toml"], 2, "nowhere.toml"),
         (["--config", "/dev/zero"], 1, "/dev/zero has more than 1,048,576 bytes"),
-        (["--set", "steps=" + "9" * 5000], 2, "cannot be used; give a whole number"),
+        (["--set", "steps=" + "9" * 5000], 2, "cannot be used; give int"),
         (["--resume"], 1, "holds no run"),
     ],
 )

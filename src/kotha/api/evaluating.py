@@ -49,7 +49,7 @@ class EvaluationMixin(OpenedModel):
         A GPT predicts a text (a file, a folder, a data folder, or a list of documents): loss, perplexity, bits per
         byte. A file of questions with answers is asked, a task of lm-evaluation-harness (.yaml) is run. A BERT guesses
         hidden words, a Seq2Seq translates a table of pairs, a classifier reads texts with labels, or images.
-        ``options`` are those of ``EvaluateOptions``: ``context``, ``stride``, ``baselines`` (none here; auto: those of the run) …
+        ``options`` are those of ``EvaluateOptions``: ``context``, ``stride``, ``baselines`` (none, or auto) …
 
         >>> score = lm.evaluate("stories.jsonl", context=32)
         >>> score.bits_per_byte < 8, str(score.seen.verdict)

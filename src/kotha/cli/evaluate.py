@@ -1,20 +1,17 @@
 """``kotha evaluate``: how well a model foretells a text, beside what counting reaches."""
 
-import os
-from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
 from kotha.api.options import EvaluateOptions
-from kotha.cli.flags import BOX, Device, FlatMany, RunName, TextItself
-from kotha.cli.naming import NAME, place
+from kotha.cli.flags import Device, FlatMany, Run, TextItself
 from kotha.cli.terminal import Output, listening
 from kotha.errors import UsageError
 
 
 def evaluate(
-    run: RunName = None,
+    run: Run,
     path: Annotated[str | None, Parameter(name="PATH")] = None,
     /,
     *,
@@ -37,27 +34,13 @@ def evaluate(
     import kotha
     from kotha.api.scores import shown
 
-    folder, held_out = _model_and_text(run, path, text)
+    if (path is None) == (text is None):
+        raise UsageError(
+            "evaluate needs PATH, a text to measure on, or --text, which is the text itself; see kotha evaluate --help"
+        )
     if options.pair is not None and text is not None:
         raise UsageError("--pair names fields of a file with pairs; give a PATH instead of --text")
-    lm = kotha.load(folder, device)
+    lm = kotha.load(run, device)
     with listening() as heard:
-        found = shown(lm, lm.evaluate(held_out, **vars(options), **heard))
+        found = shown(lm, lm.evaluate(path or [text], **vars(options), **heard))
     return Output(found.score, found.table, remarks=[] if found.remark is None else [found.remark])
-
-
-def _model_and_text(run: str | None, path: str | None, text: str | None) -> tuple[Path, str | list[str]]:
-    """Which model is measured, and on what; what is alone is the text, since without one nothing is measured."""
-    if text is not None:
-        if path is not None:
-            raise UsageError("--text is the text itself, instead of a PATH; give one of them")
-        if os.path.isfile(text):  # noqa: PTH113 - a text may be too long for a path
-            raise UsageError(
-                "--text is the text itself, and {text} is a file; to measure on that leave --text out", text=text
-            )
-        return place(run), [text]
-    if path is not None:
-        return place(run), path
-    if run is None or run == NAME or (Path(run) / "config.json").is_file():
-        raise UsageError("evaluate needs PATH, a text to measure on, or --text; see kotha evaluate --help")
-    return BOX, run

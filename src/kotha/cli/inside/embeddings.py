@@ -4,61 +4,28 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from kotha.cli.flags import BOX, Page, RunName
-from kotha.cli.naming import model_and_words, place
-from kotha.cli.spoken import tell
+from kotha.api.options import WordsOptions
+from kotha.cli.flags import BOX, FlatMany, Page, Run
 from kotha.cli.terminal import Output
 from kotha.errors import UsageError
 
 
 def embeddings(
-    run: RunName = None,
+    run: Run = BOX,
     /,
     *words: str,
-    count: int = 10,
-    centred: Annotated[bool, Parameter(negative="--plain")] = True,
     map_: Annotated[Page, Parameter(name="--map")] = None,
-    map_words: int = 300,
-    text: str | None = None,
-    pair: tuple[str, str] | None = None,
-    widths: str | None = None,
-    vocab_size: int | None = None,
+    options: Annotated[WordsOptions, FlatMany] = WordsOptions(),  # noqa: B008 - frozen
 ) -> Output:
     """Neighbours of a word, a map of words, and what a width costs.
 
     Args:
         words: Words to look up; with --pair, more run folders.
-        count: Neighbours of each word.
-        centred: Take the mean of all words away first.
         map_: Write a map of words to this .html file.
-        map_words: How many of the most frequent words it shows.
-        text: Tell which rows one training step on this text would touch.
-        pair: Two words: how far apart they stand in each run.
-        widths: Widths for the table of costs, such as 128,256,512.
-        vocab_size: Vocabulary for that table; left out: the model's.
     """
-    from kotha.api.embeddings import WordsReport
+    from kotha.api.embeddings import look_up
 
-    found = WordsReport()
-    folder, asked = model_and_words(run, words)
-    if folder is None and (map_ or text or pair):
-        folder = BOX
     if map_ is not None and map_.suffix.lower() not in (".html", ".htm"):
         raise UsageError("--map {map}: a map is a page; name a file that ends in .html", map=map_)
-    if pair is not None and folder is not None:
-        found.compare_pair(pair, [folder, *map(place, asked)])
-    elif folder is not None:
-        found.look(folder, asked, map_, text, count=count, centred=centred, map_words=map_words)
-    if widths is not None or vocab_size is not None or not found.shown:
-        found.cost(_numbers(widths), vocab_size)
-    for remark in found.remarks:
-        tell(remark)
-    return Output(found, *found.shown)
-
-
-def _numbers(widths: str | None) -> list[int] | None:
-    try:
-        return None if widths is None else [int(each) for each in widths.split(",")]
-    except ValueError as error:
-        told = "--widths {widths}: write whole numbers with commas, such as 128,256,512"
-        raise UsageError(told, widths=widths) from error
+    report = look_up(run, words, options, map_)
+    return Output(report, *report.shown, remarks=report.remarks)
