@@ -59,18 +59,24 @@ def checked(hands_on: Callable[..., Any] | None = None) -> Callable[[Callable[P,
             except TypeError as error:
                 raise UsageError("{called}: {why}", called=called, why=reason(error)) from error
             for name, value in {**given, **kwargs}.items():
-                if name in known and not _fits(value, known[name].annotation):
+                if name in known and not _fits(value, allowed := _type_of(known[name])):
                     raise UsageError(
                         "{name}={value} cannot be used; give {allowed}",
                         name=name,
                         value=reprlib.repr(value),
-                        allowed=re.sub(r"\w+\.", "", inspect.formatannotation(known[name].annotation)),
+                        allowed=re.sub(r"\w+\.", "", inspect.formatannotation(allowed)),
                     )
             return function(*args, **kwargs)
 
         return call
 
     return wrap
+
+
+def _type_of(parameter: inspect.Parameter) -> Any:
+    """What a parameter's annotation says; of a type variable one of its types."""
+    kind = parameter.annotation
+    return Union[kind.__constraints__] if isinstance(kind, TypeVar) else kind  # noqa: UP007
 
 
 def _fits(value: Any, annotation: Any) -> bool:

@@ -37,7 +37,7 @@ def look_up(run: Path, words: Sequence[str], options: WordsOptions, page: Path |
     if options.pair is None:
         _look(report, lm, run, words, options, page)
     else:
-        runs = {bundled.title(each): load(each, "cpu").bundle for each in (run, *words)}
+        runs = {bundled.title(each): load(each, "cpu").bundle for each in [run, *map(Path, words)]}
         measured = distance_at_widths({name: open_table(each, name) for name, each in runs.items()}, *options.pair)
         rows = [{"run": name, **asdict(each)} for name, each in measured.items()]
         report.found["pair"] = {"words": list(options.pair), "runs": rows}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from kotha.api import Place
 from kotha.api.asked import read_asked, translator
 from kotha.api.opened import OpenedModel
-from kotha.api.options import Asked
+from kotha.api.options import Asked, SheetOptions
 from kotha.arguments import checked
 from kotha.errors import UsageError
 from kotha.i18n.message import OnProgress
@@ -146,23 +146,12 @@ class InspectionMixin(OpenedModel):
         source = TextSource(**where, tokens=tokens, field=field, pair=pair)
         return heads_view(self.bundle, source, name=name, on_progress=on_progress)
 
-    @checked()
-    def worksheet(
-        self,
-        text: str,
-        *,
-        layer: int = 0,
-        head: int = 0,
-        rows: int | None = None,
-        precision: int | None = None,
-        target: str | None = None,
-        stack: str | None = None,
-        part: str = "attention",
-    ) -> "SheetView":
+    @checked(SheetOptions)
+    def worksheet(self, text: str, **which: Any) -> "SheetView":
         """One attention head as arithmetic: every product, sum and exponential, to be done again by hand.
 
-        ``rows`` are those whose arithmetic is written out, with so many digits (``precision``); a translating model
-        also has a ``target``, two stacks (``stack``) and ``part``, attention or cross.
+        ``which`` are those of ``SheetOptions``: ``layer``, ``head``, ``rows`` whose arithmetic is written out, with so
+        many digits (``precision``); a translating model also has a ``target``, two stacks (``stack``) and ``part``.
 
         >>> lm.worksheet("নদীর ধারে", layer=1, head=2).save_spreadsheet("sheet.xlsx")
         PosixPath('sheet.xlsx')
@@ -170,8 +159,9 @@ class InspectionMixin(OpenedModel):
         from kotha.course.worksheet.model import model_sheet
         from kotha.course.worksheet.page import sheet_view
 
-        which: dict[str, Any] = {"layer": layer, "head": head, "target": target, "stack": stack, "part": part}
-        return sheet_view(model_sheet(self.bundle, _as_text(text), **which), rows=rows, precision=precision)
+        wish = SheetOptions(text=_as_text(text), **which)
+        sheet = model_sheet(self.bundle, text, **wish.of_model)
+        return sheet_view(sheet, rows=wish.rows, precision=wish.precision)
 
 
 def _as_text(text: Text) -> Text:

@@ -182,6 +182,11 @@ class SheetOptions:
     seed: int | None = None
     """Draw other numbers: the sheet of `kotha inside exercise` with this seed."""
 
+    @property
+    def of_model(self) -> dict[str, Any]:
+        """Which head of a model."""
+        return {name: getattr(self, name) for name in ("layer", "head", "stack", "part", "target")}
+
 
 @dataclass(frozen=True, kw_only=True)
 class WordsOptions:

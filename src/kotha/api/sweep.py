@@ -5,7 +5,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from kotha.api import Place
 from kotha.api.options import SweepOptions
 from kotha.api.run import OnEvent
 from kotha.i18n.message import Message, Text
@@ -32,9 +31,10 @@ class Swept:
         """Ready for JSON."""
         return {**asdict(self.found), "command": self.command}
 
-    def save(self, path: Place) -> None:
+    def save(self, path: Path) -> Path:
         """Write it as a page."""
-        write_page(Path(path), sweep_document(self.found, self.command).html())
+        write_page(path, sweep_document(self.found, self.command).html())
+        return path
 
     def tables(self) -> list[Table | Text]:
         """The best trials, what mattered, and what that means in sentences."""

@@ -17,14 +17,13 @@ def worksheet(wish: SheetOptions, language: Language = "en") -> SheetView:
     ``given`` is a file of one's own matrices; a ``text`` is read by the model of ``run``.
     """
     run, text, size, own = wish.run, wish.text, wish.size, wish.sheet
-    which = {name: getattr(wish, name) for name in ("layer", "head", "stack", "part", "target")}
     if own != "attention" or wish.given is not None:
         if any(each is not None for each in (run, text, size)) or (wish.given is not None and own != "attention"):
             alone, others = _options("sheet", "given"), _options("run", "text", "size")
             raise UsageError("{alone}: each stands alone; leave out {others}", alone=alone, others=others)
         made = paper_sheet(own, wish.seed, language) if wish.given is None else sheet_of_file(wish.given)
     elif run is None and text is None:
-        chosen = [name for name, value in which.items() if value not in (None, 0, "attention")]
+        chosen = [name for name, value in wish.of_model.items() if value not in (None, 0, "attention")]
         if chosen:
             message = "{chosen}: for a model that reads; name one with {run}, and give it {text}"
             raise UsageError(message, chosen=_options(*chosen), run=Option("run"), text=Option("text"))
@@ -38,7 +37,7 @@ def worksheet(wish: SheetOptions, language: Language = "en") -> SheetView:
         from kotha.api.model import load
         from kotha.course.worksheet.model import model_sheet
 
-        made = model_sheet(load("box" if run is None else run, "cpu").bundle, text, **which)
+        made = model_sheet(load("box" if run is None else run, "cpu").bundle, text, **wish.of_model)
     return sheet_view(made, language=language, rows=wish.rows, precision=wish.precision)
 
 

@@ -42,5 +42,5 @@ def evaluate(
         raise UsageError("--pair names fields of a file with pairs; give a PATH instead of --text")
     lm = kotha.load(run, device)
     with listening() as heard:
-        found = shown(lm, lm.evaluate(path or [text], **vars(options), **heard))
+        found = shown(lm, lm.evaluate(path or [text or ""], **vars(options), **heard))
     return Output(found.score, found.table, remarks=[] if found.remark is None else [found.remark])

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 BOX = bundled.FOLDER
 _DRAWING = ("temperature", "top_k", "top_p", "min_p", "repetition_penalty")
-_MOST_CONFIG_BYTES = 1 << 20
 Group = TypeVar("Group")
 
 
@@ -136,12 +135,7 @@ def from_toml(path: Path | None) -> dict[str, Any]:
     if path is None:
         return {}
     try:
-        with path.open("rb") as file:  # not its size: a pipe is welcome, and has none
-            found = file.read(_MOST_CONFIG_BYTES + 1)
-        if len(found) > _MOST_CONFIG_BYTES:
-            told = "{path} has more than {most_config_bytes:,} bytes, far more than any settings"
-            raise ConfigError(told, path=path, most_config_bytes=_MOST_CONFIG_BYTES)
-        return tomllib.loads(found.decode())
+        return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UsageError("--config {path}: {strerror}", path=path, strerror=error.strerror) from error
     except (ValueError, RecursionError) as error:  # of TOML, of UTF-8, or of a number with thousands of digits

@@ -44,7 +44,5 @@ def sweep(
             found = api.sweep(data, searching, settings, storage=storage, **heard)
         except api.SweepStopped:
             raise StoppedError("stopped and saved; the same command goes on") from None
-    if html is not None:
-        found.save(html)
     best = [] if found.found.best is None else [Commands(Message("to train the best again:"), [found.command])]
-    return Output(found, *found.tables(), *best)
+    return Output(found, *found.tables(), *best, page=html)

@@ -42,9 +42,7 @@ def card(
     how: Any = {"caution": caution, "caution_text": caution_text, "field": field, "errors": errors}
     with status(Message("measuring …")), problems_told() as problems:
         found = compare_tokenizers(tokenizers, text, **how, on_problem=problems)
-    if html is not None:
-        tell(Message("page in {path}", path=found.save(html)))
-    return Output(found, cards_table(found.found))
+    return Output(found, cards_table(found.found), page=html)
 
 
 @group

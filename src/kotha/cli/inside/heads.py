@@ -46,8 +46,7 @@ def heads(
 
     with progress() as advance:
         view = kotha.load(run, "cpu").heads(path=path, on_progress=advance, **vars(source))
-    shown = viewed(view, html, Message("a map of all heads"))
-    return Output(view, _table(view.found), *shown.parts)
+    return viewed(view, html, _table(view.found))
 
 
 def _table(found: "Study") -> Table:

@@ -10,7 +10,7 @@ from kotha.cli.flags import BOX, Flat, Page, Run, RunOrNone, Several, written
 from kotha.cli.spoken import tell
 from kotha.cli.terminal import Output, Table
 from kotha.errors import UsageError
-from kotha.i18n.message import Message, Plural, Text
+from kotha.i18n.message import Message, Text
 
 if TYPE_CHECKING:
     from kotha.api.views import View
@@ -19,14 +19,11 @@ Reading = Annotated[Asked, Flat]
 Html = Annotated[Page, Parameter(help="Write one offline page to this file.")]
 
 
-def viewed(view: "View[Any]", html: Path | None, about: Text, *parts: Table | Text, **how: Any) -> Output:
-    """Tell a view's remarks; then its JSON, or the page that was written, or its tables."""
+def viewed(view: "View[Any]", html: Path | None, *parts: Table | Text, **how: Any) -> Output:
+    """A view's tables, and its page; what there is to say of its input is said in any case."""
     for remark in view.remarks:
         tell(remark)
-    if html is None:
-        return Output(view, *parts, **how)
-    view.save(html)
-    return Output(view, Message("{html}: {about}; open it in a browser", html=html, about=about))
+    return Output(view, *parts, page=html, **how)
 
 
 def attention(run: Run = BOX, /, *, asked: Reading = Asked(), layers: Several = (), html: Html = None) -> Output:  # noqa: B008
@@ -39,10 +36,9 @@ def attention(run: Run = BOX, /, *, asked: Reading = Asked(), layers: Several = 
     from kotha.api.views import attention_table
 
     view = kotha.load(run, "cpu").attention(layers=layers, **vars(asked))
-    about = Plural("{n} head", "{n:,} heads", n=sum(len(each.weights) for each in view.found.maps))
     more = [Message("add --html FILE for a page of every head")]
     # A line for each weight would be long.
-    return viewed(view, html, about, attention_table(view.found), indent=None, remarks=more)
+    return viewed(view, html, attention_table(view.found), indent=None, remarks=more)
 
 
 def flow(
@@ -64,8 +60,7 @@ def flow(
     if run is not None and preset is not None:
         raise UsageError("name a run, or --preset NAME without one")
     view = kotha.load(run or BOX, "cpu").flow(**vars(asked)) if preset is None else preset_flow(preset, asked)
-    tables = flow_tables(view)
-    return viewed(view, html, Message("{n} stations", n=len(tables[0].cells)), *tables)
+    return viewed(view, html, *flow_tables(view))
 
 
 def lens(run: Run = BOX, /, *, asked: Reading = Asked(), html: Html = None) -> Output:  # noqa: B008
@@ -74,10 +69,7 @@ def lens(run: Run = BOX, /, *, asked: Reading = Asked(), html: Html = None) -> O
     from kotha.api.views import lens_table
 
     view = kotha.load(run, "cpu").lens(**vars(asked))
-    layers = Plural("{n} layer", "{n:,} layers", n=len(view.found.layers))
-    positions = Plural("{n} position", "{n:,} positions", n=len(view.found.positions))
-    about = Message("{layers}, {positions}", layers=layers, positions=positions)
-    return viewed(view, html, about, lens_table(view))
+    return viewed(view, html, lens_table(view))
 
 
 def trace(
