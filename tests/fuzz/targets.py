@@ -287,10 +287,11 @@ def _documents() -> Loader:
 
 
 def _index() -> Loader:
-    from kotha.retrieval.index import open_store, search
+    from kotha.retrieval.index import search
+    from kotha.retrieval.sqlite_store import SqliteStore
 
     def load(folder: Path) -> None:
-        with closing(open_store(folder / "index.db")) as store:
+        with closing(SqliteStore(folder / "index.db")) as store:
             for hit in search(store, "নদী কোথায়?").hits:
                 hit.passage.text.encode()
 

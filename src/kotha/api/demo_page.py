@@ -53,7 +53,7 @@ def demo_page(demo: Any, folder: str, commands: Sequence[tuple[Message, str]]) -
     in_python: list[Block] = [
         Code(TOLD["python"].format(folder=folder), Message("The same from Python")),
         Heading(Message("How it reads: pieces of whole letters")),
-        Pieces([(token.text, token.is_part) for token in view(demo.tokenizer, sample_of(demo.written))]),
+        Pieces([(token.text, token.part) for token in view(demo.tokenizer, sample_of(demo.written))]),
     ]
     blocks: list[Block] = [
         Headline(_figures(demo)),

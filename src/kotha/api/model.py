@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from kotha.export.parity import ParityReport
     from kotha.generation.classes import Classified as Classified
     from kotha.generation.filling import Filled
+    from kotha.retrieval.dense import Vectors
     from kotha.retrieval.embedding import Embedder
-    from kotha.retrieval.store import Vectors
 
 # Texts that are written side by side; more wait for a free row.
 _MOST_ROWS = 64

@@ -186,23 +186,3 @@ class SheetOptions:
     def of_model(self) -> dict[str, Any]:
         """Which head of a model."""
         return {name: getattr(self, name) for name in ("layer", "head", "stack", "part", "target")}
-
-
-@dataclass(frozen=True, kw_only=True)
-class WordsOptions:
-    """What is asked of a token table."""
-
-    count: int = 10
-    """Neighbours of each word."""
-    plain: bool = False
-    """Measure from zero, not from the mean of all words."""
-    map_words: int = 300
-    """How many of the most frequent words the map shows."""
-    text: str | None = None
-    """Tell which rows one training step on this text would touch."""
-    pair: tuple[str, str] | None = None
-    """Two words: how far apart they stand in each run."""
-    widths: tuple[int, ...] = ()
-    """Widths for the table of costs, such as 128 256 512."""
-    vocab_size: int | None = None
-    """Vocabulary for that table; left out: the model's."""

@@ -1,5 +1,6 @@
 """What a training takes before it starts, a design for a budget, and many GPUs on paper."""
 
+from collections.abc import Callable
 from typing import Any
 
 from kotha.api.options import ClusterOptions, PlanOptions
@@ -9,6 +10,7 @@ from kotha.i18n.message import Option
 from kotha.model.config import GPTConfig
 from kotha.storage.atomic import write_page as write_page
 from kotha.training.plan.cluster import NETWORK, PER_NODE, STORAGE, Cluster, read_tokens, tell_cluster
+from kotha.training.plan.design import TextSize
 from kotha.training.plan.render import PlanText as PlanText
 from kotha.training.plan.render import Table as PlanTable
 from kotha.training.plan.render import has_sentences as has_sentences
@@ -16,23 +18,31 @@ from kotha.training.plan.render import in_columns as in_columns
 from kotha.training.plan.render import plan_page as plan_page
 from kotha.training.plan.render import schedule_lines as schedule_lines
 from kotha.training.plan.render import tell_plan
-from kotha.training.plan.step_time import gpu_named
+from kotha.training.plan.step_time import gpu_named, use_fastest_threads
 from kotha.training.start import TrainRequest, choose_settings
 
 _GPU, _MOST_GB = "h200", 1_000_000
 
 
-def plan(options: PlanOptions, settings: dict[str, Any]) -> tuple[dict[str, Any], PlanText]:
+def plan(
+    options: PlanOptions,
+    settings: dict[str, Any],
+    *,
+    text: TextSize | None = None,
+    before_timing: Callable[[], Any] = use_fastest_threads,
+) -> tuple[dict[str, Any], PlanText]:
     """Count a preset's parameters, work, memory and time; or design a model for memory, minutes and data.
 
     What comes back is ready for JSON, and as it is told: tables, sentences, commands. ``settings`` are those of a
-    training, and sizes of the model.
+    training, and sizes of the model. ``text`` is the size of one that is not there yet, in place of the ``data``; a few
+    small steps are timed once ``before_timing`` has settled how this machine computes.
     """
     preset, minutes, memory_gb, name = options.preset, options.minutes, options.memory_gb, Option("preset", "NAME")
     if preset is None and memory_gb is None and minutes is None:
         needed = [Option(each) for each in ("memory_gb", "minutes", "data")]
         raise UsageError("say what to plan: {preset}, or for a design {needed}", preset=name, needed=needed)
-    for each, value in (("minutes", minutes), ("data", options.data)):
+    data = options.data if text is None else text
+    for each, value in (("minutes", minutes), ("data", data)):
         if value is None and (memory_gb is not None or minutes is not None):
             message = "{needed} is missing: what fits depends on text and time; {preset} alone needs neither"
             raise UsageError(message, needed=Option(each), preset=name)
@@ -42,7 +52,7 @@ def plan(options: PlanOptions, settings: dict[str, Any]) -> tuple[dict[str, Any]
     gpu = None if options.gpu is None else gpu_named(options.gpu)
     memory = None if memory_gb is None else int(memory_gb * 1e9)
     request = TrainRequest(preset, options.recipe, minutes, memory, options.device, gpu, settings)
-    return tell_plan(request, options.data, supported_targets, timed=not options.no_time)
+    return tell_plan(request, data, supported_targets, timed=not options.no_time, before_timing=before_timing)
 
 
 def plan_cluster(

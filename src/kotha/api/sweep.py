@@ -7,11 +7,10 @@ from typing import Any
 
 from kotha.api.options import SweepOptions
 from kotha.api.run import OnEvent
-from kotha.i18n.message import Message, Text
+from kotha.i18n.message import Message, OnRemark, Text
 from kotha.report.table import Table
 from kotha.storage.atomic import write_page
 from kotha.text.shards import Dataset
-from kotha.training.fitting import OnRemark
 from kotha.training.start import TrainRequest
 from kotha.training.sweep.findings import SweepFindings, find, mattered_table, sentences, sweep_document, trial_table
 from kotha.training.sweep.searching import Searching, SweepRequest

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kotha.errors import CorpusError
-from kotha.i18n.message import Message
+from kotha.errors import CorpusError, UsageError
+from kotha.i18n.message import Message, Option
 from kotha.retrieval.paragraphs import READERS, read_paragraphs
-from kotha.retrieval.passages import LETTERS, Excerpt, check_letters, gather
+from kotha.retrieval.passages import FEWEST_LETTERS, LETTERS, Excerpt, gather
 from kotha.storage.status import is_directory, is_file
 from kotha.text.choices import Errors
 from kotha.text.corpus.documents import OnBytes, OnProblem, Reading, read_documents
@@ -31,7 +31,13 @@ class Indexing:
     errors: Errors = "stop"  # what happens to a document that cannot be read
 
     def __post_init__(self) -> None:
-        check_letters(self.letters)
+        if self.letters < FEWEST_LETTERS:  # too short to hold a sentence
+            raise UsageError(
+                "{letters}: a passage holds at least {fewest}; {usual} is usual",
+                letters=Option("letters", self.letters),
+                fewest=FEWEST_LETTERS,
+                usual=LETTERS,
+            )
 
 
 def list_files(paths: Sequence[str | os.PathLike[str]], on_problem: OnProblem | None = None) -> tuple[list[Path], bool]:

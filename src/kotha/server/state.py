@@ -10,7 +10,6 @@ from kotha.server.jobs.store import JobStore
 from kotha.server.model_registry import ModelRegistry
 from kotha.server.serial_executor import SerialExecutor
 from kotha.server.settings import ServeSettings
-from kotha.server.watching import Metrics
 
 
 @dataclass
@@ -19,7 +18,6 @@ class State:
 
     settings: ServeSettings
     registry: ModelRegistry
-    metrics: Metrics
     jobs: JobStore | None  # None: no folder was named for them
     indexes: Indexes
     # For what takes its time and is about no opened model; and for what reads a few files, and waits for none of that.

@@ -1,11 +1,10 @@
 """``kotha inside embeddings``: the token table of a model, from several sides."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from kotha.api.options import WordsOptions
-from kotha.cli.flags import BOX, FlatMany, Page, Run
+from kotha.cli.flags import BOX, Page, Run
 from kotha.cli.terminal import Output
 from kotha.errors import UsageError
 
@@ -14,18 +13,26 @@ def embeddings(
     run: Run = BOX,
     /,
     *words: str,
+    count: int = 10,
+    centred: Annotated[bool, Parameter(negative="--plain")] = True,
     map_: Annotated[Page, Parameter(name="--map")] = None,
-    options: Annotated[WordsOptions, FlatMany] = WordsOptions(),  # noqa: B008 - frozen
+    map_words: int = 300,
+    text: str | None = None,
 ) -> Output:
-    """Neighbours of a word, a map of words, and what a width costs.
+    """Neighbours of a word, a map of words, and which rows a text touches.
 
     Args:
-        words: Words to look up; with --pair, more run folders.
+        words: Words to look up.
+        count: Neighbours of each word.
+        centred: Take the mean of all words away first.
         map_: Write a map of words to this .html file.
+        map_words: How many of the most frequent words it shows.
+        text: Tell which rows one training step on this text would touch.
     """
-    from kotha.api.embeddings import look_up
+    from kotha.api.embeddings import look
 
-    if map_ is not None and map_.suffix.lower() not in (".html", ".htm"):
-        raise UsageError("--map {map}: a map is a page; name a file that ends in .html", map=map_)
-    report = look_up(run, words, options, map_)
-    return Output(report, *report.shown, remarks=report.remarks)
+    if not (words or map_ or text):
+        raise UsageError("name a word, --map FILE or --text TEXT; see kotha inside embeddings --help")
+    choice: Any = {"count": count, "centred": centred, "map_words": map_words}
+    found = look(run, words, map_, text, **choice)
+    return Output(found, *found.shown)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from kotha.api.options import Asked
-from kotha.cli.flags import BOX, Flat, Page, Run, RunOrNone, Several, written
+from kotha.cli.flags import BOX, Flat, Page, Run, Several, written
 from kotha.cli.spoken import tell
 from kotha.cli.terminal import Output, Table
 from kotha.errors import UsageError
@@ -42,24 +42,17 @@ def attention(run: Run = BOX, /, *, asked: Reading = Asked(), layers: Several = 
 
 
 def flow(
-    run: RunOrNone = None,
+    run: Run = BOX,
     /,
     *,
-    preset: str | None = None,
     asked: Reading = Asked(),  # noqa: B008 - frozen
     html: Html = None,
 ) -> Output:
-    """A text through the whole model, with shapes and figures at every station.
-
-    Args:
-        preset: Instead of a run: a preset with fresh weights, for its shapes.
-    """
+    """A text through the whole model, with shapes and figures at every station."""
     import kotha
-    from kotha.api.views import flow_tables, preset_flow
+    from kotha.api.views import flow_tables
 
-    if run is not None and preset is not None:
-        raise UsageError("name a run, or --preset NAME without one")
-    view = kotha.load(run or BOX, "cpu").flow(**vars(asked)) if preset is None else preset_flow(preset, asked)
+    view = kotha.load(run, "cpu").flow(**vars(asked))
     return viewed(view, html, *flow_tables(view))
 
 

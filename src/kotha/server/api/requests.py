@@ -12,7 +12,7 @@ from typing import Annotated, Any, TypeVar
 import numpy as np
 from fastapi import APIRouter, Request, Response
 from numpy.typing import NDArray
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from kotha.api.options import Asked
 from kotha.artifacts.model_folder import Bundle
@@ -20,7 +20,6 @@ from kotha.errors import KothaError
 from kotha.i18n.message import Message, OnProgress, Text
 from kotha.inside.heads.importance import silence
 from kotha.inside.hook_points import layers
-from kotha.inside.inputs import Likely as Likely
 from kotha.inside.inputs import ModelInput, Piece
 from kotha.model.classifier import TextClassifier
 from kotha.model.config import ViTConfig
@@ -51,14 +50,6 @@ class WireAnswer(BaseModel):
     """An answer: of what it is made from, a dict or a dataclass, its own fields."""
 
     model_config = ConfigDict(from_attributes=True)
-
-
-class TokenPiece(WireAnswer):
-    """A token as it reads; ``part`` where it is only part of a character."""
-
-    id: int
-    text: str
-    part: bool = Field(validation_alias=AliasChoices("is_part", "part"))
 
 
 Work = TypeVar("Work", bound=Callable[..., Any])
@@ -240,7 +231,7 @@ class LookRequest(AboutModel):
     target: str | None = None
     image: str | None = None
 
-    def to_input(self, served: Served, generate: int | None = None, **how: Any) -> Asked:
+    def to_input(self, served: Served, generate: int | None = None) -> Asked:
         """As the library is asked, once it is known to be short enough to be shown."""
         check_reads(served)
         most, pixels = served.limits.positions, None
@@ -258,20 +249,13 @@ class LookRequest(AboutModel):
                 room -= 0 if given is None else count_tokens(served, given, room, name)
             if self.target is not None:
                 count_tokens(served, self.target, most, "target")
-        return Asked(self.text, self.second, self.target, pixels, generate, **how)
+        return Asked(self.text, self.second, self.target, pixels, generate)
 
 
 class WatchRequest(LookRequest):
     """… with heads that may be silent meanwhile."""
 
     silenced: Heads = Field([], max_length=4096)
-
-
-class ToldAnswer(WireAnswer):
-    """What a model says in the end, at one place; the likeliest first."""
-
-    question: str
-    best: list[Likely]
 
 
 class Looked(WireAnswer):

@@ -20,10 +20,9 @@ from kotha.evaluation.comparison import Comparison
 from kotha.evaluation.doctor.curve import evaluations_of, points_of, read_curve
 from kotha.evaluation.doctor.diagnosis import examine
 from kotha.finetune.examples import EXAMPLES, PARTS
-from kotha.i18n.message import Message, OnProgress
+from kotha.i18n.message import OnProgress
 from kotha.server.api.requests import WireAnswer, route
-from kotha.server.errors import RefusedError, by_name, check_most, refusing
-from kotha.server.jobs.kinds import uploaded_file
+from kotha.server.errors import RefusedError, by_name, refusing
 from kotha.server.jobs.status import TRAININGS, Job
 from kotha.server.jobs.table import NoSuchJobError
 from kotha.server.state import State, state_of
@@ -243,17 +242,16 @@ def doctor(state: State, body: DoctorRequest) -> JsonObject:
 class CompareRequest(WireRequest):
     """Which runs; with a text that was brought, all are measured on it."""
 
-    runs: list[RunName] = Field(min_length=1, examples=[["box"]])
+    runs: list[RunName] = Field(min_length=1, max_length=8, examples=[["box"]])
     text: Id | None = None
 
 
 @route(router, "/compare", Comparison)
 def compare(state: State, on_progress: OnProgress, body: CompareRequest) -> Comparison:
     """Compare runs across tokenizers: by bits per byte and per character, and by perplexity only where it is fair."""
-    check_most(len(body.runs), state.settings.limits.runs, Message("runs"), "runs")
     if len(set(body.runs)) < len(body.runs):
         raise RefusedError("a run is named twice", param="runs")
-    text = None if body.text is None else uploaded_file(state.job_store("text"), body.text, "text")
+    text = None if body.text is None else state.job_store("text").uploads.place(body.text)
     places = {name: _place_of(state, name) for name in body.runs}
     for name, place in places.items():
         if text is None and not run_config(place):

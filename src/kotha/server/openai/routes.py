@@ -106,11 +106,6 @@ def _embed(body: EmbeddingRequest, served: Served) -> JsonObject:
     vectors = served.model.embed(texts)
     if not vectors.any(axis=1).all():
         raise RefusedError("a text has no letters to be read, and so no direction; leave it out", param="input")
-    width = vectors.shape[1]
-    if body.dimensions not in (None, width):
-        raise RefusedError(
-            "this model's vectors have {width:,} numbers; leave dimensions out", param="dimensions", width=width
-        )
     count = sum(len(ids) for ids in tokenizer.encode_batch(texts))
     rows: list[Any] = vectors.astype(np.float32).tolist()
     if body.encoding_format == "base64":
@@ -155,22 +150,19 @@ class Texts:
         async for place, chunk in letters(self._tickets, self._news):
             if chunk.result is not None:
                 results[place] = chunk.result
-        choices = [
-            {"index": place, **body.whole(self._served, place, result)} for place, result in sorted(results.items())
-        ]
+        choices = [{"index": place, **body.whole(result)} for place, result in sorted(results.items())]
         remark = body.remark(self._served)
         return {**self._head(body.kinds[0]), "choices": choices, "usage": self._usage(results), **remark}
 
     async def stream(self) -> AsyncIterator[JsonObject]:
         """The answer as it is written."""
         body, results = self._body, dict[int, Result]()
-        with_usage = body.stream_options is not None and body.stream_options.include_usage
+        with_usage = (body.stream_options or {}).get("include_usage", False)
         head, more = self._head(body.kinds[1]), {"usage": None} if with_usage else {}
         said = [0] * len(self._tickets)  # letters of the tokens told so far, for each text
-        for place in range(len(self._tickets)):
-            first = body.first(self._served, place)
-            if first is not None:
-                yield {**head, "choices": [{"index": place, **first}], **body.remark(self._served), **more}
+        first = body.first()
+        for place in range(0 if first is None else len(self._tickets)):
+            yield {**head, "choices": [{"index": place, **(first or {})}], **body.remark(self._served), **more}
         async for place, chunk in letters(self._tickets, self._news):
             if chunk.result is not None:
                 results[place] = chunk.result
@@ -196,9 +188,6 @@ def _check(prompts: Sequence[Prompt], body: CompletionRequest | ChatRequest, lim
     for param, what, count, most in (
         ("prompt", Message("prompts"), len(prompts), limits.prompts),
         ("n", Message("texts"), body.n * len(prompts), limits.choices),
-        ("stop", Message("stop strings"), len(body.stops), limits.stops),
-        ("max_tokens", Message("tokens"), body.most_tokens, limits.tokens),
-        ("logprobs", Message("alternatives"), body.alternatives or 0, limits.alternatives),
     ):
         check_most(count, most, what, param)
     if not prompts:
