@@ -135,7 +135,7 @@ def test_overlapping_weights(folder: Path) -> None:
         ("../../etc/passwd", torch.zeros(1), r"has ../../etc/passwd, which its config has no place for"),
         ("transformer.h.00.ln_1.weight", torch.zeros(16), "which its config has no place for"),
         ("transformer.ln_f.bias", None, "lacks transformer.ln_f.bias, which its config asks for"),
-        ("transformer.ln_f.bias", torch.zeros(17), r"ln_f.bias is \[17\] of float32; its config asks for \[16\] of fl"),
+        ("transformer.ln_f.bias", torch.zeros(17), r"ln_f.bias is \[17\] of F32; its config asks for \[16\] of F"),
         *(
             ("transformer.ln_f.bias", torch.zeros(16).to(dtype), r"ln_f.bias is \[16\] of .*; its config asks for")
             for dtype in (torch.int32, torch.uint8, torch.bool, torch.float8_e4m3fn)
@@ -261,7 +261,7 @@ def test_sizes_that_are_none(folder: Path, name: str, value: Any) -> None:
 SETTINGS: list[tuple[str, dict[str, Any], str]] = [
     ("gpt2", {"model_type": "zebra"}, "model_type='zebra' cannot be read; known: bert, gpt2"),
     ("gpt2", {"model_type": "gpt3"}, "did you mean 'gpt2'"),
-    ("gpt2", {"model_type": None}, "it names no model_type; this is no Hugging Face folder"),
+    ("gpt2", {"model_type": None}, "it names no model_type, so it is no Hugging Face folder"),
     ("gpt2", {"architectures": ["GPT2ForTokenClassification"]}, "is not what our GPT-2 has: GPT2Model or"),
     ("gpt2", {"auto_map": {"AutoModel": "evil.Model"}}, "auto_map: code that a model brings"),
     ("gpt2", {"quantization_config": {"bits": 4}}, "quantization_config: .* weights made smaller"),
@@ -333,15 +333,9 @@ def test_a_record_that_disagrees_is_passed_over(folder: Path) -> None:
 # -- the tokenizer ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("size", "said"),
-    [(700, "it has 700 tokens, the model 512"), (512, "it is not the one that the model went out with")],
-)
-def test_a_tokenizer_of_another_model(folder: Path, size: int, said: str) -> None:
-    other = train(built_in_lines(), "bpe", size)
-    assert other.vocab_size == size
-    other.save(folder)
-    assert refused(folder, said)
+def test_a_tokenizer_of_another_model(folder: Path) -> None:
+    train(built_in_lines(), "bpe", 700).save(folder)
+    assert refused(folder, "it has 700 tokens, the model 512")
 
 
 def test_a_tokenizer_far_smaller_than_the_model(tmp_path: Path) -> None:

@@ -327,11 +327,10 @@ class LanguageModel(InspectionMixin, EvaluationMixin):
         >>> lm.export("gguf", "elsewhere").passed
         True
         """
-        from kotha.export.exporter import ExportSettings
         from kotha.export.targets import export
 
-        settings = ExportSettings(weights=weights, license=license, run=self.path, lines=lines, overwrite=overwrite)
-        return export(self.bundle, to, Path(out), settings)
+        how: Any = {"weights": weights, "license": license, "lines": lines, "overwrite": overwrite}
+        return export(self.bundle, to, Path(out), run=self.path, **how)
 
 
 def _device(name: str) -> str:

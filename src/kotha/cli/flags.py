@@ -114,8 +114,8 @@ class Writing:
     """The same seed gives the same text."""
     stop: tuple[str, ...] = ()
     """End before this text; may be given again."""
-    weights: Literal["as-they-are", "auto", "float32", "bfloat16", "int8"] = "as-they-are"
-    """Narrower ones are read faster and say almost the same; auto measures."""
+    weights: Literal["as-they-are", "float32", "bfloat16", "int8"] = "as-they-are"
+    """Narrower ones are read faster and say almost the same."""
 
     def settings(self, place: int = 0) -> "SamplingSettings":
         """How the text at a place is drawn; each place has a seed of its own."""

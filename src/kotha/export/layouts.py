@@ -34,16 +34,6 @@ class UnsupportedError(ConfigError):
         self.because = because
 
 
-def in_a_row(parts: Sequence[Text]) -> Text:
-    """Several remarks as one.
-
-    >>> str(in_a_row(["one", Message("{n} more", n=2)]))
-    'one; 2 more'
-    """
-    first, *others = parts
-    return Message("{first}; {others}", first=first, others=in_a_row(others)) if others else first
-
-
 @dataclass(frozen=True)
 class Place:
     """Where some weights of ours lie: one after the other in one of theirs, which has this shape."""
@@ -206,7 +196,7 @@ def fitting_layout(config: ModelConfig, layouts: Iterable[Layout], refusal: str)
     if nearest is None:
         raise UnsupportedError(refusal, because=Message("family={family!r}", family=config.family))
     if obstacles[nearest]:
-        raise UnsupportedError(refusal, because=in_a_row(obstacles[nearest]))
+        raise UnsupportedError(refusal, because=Message("{obstacles}", obstacles=obstacles[nearest]))
     return next(layout for layout in layouts if layout.architecture == nearest)
 
 

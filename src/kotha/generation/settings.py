@@ -54,8 +54,6 @@ class SamplingSettings:
     min_p: float | None = None  # draw among tokens at least this likely, as a share of the best one's probability
     repetition_penalty: float | None = 1.1  # above 1, tokens that the text already has become less likely
     seed: int = 0  # the same seed gives the same text, alone or beside others
-    banned: tuple[int, ...] = ()  # tokens that are never drawn
-    forced: tuple[int, ...] = ()  # tokens that the answer begins with, whatever the model says
 
     def __post_init__(self) -> None:
         for name, (fits, problem) in _RULES.items():
@@ -64,25 +62,8 @@ class SamplingSettings:
                 continue
             if not is_number(value) or not fits(value):
                 raise UsageError(problem, setting=Option(name, value), most=LARGEST_SEED)
-        both = set(self.banned) & set(self.forced)
-        if both:
-            raise UsageError("token {both} is both banned and forced; choose one", both=min(both))
 
     @property
     def greedy(self) -> bool:
         """Whether nothing is left to chance."""
         return self.temperature == 0
-
-    def check_vocabulary(self, vocab_size: int) -> None:
-        """Refuse tokens that a vocabulary does not have, and a ban on all that it has."""
-        for name in ("banned", "forced"):
-            wrong = next((token for token in getattr(self, name) if not 0 <= token < vocab_size), None)
-            if wrong is not None:
-                raise UsageError(
-                    "{name} token {wrong} is outside the vocabulary of {vocab_size:,}",
-                    name=name,
-                    wrong=wrong,
-                    vocab_size=vocab_size,
-                )
-        if len(set(self.banned)) == vocab_size:
-            raise UsageError("all {vocab_size:,} tokens are banned; leave at least one", vocab_size=vocab_size)

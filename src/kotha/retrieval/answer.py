@@ -44,9 +44,7 @@ class TaughtWriter:
     @classmethod
     def of(cls, engine: "Engine", tokens: int) -> "TaughtWriter | None":
         """The writer of a model; None where it was never taught to answer."""
-        from kotha.generation.conversation import was_taught
-
-        return cls(engine, tokens) if was_taught(engine) else None
+        return None if engine.chat is None else cls(engine, tokens)
 
     def fits(self, text: str) -> bool:
         """Whether a turn leaves room for an answer in the context."""

@@ -171,7 +171,7 @@ class Batcher:
             try:
                 number = ticket.number
                 if number is None:
-                    number = self.engine.submit(ticket.request, streams=True)
+                    number = self.engine.submit(ticket.request)
                 else:
                     self.engine.resume(number)
             except Exception as error:  # a prompt that this model cannot read

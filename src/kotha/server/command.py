@@ -45,7 +45,7 @@ def serve(
     rows: Annotated[int, _flag("Texts written side by side; more wait.")] = 32,
     log: Annotated[bool, _flag("Write a line for each request, on stderr.")] = False,
     weights: Annotated[
-        Literal["auto", "float32", "bfloat16", "int8"] | None,
+        Literal["float32", "bfloat16", "int8"] | None,
         _flag("The weights that write: narrower ones are faster; left out: as they are stored."),
     ] = None,
     device: Annotated[str, _flag("cpu, cuda, or auto: a GPU where there is one.")] = "auto",

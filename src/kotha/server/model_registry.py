@@ -18,7 +18,6 @@ from pathlib import Path
 from kotha.api.model import LanguageModel, load
 from kotha.artifacts.model_folder import Bundle
 from kotha.errors import KothaError, UsageError, nearest
-from kotha.generation.conversation import was_taught
 from kotha.generation.weights import Weights, as_they_are
 from kotha.inside.embeddings import Embeddings
 from kotha.inside.heads.overlap import HeadWeights, head_weights
@@ -68,10 +67,10 @@ class Served:
         """Its words as vectors, in double precision."""
         return Embeddings(self.apart.model, self.apart.tokenizer)
 
-    @cached_property
+    @property
     def takes_turns(self) -> bool:
-        """Whether it was taught to converse, which may take a look at what it says; for whoever is in a thread."""
-        return self.batcher is not None and was_taught(self.batcher.engine)
+        """Whether it was taught to converse."""
+        return self.batcher is not None and self.batcher.engine.chat is not None
 
     @property
     def n_bytes(self) -> int:

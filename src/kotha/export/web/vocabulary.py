@@ -20,14 +20,6 @@ _SPELLINGS = {
     ("Fuse",): "text",
 }
 _CHARACTERS = "(?m:.)"
-# What else a BPE can be told to do, and what it is where nothing of it is done.
-_PLAIN_BPE = {
-    "dropout": None,
-    "continuing_subword_prefix": None,
-    "end_of_word_suffix": None,
-    "byte_fallback": False,
-    "ignore_merges": False,
-}
 
 
 def describe_vocabulary(tokenizer: Tokenizer) -> dict[str, Any]:
@@ -53,7 +45,7 @@ def describe_vocabulary(tokenizer: Tokenizer) -> dict[str, Any]:
         "spelling": _spelling(state["decoder"]),
         "pieces": tokenizer.pieces,
         "scores": [score for _, score in model["vocab"]] if kind == "unigram" else [],
-        "merges": _merges(model) if kind == "bpe" else [],
+        "merges": [pair.split(" ") if isinstance(pair, str) else pair for pair in model.get("merges", [])],
         "added": [(added["content"], added["id"]) for added in state["added_tokens"] if not added["special"]],
         "unknown": tokenizer.special.get("unk"),
         "special": [added["id"] for added in state["added_tokens"] if added["special"]],
@@ -84,12 +76,6 @@ def _spelling(decoder: dict[str, Any] | None) -> str:
     if found is None:
         raise _refusal(Message("a decoder that is not Kotha's"))
     return found
-
-
-def _merges(model: dict[str, Any]) -> list[list[str]]:
-    if any((model.get(name) or usual) != usual for name, usual in _PLAIN_BPE.items()):
-        raise _refusal(Message("a BPE with more than merges"))
-    return [pair.split(" ") if isinstance(pair, str) else pair for pair in model["merges"]]
 
 
 def _refusal(what: Text) -> ConfigError:
