@@ -64,7 +64,7 @@ MISTAKES = [
     (["inside", "lense"], "“lense” নামে কোনো কমান্ড নেই"),
     (["generate", "nowhere"], "nowhere নামে কোনো ফোল্ডার নেই। রানের ফোল্ডারের নাম দিন"),
     (["demo", "--documents", "5"], "--documents 5 দিলে টোকেনাইজারের শেখার মতো লেখা হয় না। অন্তত ১০০ দিন।"),
-    (["export", "--to", "web", "--out", "x.html", "--dtype", "float32"], "`--dtype` চলে `--to hf`-এর সঙ্গে"),
+    (["export", "--to", "pdf", "--out", "x"], "`--to` “pdf” নেয় না"),
     (["card", "2024"], "2024 নামে কিছু নেই।"),
 ]
 

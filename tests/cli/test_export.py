@@ -58,7 +58,7 @@ def test_a_table_for_people_and_a_remark_on_rounding(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "transformers", None)
-    assert main(["export", str(run / "best"), "--to", "hf", "--out", str(tmp_path / "hf"), "--dtype", "float16"]) == 0
+    assert main(["export", str(run / "best"), "--to", "hf", "--out", str(tmp_path / "hf"), "--type", "float16"]) == 0
     told = capsys.readouterr().out
     assert "not checked: transformers is not installed" in told
     assert "rounded to float16" in told

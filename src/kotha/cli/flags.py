@@ -48,7 +48,6 @@ Several = Annotated[tuple[str, ...], Parameter(consume_multiple=True)]
 MODEL = "A run folder (its best model), or a model folder; left out, or box: the model in the box."
 _BY_NAME: dict[str, Any] = {"converter": lambda _, words: place(words[0].value), "show_default": False}
 Run = Annotated[Path, Parameter(help=MODEL, **_BY_NAME)]
-RunOrNone = Annotated[Path | None, Parameter(help=MODEL, **_BY_NAME)]
 # For a use that the model in the box has not learned; it is still known by its name, to be told so.
 RunOfOnesOwn = Annotated[Path, Parameter(help="A run folder (its best model), or a model folder.", **_BY_NAME)]
 RunName = Annotated[str | None, Parameter(help=MODEL, name="RUN")]  # where what it names is still open
