@@ -69,7 +69,7 @@ def test_a_models_sheet(capsys: Any, models: dict[str, str]) -> None:
 
 def test_files(capsys: Any, models: dict[str, str], tmp_path: Path) -> None:
     page, sheet = tmp_path / "new" / "sheet.html", tmp_path / "sheet.xlsx"
-    words = ["--run", models["gpt"], "--text", "ছোট্ট", "--html", str(page), "--xlsx", str(sheet), "--precision", "3"]
+    words = ["--run", models["gpt"], "--text", "ছোট্ট", "--html", str(page), "--xlsx", str(sheet)]
     assert main(["inside", "worksheet", *words]) == 0
     said = capsys.readouterr()
     assert said.out == "" and "wrote" in said.err
@@ -90,8 +90,6 @@ def test_files(capsys: Any, models: dict[str, str], tmp_path: Path) -> None:
         (["--run", "{gpt}", "--text", "ছোট্ট", "--part", "cross"], "no attention 'blocks.0.cross'"),
         (["--run", "{gpt}", "--text", "ছোট্ট", "--stack", "encoder"], "no attention 'encoder.0.attention'"),
         (["--run", "{seq2seq}", "--text", "ছোট্ট"], "also needs a target"),
-        (["--rows", "-1"], "use 0 or more"),
-        (["--precision", "40"], "use 0 to 15"),
         (["--run", "{gpt}", "--text", "নদীর ধারে ছোট্ট গ্রাম ক্লান্ত কৃষক", "--xlsx", "x.xlsx"], "give a shorter text"),
         (["--run", "{gpt}", "--text", "ছোট্ট", "--size", "4x6x3"], "leave out --run, --text for it"),
         (["--size", "1x6x3"], "with 2 to 12 for each number"),
@@ -110,7 +108,6 @@ def test_mistakes_are_answered(
     ("words", "wording"),
     [
         (["--preset", "vit-digits"], "the questions are about a GPT, and vit-digits is a vit; try gpt2"),
-        (["--batch-size", "0"], "--batch-size 0 is no batch; use 1 or more"),
         (["13"], "there is no question '13'; use all, 1 to 12, or a part such as 7c or 10a"),
     ],
 )

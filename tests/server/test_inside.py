@@ -122,7 +122,7 @@ def test_heads_are_studied_as_the_library_does(house: Address) -> None:
     assert "knows no data" in refused(house, "inside/heads", model="gpt")
     assert str(house.folder) not in refused(house, "inside/heads", model="gpt")
     for model in ("seq2seq", "vit"):
-        assert "by a GPT or a BERT" in refused(house, "inside/heads", model=model, text=text)
+        assert "measured on" in refused(house, "inside/heads", model=model, text=text)
 
 
 def test_what_weights_show_is_worked_out_once_for_all_texts(
@@ -200,7 +200,6 @@ def test_other_families_are_silenced_too(house: Address, model: str, question: s
     head = every_head(library(house, model).model)[0]
     said = ask(house, "inside/silence", model=model, text=TEXT, heads=[head])
     assert said["whole"]["answers"][0]["question"].startswith(question) and said["whole"] != said["without"]
-    assert "only a GPT" in refused(house, "inside/silence", model=model, text=TEXT, heads=[head], generate=2)
     image = ask(house, "inside/silence", model="vit", image=png(IMAGES[1]), heads=["blocks.0.attention.0"])
     assert image["whole"]["answers"] != image["without"]["answers"] and image["whole"]["loss_nats"] is None
 
@@ -214,9 +213,8 @@ def test_long_texts_are_refused_in_words(house: Address, path: str) -> None:
 
 
 def test_large_answers_are_refused_in_words(house: Address, serve: Any) -> None:
-    heads = ["blocks.0.attention.1"]
-    said = refused(house, "inside/silence", model="gpt", text=TEXT, heads=heads, generate=40)
-    assert "tokens are too many for one request; 31 are allowed" in said
+    asked = {"model": "gpt", "text": TEXT, "heads": ["blocks.0.attention.1"], "generate": 129}
+    assert "generate: it must be 128 or less" in refused(house, "inside/silence", **asked)
     at = serve(house.folder / "gpt", limits=Limits(numbers=100))
     asked = {"model": "gpt", "text": TEXT}
     assert "fewer layers" in refused(at, "inside/attention", **asked)

@@ -269,9 +269,8 @@ def written(store: JobStore, kind: str, code: int | None) -> str:
         ("texts", "index", 404, "there is no file"),
         ("table", "index", 404, "there is no file"),
         ("table", "file", 400, "was brought as txt, which has no fields"),
-        ("model", "index", 400, "is a index job, of which no model comes"),
-        ("model", "learn", 409, "has no model yet; it ended as done"),
-        ("model", "learn running", 409, "has no model yet; ask again when it has saved one"),
+        ("model", "index", 409, "has no model; a training has one as soon as it has saved it"),
+        ("model", "learn running", 409, "has no model; a training has one as soon as it has saved it"),
     ],
 )
 def test_an_id_of_another_kind_or_too_early_is_told_in_words(

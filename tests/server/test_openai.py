@@ -95,7 +95,6 @@ def test_probabilities_are_the_models_own(client: Any, address: Address) -> None
     wanted = alone(address, "plain", PROMPT, 6, seed=3).written
     assert said.logprobs.tokens == [token.text for token in wanted]
     assert np.allclose(said.logprobs.token_logprobs, [token.log_probability for token in wanted])
-    assert said.logprobs.text_offset[1] == len(wanted[0].text)
     assert all(len(others) <= 2 and max(others.values()) <= 0 for others in said.logprobs.top_logprobs)
 
 
@@ -177,8 +176,8 @@ def test_embeddings_are_the_faces(client: Any, address: Address) -> None:
         ({"model": "plian"}, 404, "did you mean 'plain'?"),
         ({"max_tokens": 4097}, 400, "max_tokens: it must be 4,096 or less"),
         ({"n": 9}, 400, "9 texts are too many for one request; 8 are allowed"),
-        ({"prompt": ["ক"] * 9}, 400, "9 prompts are too many"),
-        ({"prompt": []}, 400, "there is no prompt"),
+        ({"prompt": ["ক"] * 9}, 400, "prompt: 9 given; give 1 to 8"),
+        ({"prompt": []}, 400, "prompt: 0 given"),
         ({"prompt": "নদীর ধারে " * 200}, 400, "this model's context is 64 tokens"),
         ({"prompt": [10**6]}, 400, "token id 1000000 of the prompt is outside the vocabulary"),
         ({"temperature": -1}, 400, "temperature"),

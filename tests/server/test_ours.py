@@ -60,7 +60,7 @@ def test_schemathesis_finds_nothing(models: Path, tmp_path: Path, serve: Any) ->
             if name in each.get("properties", {}) and each["title"].endswith("Request"):
                 each["properties"][name] = {"type": "string", "enum": [there]}
     (tmp_path / "schema.json").write_text(json.dumps(schema))
-    command = [Path(sys.executable).with_name("schemathesis"), "run", "schema.json", "--at.url", at.url]
+    command = [Path(sys.executable).with_name("schemathesis"), "run", "schema.json", "--url", at.url]
     asked = [*command, "--checks", checks, "--max-examples", "30", "--seed", "1"]
     done = subprocess.run(asked, capture_output=True, text=True, check=False, timeout=900, cwd=tmp_path)
     assert done.returncode == 0, done.stdout[-4000:]

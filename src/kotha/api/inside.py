@@ -150,8 +150,8 @@ class InspectionMixin(OpenedModel):
     def worksheet(self, text: str, **which: Any) -> "SheetView":
         """One attention head as arithmetic: every product, sum and exponential, to be done again by hand.
 
-        ``which`` are those of ``SheetOptions``: ``layer``, ``head``, ``rows`` whose arithmetic is written out, with so
-        many digits (``precision``); a translating model also has a ``target``, two stacks (``stack``) and ``part``.
+        ``which`` is ``layer`` and ``head``; a translating model also has a ``target``, two stacks (``stack``) and
+        ``part``, attention or cross.
 
         >>> lm.worksheet("নদীর ধারে", layer=1, head=2).save_spreadsheet("sheet.xlsx")
         PosixPath('sheet.xlsx')
@@ -159,9 +159,8 @@ class InspectionMixin(OpenedModel):
         from kotha.course.worksheet.model import model_sheet
         from kotha.course.worksheet.page import sheet_view
 
-        wish = SheetOptions(text=_as_text(text), **which)
-        sheet = model_sheet(self.bundle, text, **wish.of_model)
-        return sheet_view(sheet, rows=wish.rows, precision=wish.precision)
+        which = SheetOptions(text=_as_text(text), **which).of_model
+        return sheet_view(model_sheet(self.bundle, text, **which))
 
 
 def _as_text(text: Text) -> Text:

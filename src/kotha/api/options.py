@@ -173,10 +173,6 @@ class SheetOptions:
     """Of a Seq2Seq; left out: decoder."""
     part: Literal["attention", "cross"] = "attention"
     """cross looks at the source."""
-    rows: int | None = None
-    """Rows whose arithmetic is written out, from the last."""
-    precision: int | None = None
-    """Decimals that are shown; of small numbers as many digits that count."""
     size: str | None = None
     """A drawn sheet of other sizes instead: TOKENSxWIDTHxHEAD, 4x6x3."""
     seed: int | None = None

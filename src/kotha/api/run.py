@@ -137,7 +137,7 @@ def train(
 
     A table of pairs (tsv, csv, jsonl, parquet) makes a translator. ``pair`` names its fields, else guessed; ``reverse``
     learns the other direction; a ``tokenizer`` for both is trained if none is given. Pairs to choose by and to be
-    measured on are ``validation`` and ``test``, or held out; ``errors`` is stop, skip or replace.
+    measured on are ``validation`` and ``test``, or held out; ``errors`` is stop or skip.
 
     >>> run = kotha.train("pairs.tsv", preset="pocket-seq2seq", steps=2, out="translator", d_model=24, vocab_size=600)
     >>> sorted(run.summary)[:3]

@@ -38,7 +38,7 @@ def worksheet(wish: SheetOptions, language: Language = "en") -> SheetView:
         from kotha.course.worksheet.model import model_sheet
 
         made = model_sheet(load("box" if run is None else run, "cpu").bundle, text, **wish.of_model)
-    return sheet_view(made, language=language, rows=wish.rows, precision=wish.precision)
+    return sheet_view(made, language=language)
 
 
 def _options(*names: str) -> list[Option]:

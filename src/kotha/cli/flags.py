@@ -57,9 +57,7 @@ Paths = Annotated[
 TextItself = Annotated[str | None, Parameter(help="The text itself, instead of a PATH.")]
 Field = Annotated[str, Parameter(help="Field or column that holds the text.")]
 # ``corpus.problems.Errors``, without the readers that come with it: not every command reads a corpus.
-OnErrors = Annotated[
-    Literal["stop", "skip", "replace"], Parameter(help="What happens to a document that cannot be read.")
-]
+OnErrors = Annotated[Literal["stop", "skip"], Parameter(help="What happens to a document that cannot be read.")]
 WorkPlace = Annotated[
     str | None, Parameter(help="Where the workers are: ray (a cluster of its own here) or ray://HOST:PORT.")
 ]

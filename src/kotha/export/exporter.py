@@ -5,12 +5,11 @@ A format is an ``Exporter``: a few facts, and a function that writes a model and
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 from kotha.artifacts.model_folder import Bundle
 from kotha.export.card import About
-from kotha.export.parity import ParityReport, built_in_lines
+from kotha.export.parity import ParityReport
 from kotha.i18n.message import Text
 from kotha.model.config import BERTConfig, ClassifierConfig, GPTConfig, ModelConfig
 from kotha.text.tokenizer.prompt import framed, start_of_document
@@ -24,26 +23,16 @@ class ExportJob:
     bundle: Bundle
     path: Path  # the folder, or the one file, that is written
     weights: str  # their type there
-    license: str | None = None  # under which the model is given away; None: as its own card says
-    run: Path | None = None  # the run folder that the model card tells of
-    asked_lines: Sequence[str] | None = None  # None: awkward lines, and some of the built-in stories
-    overwrite: bool = False  # replace what was exported there before
+    run: Path | None  # where the model came from
+    about: About  # what that run tells of it
+    lines: Sequence[str]  # what is compared on
+    overwrite: bool  # replace what was exported there before
 
     @property
     def tokenizer(self) -> Tokenizer:
         """The model's; asked for by formats that need one."""
         assert self.bundle.tokenizer is not None, "a format that needs a tokenizer says so"
         return self.bundle.tokenizer
-
-    @cached_property
-    def lines(self) -> Sequence[str]:
-        """What is compared on."""
-        return built_in_lines() if self.asked_lines is None else self.asked_lines
-
-    @cached_property
-    def about(self) -> About:
-        """What the run tells of the model."""
-        return About.of(self.run, self.license)
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from kotha.errors import KothaError, UsageError, nearest
+from kotha.export.card import About
 from kotha.export.exporter import Exporter, ExportJob
 from kotha.export.layouts import UnsupportedError
-from kotha.export.parity import ParityReport
+from kotha.export.parity import ParityReport, built_in_lines
 from kotha.i18n.message import Option, Text
 from kotha.model.config import ModelConfig
 from kotha.storage.destinations import check_file_place
@@ -75,10 +76,10 @@ def export(
                 path=path,
                 overwrite=Option("overwrite", True),
             )
-    job = ExportJob(
-        bundle=bundle, path=path, weights=kind, license=license, run=run, asked_lines=lines, overwrite=overwrite
+    about, lines = About.of(run, license), built_in_lines() if lines is None else lines
+    report = exporter.export(
+        ExportJob(bundle=bundle, path=path, weights=kind, run=run, about=about, lines=lines, overwrite=overwrite)
     )
-    report = exporter.export(job)
     report.weights = kind
     return report
 

@@ -11,31 +11,25 @@ from typing import Any
 
 from kotha.errors import UsageError
 from kotha.i18n.message import Option
-from kotha.model.fields import LARGEST_SEED, is_number
+from kotha.model.fields import LARGEST_SEED
 
 _SHARE = "{setting} is no share; use a number above 0 and up to 1, or leave it out"
+_HOTTEST = 1e6
 # What each setting may be, and what is said of any other value.
 _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "temperature": (
-        lambda value: value >= 0,
+        lambda value: 0 <= value <= _HOTTEST,
         "{setting} cannot work; use 0 (always the best) or more; 0.8 is usual",
     ),
-    "top_k": (
-        lambda value: isinstance(value, int) and value >= 1,
-        "{setting} leaves nothing to draw from; use 1 or more, or leave it out",
-    ),
+    "top_k": (lambda value: value >= 1, "{setting} leaves nothing to draw from; use 1 or more, or leave it out"),
     "top_p": (lambda value: 0 < value <= 1, _SHARE),
     "min_p": (lambda value: 0 < value <= 1, _SHARE),
     "repetition_penalty": (
         lambda value: 0 < value <= 100,
         "{setting} cannot work; use 1.1 or so, up to 100, or leave it out",
     ),
-    "seed": (
-        lambda value: isinstance(value, int) and 0 <= value <= LARGEST_SEED,
-        "{setting} must be a whole number from 0 to {most}",
-    ),
+    "seed": (lambda value: 0 <= value <= LARGEST_SEED, "{setting} must be a whole number from 0 to {most}"),
 }
-_OPTIONAL = ("top_k", "top_p", "min_p", "repetition_penalty")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,9 +52,7 @@ class SamplingSettings:
     def __post_init__(self) -> None:
         for name, (fits, problem) in _RULES.items():
             value = getattr(self, name)
-            if value is None and name in _OPTIONAL:
-                continue
-            if not is_number(value) or not fits(value):
+            if value is not None and not fits(value):
                 raise UsageError(problem, setting=Option(name, value), most=LARGEST_SEED)
 
     @property

@@ -27,7 +27,6 @@ from kotha.model.seq2seq import Seq2Seq
 from kotha.model.vit import ViT
 from kotha.storage.images import read_picture
 from kotha.text.akshara import aksharas
-from kotha.text.tokenizer.decoding import BufferedDecoder
 from kotha.text.tokenizer.prompt import encode_prompt
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.text.tokenizer.view import view_token
@@ -151,7 +150,7 @@ def name_piece(tokenizer: Tokenizer, token: int) -> Piece:
     """A token as a reader would write it: space as ␣, a lone sign on ◌, part of a character in ‹›, specials by name."""
     if token >= tokenizer.vocab_size:
         return Piece(f"‹{token}›", token)  # a row that the model has beyond its tokenizer
-    if token in tokenizer.special.values() or isinstance(tokenizer.stream(), BufferedDecoder):
+    if token in tokenizer.special.values():
         return Piece(tokenizer.pieces[token], token)
     viewed = view_token(tokenizer, token)
     text = f"‹{viewed.text}›" if viewed.part else viewed.text

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kotha.errors import CorpusError, UsageError
-from kotha.i18n.message import Message, Option
+from kotha.i18n.message import Option
 from kotha.retrieval.paragraphs import READERS, read_paragraphs
 from kotha.retrieval.passages import FEWEST_LETTERS, LETTERS, Excerpt, gather
 from kotha.storage.status import is_directory, is_file
@@ -71,18 +71,15 @@ def list_files(paths: Sequence[str | os.PathLike[str]], on_problem: OnProblem | 
 
 
 def _in_folder(folder: Path, hear: OnProblem, unread: list[CorpusProblem]) -> list[Path]:
-    found = []
     try:
-        for source in list_sources([folder], format="txt", errors="skip", on_problem=hear):  # of any ending
-            if _is_known(source.path):
-                found.append(Path(source.path).resolve())
-            else:
-                hear(CorpusProblem(shown(source.path), Message("passed over: unknown ending")))
-    except CorpusError as error:
-        raise CorpusError("{problem}", problem=unread[0]) if unread else error from None
-    if not found:
-        raise CorpusError("{place}: no file to read in this folder; known: {known}", place=shown(folder), known=_KNOWN)
-    return found
+        sources = list_sources([folder], others=READERS, errors="skip", on_problem=hear)
+    except CorpusError:
+        if unread:
+            raise CorpusError("{problem}", problem=unread[0]) from None
+        raise CorpusError(
+            "{place}: no file to read in this folder; known: {known}", place=shown(folder), known=_KNOWN
+        ) from None
+    return [Path(source.path).resolve() for source in sources]
 
 
 def read_file(
@@ -98,10 +95,3 @@ def read_file(
         return gather(found, how.letters) if kind == "txt" else found
     complaints = Complaints(shown(file), how.errors, on_problem)
     return gather((Excerpt(text, str(file), place) for text, place in read_paragraphs(file, complaints)), how.letters)
-
-
-def _is_known(name: str) -> bool:
-    try:
-        return Path(name).suffix.lower() in READERS or kind_of(name) is not None
-    except ValueError:
-        return False

@@ -14,14 +14,13 @@ from starlette.types import ASGIApp
 import kotha
 from kotha.server import errors, pages
 from kotha.server.api import exercise, inside, judging, numbers, plan, runs, tables, text, uses
-from kotha.server.indexes import Indexes
 from kotha.server.jobs import routes as job_routes
 from kotha.server.jobs.store import JobStore
 from kotha.server.model_registry import ModelRegistry
 from kotha.server.openai import routes
 from kotha.server.safety import Guard
 from kotha.server.settings import ServeSettings
-from kotha.server.state import State, state_of
+from kotha.server.state import Indexes, State, state_of
 from kotha.server.watching import AT_WORK, WAITING, RequestWatch
 from kotha.storage import bundled
 
@@ -84,6 +83,8 @@ def make_app(
     errors.install(app)
     for module in (routes, *_OURS, job_routes, pages):
         app.include_router(module.router)
+    if settings.book is not None:
+        app.mount("/book", pages.Book(settings.book))
     _add_running(app)
     return app
 

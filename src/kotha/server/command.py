@@ -43,6 +43,7 @@ def serve(
     jobs: Annotated[Path | None, _flag("A folder for trainings and other work; left out, none is taken.")] = None,
     index: Annotated[tuple[str, ...], _flag("An index to ask, by its file's name; may be given again.")] = (),
     rows: Annotated[int, _flag("Texts written side by side; more wait.")] = 32,
+    book: Annotated[Path | None, _flag("The built book (make docs: build/book), to be read at /book/.")] = None,
     log: Annotated[bool, _flag("Write a line for each request, on stderr.")] = False,
     weights: Annotated[
         Literal["float32", "bfloat16", "int8"] | None,
@@ -65,6 +66,7 @@ def serve(
         weights=weights,
         jobs=jobs,
         indexes=index,
+        book=book,
         log=log,
         opens_ahead=True,
     )

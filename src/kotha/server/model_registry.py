@@ -124,10 +124,6 @@ class ModelRegistry:
         """Every model that can be asked for, those that were trained here among them."""
         return self.places if self._jobs is None else {**self.places, **self._jobs.trained()}
 
-    async def find(self, name: str) -> Path:
-        """The folder of a model; what must be looked up on the disk holds nobody up meanwhile."""
-        return self.places[name] if name in self.places else await asyncio.to_thread(self.place, name)
-
     def place(self, name: str) -> Path:
         """The folder of a model, for whoever is in a thread."""
         if name in self.places:
@@ -143,8 +139,9 @@ class ModelRegistry:
     @asynccontextmanager
     async def use(self, name: str) -> AsyncIterator[Served]:
         """A model by its name, for as long as it is used."""
-        await self.find(name)
-        served = self._opened.get(name) or await self._open(name)
+        # What must be looked up on the disk holds nobody up meanwhile.
+        place = self.places[name] if name in self.places else await asyncio.to_thread(self.place, name)
+        served = self._opened.get(name) or await self._open(name, place)
         served.users += 1
         try:
             yield served
@@ -152,14 +149,13 @@ class ModelRegistry:
             served.users -= 1
             served.last_used = time.monotonic()
 
-    async def _open(self, name: str) -> Served:
+    async def _open(self, name: str, place: Path) -> Served:
         if name not in self._opening:
-            self._opening[name] = asyncio.create_task(self._open_beside(name))
+            self._opening[name] = asyncio.create_task(self._open_beside(name, place))
         return await asyncio.shield(self._opening[name])
 
-    async def _open_beside(self, name: str) -> Served:
+    async def _open_beside(self, name: str, place: Path) -> Served:
         try:
-            place = await self.find(name)
             with by_name({str(place): name}):
                 model = await asyncio.to_thread(load, place, self.device)
             served = await asyncio.to_thread(Served, name, model, self._limits, self._weights)

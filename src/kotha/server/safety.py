@@ -3,8 +3,8 @@
 Loopback is no protection by itself: a page from elsewhere, open in the user's browser, reaches it too. So the name by
 which the server is addressed must be one of its own (a foreign name that was made to point here, DNS rebinding, is
 not), and a browser's request must come from the server's own pages. Where other machines reach it, a key (an API key)
-is needed for everything but ``/health`` and the files of the studio, which hold nothing of anybody's and ask for the
-key themselves. Bodies are bounded in size and in time before they are read, and every answer carries headers, a
+is needed for everything but ``/health``, the book, and the files of the studio, which hold nothing of anybody's and ask
+for the key themselves. Bodies are bounded in size and in time before they are read, and every answer carries headers, a
 content-security policy (CSP) among them, that keep a browser from running, framing or sharing it.
 """
 
@@ -95,7 +95,8 @@ class Guard:
             )
         if origin is not None and not self._is_our_page(origin, host):
             raise RefusedError("this page is not one of the server's own, and may not speak with it", 403)
-        is_page = scope["path"] in pages()
+        has_book = self._settings.book is not None
+        is_page = scope["path"] in pages() or (has_book and scope["path"].startswith("/book/"))
         if headers.get("sec-fetch-site") in _FOREIGN and not is_page:  # a link to the studio may stand anywhere
             raise RefusedError("a page of another site may not speak with this server", 403)
         if key is not None and scope["path"] not in OPEN_PATHS and not is_page:

@@ -54,6 +54,7 @@ class ServeSettings:
     weights: Weights | None = None  # the engines' own; None: as they are stored
     jobs: Path | None = None  # a folder for work that takes its time; None: none is taken
     indexes: tuple[str, ...] = ()  # index files, asked by their names
+    book: Path | None = None  # the folder of the built book; None: it is not served
     log: bool = False  # a line for each request
     opens_ahead: bool = False  # the first model, as the server begins: who comes first need not wait for it
 

@@ -66,10 +66,6 @@ class Questions:
     """The workshop's twelve, or the course's six."""
     preset: str = "bangla-58m"
     """Whose sizes questions 6 to 11 are about."""
-    batch_size: int | None = None
-    """Sequences a step, in the questions; left out: 64, or drawn."""
-    steps: int | None = None
-    """max_iters of question 7c; left out: the course recipe's."""
     size: str | None = None
     """Questions 1 to 5 of a drawn sheet instead: TOKENSxWIDTHxHEAD, 4x6x3."""
     seed: int | None = None
@@ -84,8 +80,6 @@ class Kept:
     """Keep the answers in this file and go on from it; it is what one hands in."""
     name: str | None = None
     """Whose answers these are, in the file."""
-    key_file: Path | None = None
-    """Sign the file with the teacher's key."""
 
 
 def exercise(
@@ -110,33 +104,32 @@ def exercise(
     """
     from kotha.api.exercises import QuestionChoice, on_paper, practise
 
-    choice = QuestionChoice(wanted=wanted, **vars(questions))
+    choice, language = QuestionChoice(wanted=wanted, **vars(questions)), spoken_language()
     if key or paper:
-        if kept.progress is not None or kept.key_file is not None:
-            raise UsageError("--key and --paper ask nothing; leave --progress and --key-file out")
-        found, lines = on_paper(choice, spoken_language(), key=key)
+        if kept.progress is not None:
+            raise UsageError("--key and --paper ask nothing; leave --progress out")
+        found, lines = on_paper(choice, language, key=key)
         return Output(found, *lines)
 
     def say(line: str) -> None:
         print(line, file=sys.stderr if as_json else sys.stdout, flush=True)
 
     n_tries = tries or (2 if sys.stdin.isatty() else 1)
-    return Output(practise(choice, spoken_language(), read_line, say, tries=n_tries, **vars(kept)))
+    return Output(practise(choice, language, read_line, say, tries=n_tries, **vars(kept)))
 
 
-def score(*files: Path, key_file: Path | None = None, csv: Annotated[Path | None, written(".csv")] = None) -> Output:
-    """Score files of a class, marked anew, in one table.
+def score(*files: Path, csv: Annotated[Path | None, written(".csv")] = None) -> Output:
+    """Files of answers of a class, marked anew, in one table.
 
     Args:
-        files: Files of answers, as the tutor or the page By hand saves them.
-        key_file: The key that the tutor's files were signed with.
+        files: Files of answers, as the tutor saves them.
         csv: Write the table to this file, for a spreadsheet.
     """
     from kotha.api.exercises import class_table, mark_class
 
     if not files:
-        raise UsageError("name score files, as the tutor or the page By hand saves them")
-    rows = mark_class(files, key_file, csv)
+        raise UsageError("name files of answers, as the tutor saves them")
+    rows = mark_class(files, csv)
     if csv is not None:
         tell(Message("wrote {path}", path=csv))
-    return Output([row.to_dict() for row in rows], *class_table(rows, spoken_language()))
+    return Output([row.to_dict() for row in rows], *class_table(rows))

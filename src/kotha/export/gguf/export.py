@@ -28,13 +28,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from kotha.artifacts.model_folder import unique_weights
 from kotha.errors import KothaError, library
 from kotha.export.card import About
 from kotha.export.exporter import Exporter, ExportJob
 from kotha.export.gguf import llamacpp
 from kotha.export.gguf.vocabulary import Vocabulary, vocabulary_of
-from kotha.export.layouts import Layout, fitting_layout, load_layouts, with_zeros
+from kotha.export.layouts import Layout, fitting, fitting_layout, foreign_weights, load_layouts
 from kotha.export.parity import ParityReport, logit_rows, our_side, prompt_reader
 from kotha.i18n.message import Message
 from kotha.model.config import ModelConfig
@@ -117,12 +116,12 @@ def tensors_of(model: GPT) -> dict[str, Tensor]:
     ``llama`` turns neighbouring numbers of a head, where Llama's own weights, and ours, turn the first half against the
     second: its queries and keys are dealt out anew (``qwen3`` is not: it turns halves).
     """
-    layout, config = layout_of(model.config), model.config
-    ours = with_zeros({name: weight.float() for name, weight in unique_weights(model).items()}, layout.full(config))
+    layout = layout_of(model.config)
+    found = foreign_weights(model, layout)
     if layout.name == "llama":
-        turned = ("attention.query.weight", "attention.key.weight")
-        ours |= {name: _neighbours(ours[name], config.d_head) for name in ours if name.endswith(turned)}
-    return layout.to_theirs(ours, config)
+        turned = [name for name in found if name.endswith(("attn_q.weight", "attn_k.weight"))]
+        found |= {name: _neighbours(found[name], model.config.d_head) for name in turned}
+    return found
 
 
 def _neighbours(weight: Tensor, d_head: int) -> Tensor:
@@ -152,10 +151,8 @@ class _Written(np.ndarray[Any, Any]):
 
 
 def _add_tensor(gguf: Any, writer: Any, name: str, tensor: Tensor, kind: str) -> None:
-    if kind == "f16" and (largest := float(tensor.abs().max())) > 65504:
-        raise KothaError(
-            "{name} holds {largest:g}, more than float16 can write (65504); f32 can", name=name, largest=largest
-        )
+    if kind == "f16":
+        tensor = fitting(name, tensor, torch.float16)
     stored = gguf.GGMLQuantizationType[kind.upper()]
     writer.add_tensor(name, gguf.quants.quantize(tensor.numpy(), stored).view(_Written), raw_dtype=stored)
 

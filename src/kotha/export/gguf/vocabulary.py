@@ -36,9 +36,7 @@ class Vocabulary:
     """A tokenizer in llama.cpp's words; ``fields`` are those of a GGUF file that have a name of their own there."""
 
     fields: dict[str, Any]
-    others: dict[str, bool | int] = field(
-        default_factory=dict
-    )  # those that have none: flags, and ids of special tokens
+    others: dict[str, int] = field(default_factory=dict)  # those that have none: flags, and ids of special tokens
     normalizes: bool = False
     """Whether llama.cpp normalizes as the tokenizer does; if not, it must be given normalized text."""
     remarks: list[Text] = field(default_factory=list)  # what is not as here
@@ -127,7 +125,7 @@ def _sentencepiece(tokenizer: Tokenizer, state: dict[str, Any], fields: dict[str
     for step in steps:
         if "Precompiled" in step["type"]:
             fields.setdefault("precompiled_charsmap", base64.b64decode(step["precompiled_charsmap"]))
-    flags = {
+    flags: dict[str, int] = {
         "add_space_prefix": "Prepend" in kinds or '"prepend_scheme": "always"' in json.dumps(state),
         "remove_extra_whitespaces": any(step.get("pattern") == {"Regex": " {2,}"} for step in steps),
     }

@@ -20,10 +20,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
-from kotha.artifacts.model_folder import WEIGHTS_FILE, Bundle, unique_weights
-from kotha.errors import KothaError
+from kotha.artifacts.model_folder import WEIGHTS_FILE, Bundle
 from kotha.export.card import About, model_card
 from kotha.export.exporter import Exporter, ExportJob, with_marks_of
 from kotha.export.huggingface.check import check_hf
@@ -35,7 +33,7 @@ from kotha.export.huggingface.config import (
     special_tokens,
     write_config,
 )
-from kotha.export.layouts import Layout, with_zeros
+from kotha.export.layouts import Layout, foreign_weights
 from kotha.export.parity import ParityReport, our_side, rounding
 from kotha.i18n.message import Message
 from kotha.model.config import BERTConfig, ClassifierConfig, TextConfig, ViTConfig
@@ -82,7 +80,7 @@ def write_hf(
     """Write the folder, whole or not at all; answers with the layout that it has."""
     config, tokenizer = bundle.config, bundle.tokenizer
     layout = choose_layout(config)
-    weights = foreign_weights(bundle, layout, dtype)
+    weights = foreign_weights(bundle.model, layout, getattr(torch, dtype))
     files = {CONFIG_FILE: write_config(layout, config, tokenizer, dtype)}
     if isinstance(config, ViTConfig):
         files["preprocessor_config.json"] = _pixels(config)
@@ -98,22 +96,6 @@ def write_hf(
         write_weights(partial / WEIGHTS_FILE, weights)
         atomic_write(partial / "README.md", model_card(layout, bundle, about, dtype))
     return layout
-
-
-def foreign_weights(bundle: Bundle, layout: Layout, dtype: str = "float32") -> dict[str, Tensor]:
-    """The weights by the layout's names, of one type; biases that it always has are zeros where the model has none."""
-    full, narrow = layout.full(bundle.config), {}
-    for name, tensor in unique_weights(bundle.model).items():
-        narrow[name] = tensor.to(getattr(torch, dtype))
-        if not torch.isfinite(narrow[name]).all() and torch.isfinite(tensor).all():
-            raise KothaError(
-                "{name} reaches {largest:,.0f}, more than {dtype} holds; float32 and bfloat16 do",
-                name=name,
-                largest=float(tensor.abs().max()),
-                dtype=dtype,
-            )
-    theirs = layout.to_theirs(with_zeros(narrow, full), full)
-    return {name: tensor.contiguous() for name, tensor in theirs.items()}
 
 
 def _generation(layout: Layout, bundle: Bundle, config: TextConfig) -> dict[str, Any]:

@@ -11,6 +11,7 @@ weights, and names, shapes and types are known before a weight is given memory. 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -90,10 +91,8 @@ def import_hf(folder: Path, with_tokenizer: bool = True) -> Imported:
             adds = says.get("add_bos_token") is True and "bos" in tokenizer.special
             tokenizer = framed(tokenizer, [tokenizer.special["bos"]] if adds else [])
     ours, absent = _read_weights(folder, layout, full)
-    dtypes = {tensor.dtype for tensor in ours.values()}
-    if len(dtypes) > 1:  # widened, which changes no number
-        widest = torch.float64 if torch.float64 in dtypes else torch.float32
-        ours = {name: tensor.to(widest) for name, tensor in ours.items()}
+    widest = reduce(torch.promote_types, (tensor.dtype for tensor in ours.values()))
+    ours = {name: tensor.to(widest) for name, tensor in ours.items()}  # which changes no number
     config = _without_fills(ours, full, recorded(values, layout, full))
     remarks: list[Text] = []
     if isinstance(full, TextConfig) and tokenizer is None:

@@ -10,6 +10,7 @@ from typing import Any
 from kotha.errors import ConfigError
 from kotha.i18n.message import Message, Text
 from kotha.text.normalize import NFC, ROUNDS, RULES
+from kotha.text.tokenizer.pipeline import CHARACTERS, SPLITS, splitter_of
 from kotha.text.tokenizer.prompt import start_of_document
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
@@ -19,7 +20,6 @@ _SPELLINGS = {
     ("ByteFallback", "Fuse"): "byte-fallback",
     ("Fuse",): "text",
 }
-_CHARACTERS = "(?m:.)"
 
 
 def describe_vocabulary(tokenizer: Tokenizer) -> dict[str, Any]:
@@ -41,7 +41,7 @@ def describe_vocabulary(tokenizer: Tokenizer) -> dict[str, Any]:
         "nfc": NFC in tokenizer.normalizer.rules,
         "rules": rules,
         "rounds": ROUNDS,
-        "split": _split(tokenizer, state["pre_tokenizer"], kind),
+        "split": _split(state["pre_tokenizer"], kind),
         "spelling": _spelling(state["decoder"]),
         "pieces": tokenizer.pieces,
         "scores": [score for _, score in model["vocab"]] if kind == "unigram" else [],
@@ -54,20 +54,14 @@ def describe_vocabulary(tokenizer: Tokenizer) -> dict[str, Any]:
     }
 
 
-def _split(tokenizer: Tokenizer, pre_tokenizer: dict[str, Any] | None, kind: str) -> str | None:
+def _split(pre_tokenizer: dict[str, Any] | None, kind: str) -> str | None:
+    """The name of the split that comes first; it must be cut as one of ours."""
     if pre_tokenizer is None:
         return None
-    steps = pre_tokenizer["pretokenizers"] if pre_tokenizer["type"] == "Sequence" else [pre_tokenizer]
-    wanted = ["Split", "ByteLevel"] if kind == "bpe" else ["Split"]
-    plain = all(step["behavior"] == "Isolated" for step in steps if step["type"] == "Split")
-    plain = plain and not any(step.get("use_regex") or step.get("add_prefix_space") for step in steps)
-    if [step["type"] for step in steps] != wanted or not plain:
-        raise _refusal(Message("a split before it that is not Kotha's"))
-    if steps[0]["pattern"] == {"Regex": _CHARACTERS}:
-        return "characters"
-    if tokenizer.split_name is None:
-        raise _refusal(Message("a split before it that is not Kotha's"))
-    return tokenizer.split_name
+    for name, pattern in {"characters": CHARACTERS, **SPLITS}.items():
+        if pre_tokenizer == json.loads(splitter_of(pattern, byte_level=kind == "bpe").__getstate__()):
+            return name
+    raise _refusal(Message("a split before it that is not Kotha's"))
 
 
 def _spelling(decoder: dict[str, Any] | None) -> str:

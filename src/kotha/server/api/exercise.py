@@ -23,14 +23,11 @@ from kotha.course.worksheet.papers import (
 from kotha.course.worksheet.sheet import Sheet, recomputed
 from kotha.course.worksheet.spreadsheet import spreadsheet
 from kotha.i18n.message import Message, Text
-from kotha.model.vit import ViT
 from kotha.server.api.requests import (
     AboutModel,
     Example,
     WireAnswer,
-    check_family,
     check_lengths,
-    check_reads,
     check_size,
     route,
 )
@@ -86,12 +83,8 @@ class ExerciseRequest(WireRequest, OfHead):
     def _go_together(self) -> "ExerciseRequest":
         if (self.model is None) != (self.text is None):
             raise FieldError("model and text go together: a head needs something to read")
-        if self.model is not None and self.size is not None:
-            raise FieldError("size is for a sheet that is drawn; leave it out, or leave out the model")
-        if self.paper is not None and (self.model is not None or self.size is not None):
-            raise FieldError("a sheet with a name has its own numbers; leave out the model and the size")
-        if self.paper not in (None, "block") and self.seed:
-            raise FieldError("only the numbers of a block are drawn; leave the seed out")
+        if [self.model, self.paper, self.size].count(None) < 2:
+            raise FieldError("model, paper and size name three kinds of sheet; give one of them")
         return self
 
 
@@ -160,8 +153,5 @@ def _by_hand(body: ExerciseRequest) -> Sheet:
 
 def _of_model(served: Served, body: WorksheetRequest | ExerciseRequest, most: int) -> Sheet:
     assert body.text is not None, "model and text go together"
-    check_reads(served)
-    only = Message("a sheet is laid out for models that read text")
-    check_family(served, not isinstance(served.model.model, ViT), only)
     check_lengths(served, body, most)
     return model_sheet(served.apart, body.text, **body.model_dump(include=set(OfHead.model_fields)))

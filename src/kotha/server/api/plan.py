@@ -4,7 +4,7 @@ design may begin (``/api/presets``), and how far what takes its time is (``/api/
 
 import json
 import os
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Request
 from pydantic import Field
@@ -25,9 +25,9 @@ from kotha.training.plan.design import TextSize, budget_for
 
 router = APIRouter(prefix="/api", tags=["Uses"])
 
-_SIZES = ("vocab_size", "context_length", "d_model", "n_heads", "n_kv_heads", "d_ff", "n_layers")
+# What is asked about a plan as a whole; all else are sizes and settings.
+_WHOLE = {"preset", "recipe", "minutes", "memory_gb", "gpu"}
 _BYTES_PER_CHARACTER, _DOCUMENT_BYTES = 2.65, 2500
-_TRAINING = ("steps", "batch_size", "micro_batch_size", "precision")
 
 
 class PlanRequest(ModelSizes):
@@ -98,15 +98,14 @@ class PlanAnswer(WireAnswer):
 @route(router, "/plan", PlanAnswer)
 def plan(state: State, body: PlanRequest) -> JsonObject:
     """What a model is made of and what its training takes, part by part; or which model fits the minutes there are."""
-    changes = {name: getattr(body, name) for name in (*_SIZES, *_TRAINING) if getattr(body, name) is not None}
     data = None if body.data is None else str(state.job_store("data").uploads.place(body.data))
     size = None
     if body.text_bytes is not None:  # a document is as long as a story, and a letter as many bytes as in Bangla
         n_bytes, documents = body.text_bytes, body.text_bytes // _DOCUMENT_BYTES + 1
         size = TextSize("", n_bytes, int(n_bytes / _BYTES_PER_CHARACTER), documents, None, None)
-    asked: Any = {name: getattr(body, name) for name in ("preset", "recipe", "minutes", "memory_gb", "gpu")}
     with refusing(ConfigError, CorpusError, DataError), by_name({str(data): str(body.data)}):
-        options = PlanOptions(**asked, data=data, no_time=body.minutes is None)
+        options = PlanOptions(**body.model_dump(include=_WHOLE), data=data, no_time=body.minutes is None)
+        changes = body.model_dump(exclude={*_WHOLE, "data", "text_bytes"}, exclude_none=True)
         # The server's own threads stay, whatever would be fastest for a training.
         found, text = plan_training(options, changes, text=size, before_timing=lambda: None)
     design = found.pop("design", None)

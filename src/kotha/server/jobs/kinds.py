@@ -196,7 +196,7 @@ class IndexJob(_FromTexts):
     def commands(self, store: JobStore, place: PlaceOfModel) -> list[list[str]]:
         """The command."""
         model = None if self.model is None else place(self.model)
-        return [["index", *self.read(store), *self.flags(model=model, errors="replace")]]
+        return [["index", *self.read(store), *self.flags(model=model, errors="skip")]]
 
 
 JobRequest = Annotated[LearnJob | AdaptJob | PairsJob | IndexJob, Field(discriminator="kind")]

@@ -18,7 +18,7 @@ from kotha.i18n.message import Message
 from kotha.server.jobs.job import ERROR, LOG
 from kotha.server.jobs.table import process_of, words_of
 from kotha.server.wire import Id, ToldMessage
-from kotha.storage.status import is_file, matching
+from kotha.storage.status import matching
 
 JobState = Literal["running", "done", "failed", "stopped", "killed"]
 OUT = "out"
@@ -86,10 +86,9 @@ def _unsaid(state: JobState, code: int | None, why: str | None, saved: bool) -> 
     if why:  # of whoever looked after the command
         return Message("what it had to say could not be written: {why}; make room, and begin it again", why=why)
     if state == "killed":
-        known = Message("was killed (SIGKILL)")
-        how = Message("was killed, or the machine went down") if code is None else known
         advice = Message("go on with it from what it saved last") if saved else Message("begin it again")
-        return Message("it {how}: by hand, or by a system that had no memory left; {advice}", how=how, advice=advice)
+        how = "it was killed: by hand, by a system that had no memory left, or with its machine; {advice}"
+        return Message(how, advice=advice)
     if code is not None and state == "failed" and code < 0:
         is_known = -code in set(signal.Signals)
         name = signal.Signals(-code).name if is_known else Message("signal {number}", number=-code)
@@ -99,18 +98,15 @@ def _unsaid(state: JobState, code: int | None, why: str | None, saved: bool) -> 
 
 def _end_of_log(folder: Path) -> str:
     """The last lines of what a job's commands said."""
-    if not is_file(folder / LOG):
-        return ""
     with (folder / LOG).open("rb") as file:
         file.seek(max(0, (folder / LOG).stat().st_size - _SHOWN_BYTES))
         return file.read().decode("utf-8", "replace")
 
 
-def _error(jobs: Path, row: sqlite3.Row) -> ToldMessage | None:
+def _error(jobs: Path, row: sqlite3.Row) -> ToldMessage:
     """Why a command failed, as it left it."""
-    file = jobs / row["id"] / ERROR
-    text = file.read_text(encoding="utf-8") if is_file(file) else ""
-    return ToldMessage.model_validate_json(_without_places(text, jobs, words_of(row))) if text else None
+    text = (jobs / row["id"] / ERROR).read_text(encoding="utf-8")
+    return ToldMessage.model_validate_json(_without_places(text, jobs, words_of(row)))
 
 
 def _without_places(said: str, jobs: Path, words: list[str]) -> str:

@@ -25,7 +25,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from kotha.artifacts.model_folder import RUN_MODEL
-from kotha.errors import KothaError, UsageError
+from kotha.errors import KothaError
 from kotha.i18n.message import Message
 from kotha.server.errors import by_name
 from kotha.server.jobs.job import ERROR, STOPPING
@@ -147,8 +147,6 @@ class JobStore:
         folder, status = self._folder(id), self.status(id)
         if status.state == "running":
             raise JobConflictError("the job {id} is running", id=id)
-        if status.kind not in TRAININGS:
-            raise JobConflictError("the job {id} is no training; begin it anew", id=id)
         with self._started(folder) as table:
             self._check_room(table)
             row = row_of(table, id)
@@ -279,15 +277,9 @@ class JobStore:
         except NoSuchJobError:
             return None
         run = self.folder / id / OUT
-        if status.kind not in TRAININGS:
-            raise UsageError("{id} is a {kind} job, of which no model comes; name a training", id=id, kind=status.kind)
         if not is_directory(run / RUN_MODEL):
-            advice = Message("it ended as {state}", state=status.state)
-            if status.state == "running":
-                advice = Message("ask again when it has saved one")
-            raise JobConflictError(
-                "the {kind} job {id} has no model yet; {advice}", kind=status.kind, id=id, advice=advice
-            )
+            none = "the {kind} job {id} has no model; a training has one as soon as it has saved it"
+            raise JobConflictError(none, kind=status.kind, id=id)
         return run
 
     def _job(self, id: str) -> sqlite3.Row:

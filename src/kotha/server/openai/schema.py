@@ -8,10 +8,9 @@ text; every answer to a chat then says so, in ``kotha.remark``, because a reader
 """
 
 from collections.abc import Sequence
-from itertools import accumulate
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from kotha.generation.answers import Result, Written
 from kotha.generation.conversation import UNTAUGHT, conversation_prompt
@@ -42,7 +41,11 @@ _NOT_OFFERED: dict[str, Any] = {
 _IGNORED = ("user", "metadata", "store", "tool_choice", "parallel_tool_calls", "reasoning_effort")
 Prompt = str | tuple[int, ...]
 _SEEDS = 1 << 63
-Stop = Annotated[str, Field(max_length=1000)]
+Stops = Annotated[
+    list[Annotated[str, Field(max_length=1000)]],
+    Field(max_length=16, fail_fast=True),
+    BeforeValidator(lambda given: [given] if isinstance(given, str) else given or []),
+]
 
 
 class Sampled(Drawn):
@@ -50,7 +53,7 @@ class Sampled(Drawn):
 
     max_tokens: int | None = Field(None, ge=0, le=MOST_TOKENS)
     seed: int | None = Field(None, ge=-_SEEDS, lt=_SEEDS)
-    stop: Stop | Annotated[list[Stop], Field(max_length=16, fail_fast=True)] | None = None
+    stop: Stops = Field([])
     n: int = Field(1, ge=1)
     stream: bool = False
     stream_options: dict[str, bool] | None = None
@@ -76,11 +79,6 @@ class Sampled(Drawn):
     def alternatives(self) -> int | None:
         """The number of other tokens that are reported at each place; None for no probabilities."""
         return None
-
-    @property
-    def stops(self) -> tuple[str, ...]:
-        """The texts before which an answer ends."""
-        return (self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ())
 
     @property
     def most_tokens(self) -> int:
@@ -114,14 +112,14 @@ class CompletionRequest(Sampled):
 
     def whole(self, result: Result) -> JsonObject:
         """One text."""
-        return self.parts(StreamChunk(result.text, result, result.written), 0)[0]
+        return self.parts(StreamChunk(result.text, result, result.written))[0]
 
-    def parts(self, chunk: StreamChunk, offset: int) -> list[JsonObject]:
+    def parts(self, chunk: StreamChunk) -> list[JsonObject]:
         """Letters and, with the last of them, why the text ended."""
         reason = None if chunk.result is None else _ENDS[chunk.result.stopped]
-        return [{"text": chunk.text, "logprobs": self._chances(chunk.written, offset), "finish_reason": reason}]
+        return [{"text": chunk.text, "logprobs": self._chances(chunk.written), "finish_reason": reason}]
 
-    def _chances(self, written: Sequence[Written], offset: int) -> JsonObject | None:
+    def _chances(self, written: Sequence[Written]) -> JsonObject | None:
         """How likely each token was, and what else could have stood there."""
         if self.logprobs is None:
             return None
@@ -129,7 +127,6 @@ class CompletionRequest(Sampled):
             "tokens": [token.text for token in written],
             "token_logprobs": [token.log_probability for token in written],
             "top_logprobs": [{other.text: other.log_probability for other in token.alternatives} for token in written],
-            "text_offset": list(accumulate((len(token.text) for token in written), initial=offset))[:-1],
         }
 
 
@@ -149,7 +146,6 @@ class SentMessage(BaseModel):
 
     role: Literal["system", "developer", "user", "assistant"]
     content: str | list[TextPart] | None = None
-    name: str | None = None
 
     @property
     def text(self) -> str:
@@ -191,7 +187,7 @@ class ChatRequest(Sampled):
         """Who speaks."""
         return _delta({"role": "assistant", "content": "", "refusal": None})
 
-    def parts(self, chunk: StreamChunk, _: int) -> list[JsonObject]:
+    def parts(self, chunk: StreamChunk) -> list[JsonObject]:
         """Letters, and why the answer ended."""
         found = [_delta({"content": chunk.text})] if chunk.text else []
         return found if chunk.result is None else [*found, _delta({}, reason=_ENDS[chunk.result.stopped])]
