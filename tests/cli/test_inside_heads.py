@@ -74,8 +74,8 @@ def test_heads_as_a_table_and_as_a_page(capsys: Any, place: Path, tmp_path: Path
     page = tmp_path / "heads.html"
     words = ["inside", "heads", str(place / "gpt"), "--text", TEXTS[0] + "<script>", "--html", str(page)]
     assert main(words) == 0
-    out = capsys.readouterr().out
-    assert "blocks.0.attention.3" in out and "ablation" in out and str(page) in out.replace("\n", "")
+    said = capsys.readouterr()
+    assert "blocks.0.attention.3" in said.out and "ablation" in said.out and str(page) in said.err
     html = page.read_text(encoding="utf-8")
     assert "blocks.1.attention.0" in html and "default-src 'none'" in html
     assert html.count("<script") == 3, "the page's own, and nothing that a text says"

@@ -111,7 +111,7 @@ def test_silencing_is_leaving_out_or_hiding(runs: dict[str, kotha.Run]) -> None:
 
 
 def test_texts_that_were_learned_from_are_counted(runs: dict[str, kotha.Run], table: Path) -> None:
-    score = runs["gpt"].model.evaluate_classes(table)
+    score = runs["gpt"].model.evaluate(table)
     assert score.seen == len(ClassifyTexts().read_parts(runs["gpt"].path).train) and runs["gpt"].summary["seen"] == 0
     assert "so these figures are too good" in str(classes_table(score, "run").remarks[-1])
 
@@ -123,7 +123,7 @@ def test_a_classifier_writes_no_text_and_a_writer_names_no_classes(
     assert classifier.classify([]) == []
     with pytest.raises(UsageError, match="is a gpt-classifier and writes no text; it names classes"):
         classifier.generate("আজ")
-    with pytest.raises(UsageError, match="only a GPT foretells text; it names classes"):
+    with pytest.raises(UsageError, match="is measured here on texts with labels; give a file of them"):
         classifier.evaluate(["আজ"])
     with pytest.raises(UsageError, match="this model names classes: ask it why with classify"):
         classifier.attention("আজ")
