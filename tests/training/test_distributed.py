@@ -170,7 +170,7 @@ def test_without_a_shared_disk_each_machine_keeps_its_rows_and_any_number_goes_o
     launcher.run([*start, "--resume", "--shard"], log, disks=disks)
     for disk in disks:
         assert_alike(disk / "run", reference)
-        assert len(kept(disk, STEPS)) == 4 and len(kept(disk, 6)) == 2
+        assert len(kept(disk, STEPS)) == 1 and len(kept(disk, 6)) == 2
 
 
 def test_without_a_shared_disk_a_machine_that_lost_its_own_gets_all_from_another(
