@@ -24,6 +24,7 @@ from kotha.inside.hook_points import attentions, choose_layers
 from kotha.inside.inputs import Piece
 from kotha.inside.lens import Lens, lens_view
 from kotha.inside.view import to_json
+from kotha.model.classifier import TextClassifier
 from kotha.model.config import ViTConfig
 from kotha.server.api.requests import (
     AboutModel,
@@ -199,6 +200,8 @@ class HeadsRequest(AboutModel):
 def heads(served: Served, on_progress: OnProgress, body: HeadsRequest) -> Study:
     """What each head does, how much it matters, and which one it resembles; a pass over the text for each head."""
     path = served.model.path
+    if isinstance(served.model.model, TextClassifier):
+        raise RefusedError("{name} names classes; look into the model that it was made from", name=served.name)
     if body.text is not None:
         check_texts(served, [body.text], "text")
     elif path is None or find_data(run_config(path), path) is None:

@@ -23,7 +23,7 @@ from kotha.inside.inputs import ModelInput, Piece
 from kotha.model.config import ViTConfig
 from kotha.model.vit import ViT
 from kotha.server.batching import Batcher
-from kotha.server.errors import RefusedError, check_most
+from kotha.server.errors import RefusedError, by_name, check_most
 from kotha.server.model_registry import Served
 from kotha.server.state import State, state_of
 from kotha.server.wire import JsonObject, ModelName, WireRequest
@@ -93,7 +93,9 @@ def route(
 
             def answered(on_progress: OnProgress) -> Response:  # in the thread: large JSON would hold up the loop
                 known = {"request": request, "on_progress": on_progress}
-                return as_response(work(first, **given, **{each: known[each] for each in ours}))
+                names = {str(first.model.path): first.name} if isinstance(first, Served) and first.model.path else {}
+                with by_name(names):
+                    return as_response(work(first, **given, **{each: known[each] for each in ours}))
 
             async with AsyncExitStack() as stack:
                 if first is None and name is not None:
