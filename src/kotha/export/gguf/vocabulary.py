@@ -36,9 +36,7 @@ class Vocabulary:
     """A tokenizer in llama.cpp's words; ``fields`` are those of a GGUF file that have a name of their own there."""
 
     fields: dict[str, Any]
-    others: dict[str, int] = field(
-        default_factory=dict
-    )  # those that have none: flags, and ids of special tokens
+    others: dict[str, int] = field(default_factory=dict)  # those that have none: flags, and ids of special tokens
     normalizes: bool = False
     """Whether llama.cpp normalizes as the tokenizer does; if not, it must be given normalized text."""
     remarks: list[Text] = field(default_factory=list)  # what is not as here
