@@ -11,6 +11,8 @@ from tests.browser.inside_pages import check_it_fits, faults, opened, wait_until
 from kotha.course.worksheet.model import read_head
 from kotha.course.worksheet.page import sheet_view
 from kotha.course.worksheet.papers import paper_sheet, workshop_sheet
+from kotha.i18n.catalogue import translate
+from kotha.i18n.numbers import Language
 from kotha.model.config import GPTConfig
 from kotha.model.family import build
 
@@ -68,12 +70,12 @@ def test_labels_are_whole_and_weights_are_shaded(browser: Any, pages: dict[str, 
 
 @pytest.mark.browser
 @pytest.mark.parametrize("language", ["en", "bn"])
-def test_it_is_worked_out_as_the_library_does(browser: Any, pages: dict[str, Path], language: str) -> None:
+def test_it_is_worked_out_as_the_library_does(browser: Any, pages: dict[str, Path], language: Language) -> None:
     view = sheet_view(workshop_sheet(), language=language)
     with opened(browser, pages["workshop"], language=language) as page:
         page.locator("#tab-solved").click()
         assert page.locator("ol.steps h2").all_inner_texts() == [
-            f"{number}. {step.title}" for number, step in enumerate(view.steps, 1)
+            f"{number}. {translate(step.title, language)}" for number, step in enumerate(view.steps, 1)
         ]
         page.eval_on_selector_all("details", "all => all.forEach(each => each.open = true)")
         shown = [text.splitlines() for text in page.locator("ol.steps pre").all_inner_texts()]
