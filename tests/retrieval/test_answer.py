@@ -82,7 +82,7 @@ def test_what_is_almost_enough_is_not_rounded_to_enough() -> None:
     assert str(said) == "the best passage has 39% of what the question asks for; 40% is the least"
 
 
-def test_a_model_is_asked_whether_it_was_taught_and_what_fits_leaves_room(engine: Engine) -> None:
+def test_only_a_taught_model_writes_and_what_fits_leaves_room(engine: Engine) -> None:
     assert TaughtWriter.of(engine, 10) is None, "a fresh model was taught nothing"
     writer = TaughtWriter(engine, tokens=10)
     assert writer.fits("ক" * (64 - 10 - 3)) and not writer.fits("ক" * (64 - 10 - 2))
