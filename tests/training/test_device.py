@@ -17,10 +17,9 @@ from kotha.training.config import TrainConfig
 from kotha.training.device import Arithmetic, choose_arithmetic
 from kotha.training.distributed import ALONE
 from kotha.training.fitting import Fitting
-from kotha.training.plan.activations import example_inputs, positions
-from kotha.training.plan.memory import how_planned
+from kotha.training.plan.memory import how_planned, positions
 from kotha.training.plan.render import plan_training, plan_words
-from kotha.training.plan.step_time import count_work, predict_seconds_per_step
+from kotha.training.plan.step_time import count_work, example_inputs, predict_seconds_per_step
 
 CPU = torch.device("cpu")
 TEXT = {"vocab_size": 40, "context_length": 20, "n_layers": 2, "d_model": 32, "n_heads": 4}

@@ -23,6 +23,7 @@ from kotha.training.plan.memory import how_planned, largest_micro_batch, plan_me
 from kotha.training.plan.rules import times
 from kotha.training.plan.step_time import (
     GPU,
+    Work,
     arithmetic_there,
     count_work,
     peak_of,
@@ -142,12 +143,26 @@ def plan_training(
         "peak_flops_per_second": peak,
         "memory_bytes": asdict(plan_memory(model, training, size, how)),
         "flops_per_token": each,
-        "flops": work.to_dict(n),
+        "flops": _work(work, n),
         "tokens": tokens,
         "epochs": tokens / train_tokens if train_tokens else None,
         "seconds": None if pace is None else pace * training.steps,
         # MFU; None where the fastest products were timed while the machine was busy.
         "peak_share": share_of_peak(each * n / pace, peak) if pace and peak else None,
+    }
+
+
+def _work(work: Work, tokens_per_step: int) -> dict[str, Any]:
+    """Operations by part and in all, with what a step takes, and what the rule of thumb says."""
+    each, thumb = work.training_per_token, 6 * work.parameters
+    return {
+        "forward_per_token": work.forward,
+        "training_per_token": work.training,
+        "forward_per_token_total": sum(work.forward.values()),
+        "training_per_token_total": each,
+        "per_step": each * tokens_per_step,
+        "rule_of_thumb_per_token": thumb,
+        "rule_of_thumb_ratio": thumb / each,
     }
 
 
