@@ -8,15 +8,10 @@ from kotha.errors import UsageError
 from kotha.export.targets import supported_targets
 from kotha.i18n.message import Option
 from kotha.model.config import GPTConfig
+from kotha.report.table import Table
 from kotha.storage.atomic import write_page as write_page
 from kotha.training.plan.cluster import NETWORK, PER_NODE, STORAGE, Cluster, read_tokens, tell_cluster
-from kotha.training.plan.render import PlanText as PlanText
-from kotha.training.plan.render import Table as PlanTable
-from kotha.training.plan.render import has_sentences as has_sentences
-from kotha.training.plan.render import in_columns as in_columns
-from kotha.training.plan.render import plan_page as plan_page
-from kotha.training.plan.render import schedule_lines as schedule_lines
-from kotha.training.plan.render import tell_plan
+from kotha.training.plan.render import TrainingPlan, tell_plan
 from kotha.training.plan.step_time import gpu_named
 from kotha.training.start import TrainRequest, choose_settings
 
@@ -35,10 +30,10 @@ def plan(
     gpu: str | None = None,
     timed: bool = True,
     settings: dict[str, Any] | None = None,
-) -> tuple[dict[str, Any], PlanText]:
+) -> TrainingPlan:
     """Count a preset's parameters, work, memory and time; or design a model for memory, minutes and data.
 
-    What comes back is ready for JSON, and as it is told: tables, sentences, commands.
+    What comes back has all that was ``found``, ready for JSON, and tells it in tables, in sentences and on a page.
     ``gpu`` estimates for one by its name; without it this machine is asked, and where ``timed`` a few small steps are
     measured on it. ``settings`` are those of a training, and sizes of the model.
     """
@@ -71,7 +66,7 @@ def plan_cluster(
     network: float | None = None,
     storage: float | None = None,
     settings: dict[str, Any] | None = None,
-) -> tuple[dict[str, Any], list[PlanTable]]:
+) -> tuple[dict[str, Any], list[Table]]:
     """Plan on paper, for a preset or for several sizes, what so many GPUs would need and give.
 
     They share ``nodes`` machines (left out: one for each 8), have ``network`` Gb/s each and write ``storage`` GB/s a

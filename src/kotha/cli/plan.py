@@ -1,18 +1,13 @@
 """``kotha plan``: what a model is made of and what its training takes, before it starts; and a design for a budget."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
 from kotha.cli.flags import More, Page, Several, from_words, group
-from kotha.cli.spoken import said
-from kotha.cli.terminal import Commands, Output, Table, status
+from kotha.cli.terminal import Commands, Output, status
 from kotha.errors import UsageError
-from kotha.i18n.message import Message, Option, Text
-
-if TYPE_CHECKING:
-    from kotha.api.plan import PlanText
+from kotha.i18n.message import Message, Option
 
 Number = Annotated[int | None, Parameter(help="Overrides the preset or the recipe.")]
 
@@ -96,36 +91,12 @@ def plan(
 
     if cluster.gpus is not None:
         on_paper, tables = api.plan_cluster(**vars(cluster), **shared)
-        return Output(on_paper, *_readable(tables))
+        return Output(on_paper, *tables)
     with status(Message("reading the text and timing a few small steps …")):
-        found, text = api.plan(**shared, **budget, device=device, timed=time)
+        found = api.plan(**shared, **budget, device=device, timed=time)
     if html is not None:
-        api.write_page(html, api.plan_page(found, text.settings))
-    commands = [Commands(Message("to run it:"), text.commands)] if text.commands else []
-    return Output(found, *_readable(text.tables), *text.words, _schedule(text), *commands)
-
-
-def _schedule(text: "PlanText") -> str:
-    """The learning rate over the steps, drawn."""
-    from rich.cells import cell_len
-
-    from kotha.api.plan import schedule_lines
-
-    *bars, ends = schedule_lines(text.settings)
-    step, at = said(Message("step")), ends.index("step") + len("step")
-    ends = " " * (at - cell_len(step)) + step + ends[at:]
-    return "\n".join([said(Message("learning rate:")), *bars, ends])
-
-
-def _readable(tables: Sequence[tuple[Text, list[Text], list[list[Text]]]]) -> list[Table | str]:
-    """The tables of a plan; one with sentences in it is read from its left."""
-    from rich.cells import cell_len
-
-    from kotha.api.plan import has_sentences, in_columns
-
-    return [
-        in_columns(said(title), [[said(cell) for cell in row] for row in rows], cell_len)
-        if has_sentences(rows)
-        else Table(title, header, rows, labels=range(len(header)))
-        for title, header, rows in tables
-    ]
+        api.write_page(html, found.page())
+    commands = found.found.get("design", {}).get("commands")
+    return Output(
+        found, *found.tables(), *found.sentences(), *([Commands(Message("to run it:"), commands)] if commands else [])
+    )

@@ -72,16 +72,8 @@ class ExportDoor(WireAnswer):
     because: Said
 
 
-class PlanTable(WireAnswer):
-    """A table as it is read."""
-
-    title: Text
-    header: list[Text]
-    rows: list[list[Text]]
-
-
 class PlanAnswer(WireAnswer):
-    """Parameters, work, memory and time: as numbers, and in tables and sentences."""
+    """Parameters, work, memory and time."""
 
     preset: str | None
     config: JsonObject
@@ -107,8 +99,6 @@ class PlanAnswer(WireAnswer):
     peak_share: float | None
     doors: list[ExportDoor]
     design: JsonObject | None
-    words: list[Text]
-    tables: list[PlanTable]
 
 
 @route(router, "/plan", PlanAnswer)
@@ -128,15 +118,13 @@ def plan(state: State, body: PlanRequest) -> JsonObject:
         memory = None if body.memory_gb is None else int(body.memory_gb * 1e9)
         wanted = TrainRequest(body.preset, body.recipe, body.minutes, memory, None, gpu, changes)
         # The server's own threads stay as they are, whatever would be fastest for a training.
-        found, text = tell_plan(
-            wanted, data, supported_targets, timed=body.minutes is not None, before_timing=lambda: None
-        )
+        timed = body.minutes is not None
+        found = tell_plan(wanted, data, supported_targets, timed=timed, before_timing=lambda: None).found
     design = found.pop("design", None)
     if design is not None:
         shown = {name: value for name, value in design.items() if name not in ("data", "commands")}  # they name folders
         design = json.loads(as_json(shown))  # its reasons are messages
-    tables = [{"title": title, "header": header, "rows": rows} for title, header, rows in text.tables]
-    return {**found, "design": design, "words": text.words, "tables": tables}
+    return {**found, "design": design}
 
 
 class MachineTold(WireAnswer):
