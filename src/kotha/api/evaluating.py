@@ -62,7 +62,7 @@ class EvaluationMixin(OpenedModel):
         held_out, data = self._held_out(tokenizer, text, **reading), self._data(baselines)
         score = evaluate_text(model, held_out, context_length=context, stride=stride, on_progress=on_progress)
         size = model.config.vocab_size
-        beside = None if data is None else count_baselines(data, held_out, size, on_progress=on_progress)
+        beside = {} if data is None else count_baselines(data, held_out, size, on_progress=on_progress)
         return replace(score, seen=look_up(held_out, self.path), baselines=beside)
 
     @property

@@ -88,7 +88,7 @@ def measure(lm: LanguageModel, text: Place | Sequence[str], perturb: Sequence[st
     given = {key: value for key, value in asked.items() if key in inspect.signature(evaluate).parameters}
     score = evaluate(text, *([perturb] if perturb else []), **given)
     remark = None
-    if isinstance(score, TextScore) and score.baselines is None:
+    if isinstance(score, TextScore) and not score.baselines:
         told = "no n-grams to compare with; name a data folder with {baselines}"
         remark = Message(told, baselines=Option("baselines"))
     elif isinstance(score, ClassificationScore) and not score.baselines:

@@ -69,5 +69,5 @@ def sweep(
             raise StoppedError("stopped and saved; the same command goes on") from None
     if html is not None:
         found.save(html)
-    best = [] if found.found.best is None else [Commands(Message("to train the best again:"), [found.command])]
+    best = [] if found.best is None else [Commands(Message("to train the best again:"), [found.command])]
     return Output(found, *found.tables(), *best)
