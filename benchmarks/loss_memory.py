@@ -1,6 +1,6 @@
 """Peak memory and time of the next-token loss with its gradients: chunked beside plain, each in its own process.
 
-    python benchmarks/loss_memory.py [--tokens 8192] [--width 512] [--vocabulary 32100]
+    python benchmarks/loss_memory.py [--tokens 8192] [--width 512] [--vocabulary 32100] [--only kotha]
 
 The sizes are one step of the course's model. Memory is what the process's high-water mark rose above its inputs: the
 gradients that every variant must return (hidden and head, listed as ``floor``) are part of it.
@@ -77,10 +77,10 @@ def high_water_bytes() -> int:
 def run(arguments: argparse.Namespace) -> dict[str, Any]:
     sizes = [str(arguments.tokens), str(arguments.width), str(arguments.vocabulary)]
     results = {}
-    for variant, what in VARIANTS.items():
+    for variant in [arguments.only] if arguments.only else VARIANTS:
         command = [sys.executable, __file__, "--measure", variant, *sizes]
         answer = json.loads(subprocess.check_output(command, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"}))
-        results[variant] = {"what": what, **answer}
+        results[variant] = {"what": VARIANTS[variant], **answer}
         print(f"{variant:34} {answer['peak_bytes'] / 2**20:8.0f} MiB {answer['seconds']:7.1f} s", file=sys.stderr)
     return results
 
@@ -90,6 +90,7 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=8192)
     parser.add_argument("--width", type=int, default=512)
     parser.add_argument("--vocabulary", type=int, default=32_100)
+    parser.add_argument("--only", choices=VARIANTS)
     if sys.argv[1:2] == ["--measure"]:
         variant, *sizes = sys.argv[2:]
         print(json.dumps(measure(variant, *(int(size) for size in sizes))))

@@ -180,7 +180,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4])
     parser.add_argument("--folder", type=Path, help="where there is room; by default for temporary files")
     parser.add_argument(
-        "--no-kill", action="store_true", help="kill no worker: a small text is done before one could be"
+        "--no-kill", action="store_true", help="leave out the run that loses a worker: a small text is done too soon"
     )
     parser.add_argument("--stop-after", type=int, help="runs, of those that are left")
     options = parser.parse_args()
@@ -190,7 +190,8 @@ def main() -> None:
         written = about_text(folder, options.gigabytes)
         tokenizer = folder / "tokenizer"
         on_ray = [["--on", "ray", "--workers", str(count)] for count in options.workers]
-        ways = [["--workers", "1"], ["--on", "ray", "--workers", "2"], *on_ray]
+        killed = [] if options.no_kill else [["--on", "ray", "--workers", "2"]]
+        ways = [["--workers", "1"], *killed, *on_ray]
         seen = folder / "seen.json"
         runs: list[dict[str, Any]] = json.loads(seen.read_text()) if seen.exists() else []
         last = len(ways) if options.stop_after is None else min(len(ways), len(runs) + options.stop_after)

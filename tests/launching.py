@@ -7,6 +7,7 @@ shared. Tests of the very start, and of ``torchrun``, use the real thing.
 import importlib
 import json
 import os
+import runpy
 import signal
 import socket
 import subprocess
@@ -45,8 +46,9 @@ class Launcher:
         place: Path | None = None,
         **environment: str,
     ) -> int:
-        """Start ``kotha`` with these arguments (or the ``main`` of a module: ``-m``, its name, its arguments), what it
-        says in a file; its process number, and that of its group.
+        """Start ``kotha`` with these arguments, its output in a file; returns its process (and group) number.
+
+        ``-m`` and the name of a module before the arguments start that module's ``main``; the path of a script, it.
 
         One that ``stops`` waits before its first step for somebody to let it go on (SIGCONT). It stands in ``place``.
         """
@@ -139,9 +141,17 @@ def _be(request: dict[str, Any]) -> None:
             sys.argv = [module, *words]
             sys.path.insert(0, str(Path(__file__).parents[1]))
             code = importlib.import_module(module).main()
+        elif request["arguments"][0].endswith(".py"):
+            script, *words = request["arguments"]
+            sys.argv = [script, *words]
+            sys.path.insert(0, str(Path(script).parent))
+            runpy.run_path(script, run_name="__main__")
+            code = 0
         else:
             sys.argv = ["kotha", *request["arguments"]]
             code = run()
+    except SystemExit as ended:
+        code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
     except Exception:
         traceback.print_exc()
     finally:

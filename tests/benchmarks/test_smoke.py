@@ -1,12 +1,10 @@
 """Every benchmark still runs, on sizes that take seconds."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests.launching import Launcher
 
 from kotha.storage.bundled import FOLDER
 
@@ -26,7 +24,7 @@ RUNS = {
     "gguf_parity": ("{box} {data}/text.jsonl --kinds f16 --lines 4 --positions 8 --tokens 300", "gguf_parity"),
     "headline": ("trials {out}", None),
     "instruct": ("--stories 4 --test-stories 2 --epochs 1", "instruct"),
-    "loss_memory": ("--tokens 64 --width 16 --vocabulary 100", "loss_memory"),
+    "loss_memory": ("--tokens 64 --width 16 --vocabulary 100 --only kotha", "loss_memory"),
     "memory_plan": ("--only pocket", None),
     "ngram_speed": ("--tokens 20000 --vocabulary 300 --order 2", "ngram_speed"),
     "prepare_on_ray": ("--gigabytes 0.001 --workers 1 --no-kill", "prepare_on_ray"),
@@ -51,16 +49,12 @@ RUNS = {
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_a_benchmark_runs(name: str, data: Path, prepared: Path, tmp_path: Path) -> None:
+def test_a_benchmark_runs(name: str, data: Path, prepared: Path, launcher: Launcher, tmp_path: Path) -> None:
     words, result = RUNS[name]
-    command = [
-        sys.executable,
-        BENCHMARKS / f"{name}.py",
-        *words.format(data=data, prepared=prepared, out=tmp_path, box=FOLDER).split(),
-    ]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "KOTHA_RESULTS": str(tmp_path)}
-    ended = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
-    assert ended.returncode == 0, ended.stderr[-3000:]
+    arguments = words.format(data=data, prepared=prepared, out=tmp_path, box=FOLDER).split()
+    log = tmp_path / "log"
+    process = launcher.start([str(BENCHMARKS / f"{name}.py"), *arguments], log, KOTHA_RESULTS=str(tmp_path))
+    assert launcher.wait(process) == 0, log.read_text(encoding="utf-8")[-3000:]
     if result is not None:
         assert json.loads((tmp_path / f"{result}.json").read_text(encoding="utf-8"))["figures"]
 
