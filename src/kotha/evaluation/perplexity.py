@@ -69,6 +69,7 @@ class Familiarity:
 class TextScore(Measurement):
     """How well a model predicts a text, and how that was measured."""
 
+    left_out = ("nats",)
     figures = ("loss_nats", "perplexity", "bits_per_byte", "bits_per_character")
 
     loss_nats: float  # mean over all tokens, each document's end included
@@ -84,6 +85,7 @@ class TextScore(Measurement):
     stride: int
     tokenizer: str  # fingerprint of the tokenizer
     text: str  # where the text comes from
+    nats: Nats = field(repr=False, compare=False)  # of each document, its end included
     seen: Familiarity | None = None  # whether the model has learned from it; None where that cannot be told
     baselines: dict[str, dict[str, float]] = field(default_factory=dict)  # what counting reaches on it: name, figures
 
@@ -108,29 +110,17 @@ def evaluate_text(
     on_progress: OnProgress | None = None,
 ) -> TextScore:
     """Measure a model on a text; the context is the model's, and the stride half of it, unless given."""
-    how = check_windows(model, context_length, stride)
-    return score(float(document_nats(model, text, *how, on_progress).sum()), text, *how)
-
-
-def document_nats(model: GPT, text: HeldOut, context: int, stride: int, on_progress: OnProgress | None = None) -> Nats:
-    """Nats of each document of a text, its end included: (documents,)."""
+    context, stride = check_windows(model, context_length, stride)
     sequences = (np.concatenate([[text.end], document]) for document in text)
-    found, done = np.zeros(text.documents), 0
+    by_document, done = np.zeros(text.documents), 0
     for place, nats in enumerate(token_nats(model, sequences, context, stride)):
+        by_document[place] = nats.sum()
+        done += len(nats)
         if on_progress is not None:
             on_progress(Message("measuring"), done, len(text.line))
-        found[place] = nats.sum()
-        done += len(nats)
-    if on_progress is not None:
-        on_progress(Message("measuring"), done, len(text.line))
-    return found
-
-
-def score(nats: float, text: HeldOut, context: int, stride: int) -> TextScore:
-    """A score from the nats of a whole text."""
     shared = {name: getattr(text, name) for name in ("documents", "bytes", "characters", "unknown", "tokenizer")}
     how: dict[str, Any] = {"tokens": len(text.line), "context": context, "stride": stride, "text": str(text.name)}
-    return TextScore(**_figures(nats / len(text.line), text), **shared, **how)
+    return TextScore(**_figures(float(by_document.sum()) / len(text.line), text), **shared, **how, nats=by_document)
 
 
 def _figures(loss: float, text: HeldOut) -> dict[str, float]:
@@ -233,7 +223,9 @@ def count_baselines(
     found = baselines(learned, text, vocab_size, ORDERS, on_progress)
     if len(learned) == data["train"].info.tokens:
         return found
-    return {f"{name} of {len(learned):,} tokens" if name.endswith("-gram") else name: each for name, each in found.items()}
+    return {
+        f"{name} of {len(learned):,} tokens" if name.endswith("-gram") else name: each for name, each in found.items()
+    }
 
 
 def baselines(
