@@ -154,7 +154,7 @@ def _figures(demo: Any) -> list[tuple[str, Text]]:
 
 def _unigram(demo: Any) -> float:
     """Bits per byte of the held-out texts for one who knows how often each token occurs."""
-    return demo.score.baselines["unigram"]["bits_per_byte"]
+    return float(demo.score.baselines["unigram"]["bits_per_byte"])
 
 
 def _samples(demo: Any) -> list[tuple[Text, str]]:

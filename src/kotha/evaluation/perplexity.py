@@ -120,7 +120,8 @@ def evaluate_text(
             on_progress(Message("measuring"), done, len(text.line))
     shared = {name: getattr(text, name) for name in ("documents", "bytes", "characters", "unknown", "tokenizer")}
     how: dict[str, Any] = {"tokens": len(text.line), "context": context, "stride": stride, "text": str(text.name)}
-    return TextScore(**_figures(float(by_document.sum()) / len(text.line), text), **shared, **how, nats=by_document)
+    how |= _figures(float(by_document.sum()) / len(text.line), text)
+    return TextScore(**shared, **how, nats=by_document)
 
 
 def _figures(loss: float, text: HeldOut) -> dict[str, float]:

@@ -69,32 +69,29 @@ class TrainingPlan:
         """What the tables do not say: the fullest moment, the rule of thumb, a step, the whole run."""
         plan = self.found
         flops, memory, available = plan["flops"], plan["memory_bytes"], plan["memory_available_bytes"]
-        moment = Message(memory["moment"])
-        words = [Message("the parts are not all there at once; the fullest moment is {moment}", moment=moment)]
+        n = plan["tokens_per_step"]
+        values = {
+            "moment": Message(memory["moment"]),
+            "thumb": Count(flops["rule_of_thumb_per_token"]),
+            "ratio": flops["rule_of_thumb_ratio"],
+            "work": Count(plan["flops_per_token"]),
+            "tokens": n,
+            "per_step": flops["per_step"],
+        }
+        words = [Message(each, **values) for each in _TOLD["sentences"]]
         if available is not None and memory["total"] > available:
             small = "{gpu} has {memory}: this does not fit; try a smaller micro-batch or model"
             words.append(Message(small, gpu=plan["gpu"], memory=Size(available)))
-        epochs, pace, n = plan["epochs"], plan["seconds_per_step"], plan["tokens_per_step"]
-        words += [
-            Message(
-                "6 operations for each parameter, the rule of thumb, would be {thumb}, {ratio:.2f} times the count",
-                thumb=Count(flops["rule_of_thumb_per_token"]),
-                ratio=flops["rule_of_thumb_ratio"],
-            ),
-            Message(
-                "{work} operations a token, {tokens:,} tokens a step, {per_step:.3g} a step",
-                work=Count(plan["flops_per_token"]),
-                tokens=n,
-                per_step=flops["per_step"],
-            ),
+        epochs, pace = plan["epochs"], plan["seconds_per_step"]
+        words.append(
             Plural(
                 "{n} step read {tokens} tokens{times}",
                 "{n:,} steps read {tokens} tokens{times}",
                 n=plan["steps"],
                 tokens=Count(plan["tokens"]),
                 times="" if epochs is None else Message(", {times} times through the data", times=times(epochs)),
-            ),
-        ]
+            )
+        )
         if pace is None:
             return words
         share, peak = plan["peak_share"], plan["peak_flops_per_second"]
