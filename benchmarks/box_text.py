@@ -12,7 +12,6 @@ import itertools
 import random
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import regex
 
@@ -126,8 +125,7 @@ def documents(data: Path) -> dict[str, list[list[str]]]:
     works = [prose_of_work(each.text) for each in read_documents([prose / "tagore-000.jsonl.zst"])]
     leads = [prose_of_lead(each.text) for each in read_documents([prose / "wiki_concepts-000.jsonl.zst"])]
     joined = ["\n".join(paragraphs) for paragraphs in (*works, *leads)]
-    with TemporaryDirectory() as folder:
-        is_new = iter([new for _, new in told_apart(joined, "near", LocalPool(1), Path(folder))])
+    is_new = iter([new for _, new in told_apart(joined, "near", LocalPool(1))])
     found: dict[str, list[list[str]]] = {
         "tagore": [list(passages(work)) for work in works if next(is_new)],
         "wikipedia": [["\n".join(lead)] for lead in leads if next(is_new)],

@@ -42,7 +42,6 @@ from kotha.finetune.splits import divide
 from kotha.model.family import build
 from kotha.text.corpus.labelled import LabelledTexts, read_labelled
 from kotha.training.origin import Origin
-from kotha.training.start import TrainRequest
 
 LORA = 8
 _FROM_CHANCE = 3  # times the rate for a model that has nothing to lose
@@ -89,8 +88,8 @@ def compare(folder: Path, base: Origin, task: str, seed: int, given: argparse.Na
     for way in given.ways:
         origin, settings = ways[way]
         changes = {**settings, **record.from_words(given.set), "seed": seed}
-        wish = TrainRequest(changes=changes)
-        request = ExamplesRequest(parts[0], origin, **held_out, epochs=given.epochs, wish=wish)
+        about: dict[str, Any] = {**held_out, "epochs": given.epochs, "changes": changes}
+        request = ExamplesRequest(data=parts[0], origin=origin, **about)
         with tempfile.TemporaryDirectory() as place:
             summary = start(ClassifyTexts(measure_texts), request, RunFolder(Path(place) / "run"))
         found[way] = figures(summary)

@@ -41,7 +41,6 @@ from kotha.storage.images import LabelledImages, read_labelled_images
 from kotha.training.config import TrainConfig
 from kotha.training.device import choose_arithmetic
 from kotha.training.optim import learning_rate_share
-from kotha.training.start import TrainRequest
 from kotha.training.tasks.classification import ImageClasses
 
 
@@ -162,9 +161,9 @@ def compare(given: argparse.Namespace, seed: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as place:
         digits = archive(given, Path(place))
         folder = RunFolder(Path(place) / "run")
-        wish = TrainRequest(preset=given.preset, minutes=given.minutes, changes=settings)
+        request = ExamplesRequest(given.preset, minutes=given.minutes, changes=settings, data=digits)
         tell = lambda said: print(f"  {said}", flush=True)
-        summary = start(ClassifyImages(measure_images), ExamplesRequest(digits, wish=wish), folder, on_remark=tell)
+        summary = start(ClassifyImages(measure_images), request, folder, on_remark=tell)
         about = folder.about()
         config, training = config_from_dict(about["model"]), TrainConfig().change(**about["training"])
         parts = ClassifyImages().read_parts(folder.path)

@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import record
 
 from kotha.artifacts import model_folder as bundle
-from kotha.export.gguf.export import KINDS, Reply, ask_llamacpp, write_file
+from kotha.export.gguf.export import KINDS, ask_llamacpp, write_file
 from kotha.export.gguf.llamacpp import MOST_POSITIONS
 from kotha.export.parity import logit_rows, prompt_reader
 from kotha.model.gpt import GPT
@@ -106,9 +106,7 @@ def stretches(model: GPT, tokenizer: Tokenizer, texts: list[str], most: int) -> 
 
 def their_logits(file: Path, windows: list[list[int]]) -> torch.Tensor:
     """The logits of llama.cpp, all windows one after the other."""
-    logits = ask_llamacpp(file, windows=windows).logits
-    assert logits is not None, "llama.cpp gave no logits"
-    return logits
+    return ask_llamacpp(file, windows=windows).logits
 
 
 def loss_of(logits: Callable[[list[list[int]]], torch.Tensor], windows: list[list[int]]) -> float:
@@ -135,8 +133,7 @@ def compare_kind(
     """Best tokens, logits and perplexity of one file."""
     _, wider = write_file(model, tokenizer, file, kind)
     ours = logits_of(model, windows)
-    said: Reply = ask_llamacpp(file, windows=windows)
-    assert said.logits is not None, "llama.cpp gave no logits"
+    said = ask_llamacpp(file, windows=windows)
     theirs = loss_of(lambda some: their_logits(file, some), corpus)
     return {
         "bytes": file.stat().st_size,

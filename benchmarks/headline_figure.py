@@ -1,7 +1,6 @@
 """What the headline run came to: a results file, and its curves over tokens and over seconds as one picture."""
 
 import json
-import re
 import statistics
 import sys
 from pathlib import Path
@@ -12,13 +11,13 @@ import record
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "src"))
 
-from kotha.report.chart import HEIGHT, WIDTH, Chart, Point, Series  # noqa: E402
+from kotha.report.chart import Point  # noqa: E402
+from kotha.report.drawing import beside, lines  # noqa: E402
 from kotha.training.config import TrainConfig  # noqa: E402
 
 PICTURE = ROOT / "docs" / "images" / "headline.svg"
-_GAP = 40  # between the two charts
 _TEACHERS = ("wide", "backwards", "plain")
-_LOOKS = {"course": ("the course", "warm"), "wide": ("one model", "soft"), "student": ("student of three", "accent")}
+_NAMES = {"student": "student of three", "course": "the course", "wide": "one model"}
 
 Run = dict[str, Any]
 
@@ -60,29 +59,19 @@ def picture(runs: dict[str, Run], seed: int) -> str:
     """Two charts side by side, as one SVG file that stands by itself."""
     spent = seconds(runs, seed)["teachers"]
     read = sum(_tokens(runs[f"{name}-{seed}"])[-1] for name in _TEACHERS)
-    over_tokens, over_seconds = [], []
-    for kind, (name, colour) in _LOOKS.items():
+    over_tokens: dict[str, list[Point]] = {}
+    over_seconds: dict[str, list[Point]] = {}
+    for kind, name in _NAMES.items():
         run = runs[f"{kind}-{seed}"]
         bits = [each[3] for each in run["curve"]]
         before = (read, spent) if kind == "student" else (0, 0)  # what its teachers took is counted as its own
-        tokens: list[Point] = [(before[0] + at, y) for at, y in zip(_tokens(run), bits, strict=True)]
-        times: list[Point] = [(before[1] + each[1], each[3]) for each in run["curve"]]
-        over_tokens.append(Series(name, tokens, colour, dots=True))
-        over_seconds.append(Series(name, times, colour, dots=True))
-    title = "News articles it has not seen: bits a byte, less is better"
-    charts = [
-        Chart(title, "tokens read", "bits a byte", over_tokens),
-        Chart(title, "seconds of training on one H200", "bits a byte", over_seconds),
-    ]
-    placed = [
-        chart.svg().replace("<svg ", f'<svg x="{place * (WIDTH + _GAP)}" y="0" width="{WIDTH}" height="{HEIGHT}" ', 1)
-        for place, chart in enumerate(charts)
-    ]
-    width = 2 * WIDTH + _GAP
-    size = f'viewBox="0 0 {width} {HEIGHT}" width="{width}" height="{HEIGHT}"'
-    paper = '<rect width="100%" height="100%" fill="#fff"/>'
-    whole = f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="sans-serif">{paper}{"".join(placed)}</svg>\n'
-    return re.sub(r"var\(--[a-z]+,\s*(#[0-9a-f]+)\)", r"\1", whole)  # no page lends it colours
+        over_tokens[name] = [(before[0] + at, y) for at, y in zip(_tokens(run), bits, strict=True)]
+        over_seconds[name] = [(before[1] + each[1], each[3]) for each in run["curve"]]
+    return beside(
+        lines(over_tokens, x="tokens read", y="bits a byte"),
+        lines(over_seconds, x="seconds of training on one H200", y="bits a byte"),
+        title="News articles it has not seen: bits a byte, less is better",
+    ).svg()
 
 
 def _tokens(run: Run) -> list[int]:

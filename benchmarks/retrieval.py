@@ -21,11 +21,11 @@ from typing import Any
 
 import zstandard
 from record import save
+from retrieval_score import evaluate_fts5, evaluate_search
 
 from kotha.retrieval.answer import answer, best_sentence
 from kotha.retrieval.documents import Indexing
 from kotha.retrieval.index import Embeds, search, update
-from kotha.retrieval.score import evaluate_fts5, evaluate_search
 from kotha.retrieval.sqlite_store import SqliteStore
 from kotha.retrieval.stemming import fold
 

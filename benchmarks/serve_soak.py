@@ -52,7 +52,7 @@ BAD: list[tuple[str, bytes, int]] = [
     ("/v1/completions", b"[" * 20_000, 400),
     ("/v1/completions", b'{"model": "MODEL", "prompt": "' + "ক".encode() * 30_000 + b'"}', 400),
     ("/v1/chat/completions", b'{"model": "MODEL", "messages": []}', 400),
-    ("/api/detokenize", b'{"model": "MODEL", "tokens": [-1]}', 400),
+    ("/api/read", b'{"model": "MODEL", "prompt": [-1]}', 400),
     ("/nowhere", b"{}", 404),
 ]
 
@@ -128,7 +128,7 @@ class Soak:
     async def _good(self) -> None:
         prompt = " ".join(self._chance.choices(WORDS, k=self._chance.randint(1, 10)))
         asked: dict[str, Any] = {"model": self._model}
-        kind = self._chance.choice(["completions", "completions", "completions", "chat", "embeddings", "next"])
+        kind = self._chance.choice(["completions", "completions", "completions", "chat", "embeddings", "logits"])
         tokens = self._chance.choice([1, 8, 24, 60])
         if kind == "completions":
             path, asked = "/v1/completions", {**asked, "prompt": prompt, "max_tokens": tokens, "stream": True}
@@ -138,7 +138,7 @@ class Soak:
         elif kind == "embeddings":
             path, asked = "/v1/embeddings", {**asked, "input": [prompt, "নদী"]}
         else:
-            path, asked = "/api/next", {**asked, "text": prompt, "count": 5}
+            path, asked = "/api/logits", {**asked, "prompt": prompt}
         leaves = kind == "completions" and self._chance.random() < 2 * CUT_SHARE  # half of all are such streams
         status, body = await self._ask(path, json.dumps(asked).encode(), leaves)
         self.cut += leaves

@@ -55,9 +55,6 @@ class Shards(Task):
         rows = line[np.arange(count)[:, None] * self._length + np.arange(self._length + 1)]
         return Batch({"sequences": torch.from_numpy(rows)}, {"tokens": count * self._length}, count * self._length)
 
-    def document_ids(self, step: int) -> list[int]:
-        return [step]
-
     def losses(self, model: Any, tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         return {"tokens": word_loss(model, next_token(model, tensors["sequences"]))}
 

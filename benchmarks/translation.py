@@ -48,7 +48,6 @@ from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.training.config import TrainConfig
 from kotha.training.device import choose_arithmetic
 from kotha.training.optim import learning_rate_share
-from kotha.training.start import TrainRequest
 from kotha.training.tasks.examples import Translation
 
 READ = 10  # translations of each test set that are kept, to be read
@@ -227,10 +226,10 @@ def compare(given: argparse.Namespace, direction: str, seed: int) -> dict[str, A
         settings["steps"] = given.steps
     with tempfile.TemporaryDirectory() as place:
         folder = RunFolder(Path(place) / "run")
-        wish = TrainRequest(preset=given.preset, changes=settings)
         # Its own look at the held-out part is on a few: all of it is translated below, for both alike.
         test = parts.test.chosen(range(min(READ, len(parts.test))))
-        request = ExamplesRequest(parts.train, validation=parts.validation, test=test, wish=wish)
+        held_out: dict[str, Any] = {"validation": parts.validation, "test": test}
+        request = ExamplesRequest(given.preset, changes=settings, data=parts.train, **held_out)
         summary = start(
             TranslatePairs(measure_pairs), request, folder, on_remark=lambda said: print(f"  {said}", flush=True)
         )

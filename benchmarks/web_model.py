@@ -23,9 +23,9 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT / "benchmarks")]
 import record  # noqa: E402
 
 from kotha.artifacts.model_folder import load  # noqa: E402
-from kotha.export.exporter import ExportSettings  # noqa: E402
 from kotha.export.parity import prompt_reader  # noqa: E402
-from kotha.export.web.export import export_web, opened_page  # noqa: E402
+from kotha.export.targets import export  # noqa: E402
+from kotha.export.web.export import opened_page  # noqa: E402
 from kotha.generation.answers import Request  # noqa: E402
 from kotha.generation.engine import Engine  # noqa: E402
 from kotha.generation.settings import SamplingSettings  # noqa: E402
@@ -53,7 +53,7 @@ def main() -> None:
     read = prompt_reader(bundle.tokenizer)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.html"
-        report = export_web(bundle, path, ExportSettings(run=bundled.FOLDER))
+        report = export(bundle, "web", path, run=bundled.FOLDER)
         with opened_page(path) as page:
             written = [page.evaluate(WRITE, [read(prompt), options.tokens])["written"] for prompt in PROMPTS]
             busy = os.getloadavg()[0]

@@ -53,14 +53,11 @@ class ConfigError(KothaError):
 
 
 class CorpusError(KothaError):
-    """An input document or file that cannot be read.
+    """An input document or file that cannot be read; one that is ``skippable`` a reader can leave out."""
 
-    ``ways`` are the policies (``errors``) with which a reader would go on; who offers a choice of them can say so.
-    """
-
-    def __init__(self, template: str, /, ways: tuple[str, ...] = (), **values: Any) -> None:
+    def __init__(self, template: str, /, skippable: bool = False, **values: Any) -> None:
         super().__init__(template, **values)
-        self.ways = ways
+        self.skippable = skippable
 
 
 class TokenizerError(KothaError):

@@ -1,6 +1,7 @@
 """The page of heads in a real browser: offline, inside the window, conjuncts and special tokens as text."""
 
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 import torch
@@ -24,7 +25,8 @@ def studied(body: str) -> Study:
     batch = GuessedBatch(tuple(passage.inputs), tokens[None, 1:])
     assert bundle.tokenizer is not None
     examined = Examined(bundle, bundle.tokenizer, "<i>text</i>", [], [batch])
-    return study(examined, spell=lambda token: SHOWN[token % len(SHOWN)])
+    with patch("kotha.inside.heads.study.speller", lambda _: lambda token: SHOWN[token % len(SHOWN)]):
+        return study(examined)
 
 
 @pytest.fixture(scope="module")

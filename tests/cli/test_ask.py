@@ -24,7 +24,7 @@ def test_a_question_is_answered_with_its_source(index: Path, capsys: pytest.Capt
     capsys.readouterr()
     assert main(["ask", "পদ্মার তীরে কোন শহর?", "--index", str(index), "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
-    assert "no model was named to answer" in said["remark"]
+    assert "no model was named that was taught to answer" in said["remark"]
     assert said["found"] and said["answer"] == "পদ্মা নদীর তীরে রাজশাহী শহর। [1]"
     [passage] = said["passages"]
     assert passage["text"] == STORY and passage["source"].endswith("a.md") and 0 < passage["score"] <= 1
@@ -55,7 +55,7 @@ assert "torch" not in sys.modules
         (["ask", " ", "--index", "INDEX"], "the question is empty"),
         (["ask", "আম", "--by", "meaning", "--index", "INDEX"], "holds no vectors"),
         (["index", "nothing.md", "--out", "INDEX"], "nothing.md does not exist"),
-        (["index", "a.md", "--out", "a.md"], "is no index; choose another name"),
+        (["index", "a.md", "--out", "a.md"], "is no index, or damaged"),
     ],
 )
 def test_a_mistake_is_one_line(index: Path, words: list[str], said: str, capsys, monkeypatch) -> None:
@@ -76,5 +76,5 @@ def test_a_model_makes_the_search_both_and_its_silence_is_said(data: Path, tmp_p
     assert main(["ask", str(run), "নদীর ধারে কে থাকে?", "--index", str(index), "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert all("meaning" in passage or "words" in passage for passage in said["passages"])
-    assert "never taught to answer" in said["remark"] or not said["found"]
+    assert "was taught to answer" in said["remark"] or not said["found"]
     assert main(["ask", str(run), "নদী", "--by", "meaning", "--retrieve-only", "--index", str(index)]) == 0

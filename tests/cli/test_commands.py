@@ -169,16 +169,6 @@ def test_a_tokenizer_that_exists_is_replaced_only_if_told(capsys, made: Path) ->
     assert main(["tokenizer", "import", str(saved), "--out", str(made / "tok"), "--overwrite"]) == 0
 
 
-def test_rules_are_switched_by_flags(capsys, made: Path, tmp_path: Path) -> None:
-    train = ["tokenizer", "train", str(made / "stories.jsonl"), "--vocab-size", "1200", "--out", str(tmp_path / "t")]
-    assert run(capsys, *train, "--rule", "bangla_digits", "--no-rule", "joiners")[0] == 0
-    shown = json.loads(run(capsys, "tokenizer", "view", str(tmp_path / "t"), "সাল 2025", "--json")[1])
-    assert shown["text"] == "সাল ২০২৫"
-    code, _, err = run(capsys, *train, "--rule", "bangla_digit")
-    assert code == 1
-    assert "did you mean 'bangla_digits'?" in err
-
-
 def test_a_closed_pipe_is_no_traceback() -> None:
     command = f"{sys.executable!r} -m kotha corpus stories --documents 3000 | head -c 10"
     done = subprocess.run(["bash", "-c", command], capture_output=True, check=False)

@@ -21,6 +21,7 @@ from kotha.generation.weights import JoinedAttention
 from kotha.model.config import GPTConfig
 from kotha.model.gpt import GPT
 from kotha.text.stories.corpus import stories
+from kotha.text.tokenizer.chat import ChatTemplate
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.text.tokenizer.trainers import train as train_tokenizer
 
@@ -164,7 +165,6 @@ def test_a_talk_can_begin_anew_and_says_how(capsys: Any, run: Path, monkeypatch:
 
 
 def test_a_model_that_only_read_texts_goes_on_with_them(capsys: Any, monkeypatch: Any, run: Path) -> None:
-    monkeypatch.setattr("kotha.generation.conversation.was_taught", lambda engine: False)
     monkeypatch.setattr(sys, "stdin", io.StringIO("নদীর ধারে\n\nমা\n/exit\nকেউ পড়ে না\n"))
     assert main(["chat", str(run), "--tokens", "5", "--json"]) == 0
     shown = capsys.readouterr()
@@ -182,27 +182,14 @@ def test_a_model_that_was_never_taught_says_so_always(capsys: Any, monkeypatch: 
     assert "never taught to converse" in capsys.readouterr().err
 
 
-def test_a_fresh_model_was_never_taught(tokenizer: Tokenizer) -> None:
-    from kotha.generation.conversation import Conversation
-    from kotha.generation.engine import Engine
-
-    config = GPTConfig(vocab_size=tokenizer.vocab_size, context_length=24, n_layers=1, d_model=16, n_heads=2)
-    for seed in range(12):
-        torch.manual_seed(seed)
-        talk = Conversation(Engine(GPT(config), tokenizer))
-        assert not talk.taught
-        assert "never taught" in repr(talk)
-
-
-def test_turns_are_marked_by_special_tokens(tokenizer: Tokenizer, monkeypatch: Any) -> None:
+def test_turns_are_marked_by_special_tokens(tokenizer: Tokenizer) -> None:
     from kotha.generation.conversation import Conversation
     from kotha.generation.engine import Engine
     from kotha.generation.settings import SamplingSettings
 
     torch.manual_seed(0)
     model = GPT(GPTConfig(vocab_size=tokenizer.vocab_size, context_length=24, n_layers=1, d_model=16, n_heads=2))
-    monkeypatch.setattr("kotha.generation.conversation.was_taught", lambda engine: True)
-    talk = Conversation(Engine(model, tokenizer))
+    talk = Conversation(Engine(model, tokenizer, chat=ChatTemplate.of(tokenizer)))
     user, assistant, end = (tokenizer.special[role] for role in ("user", "assistant", "end"))
     spelled = "মা <|end|>"
     request = talk.ask(spelled, 4, SamplingSettings())
@@ -215,20 +202,6 @@ def test_turns_are_marked_by_special_tokens(tokenizer: Tokenizer, monkeypatch: A
         talk.remember("হ্যাঁ")
     assert len(longest) <= 24 - 4, "old turns are forgotten"
     assert longest[0] == start and longest[1] in (user, assistant)
-
-
-def test_whether_a_model_was_taught_is_read_from_its_own_scores(tokenizer: Tokenizer) -> None:
-    from kotha.generation.conversation import was_taught
-    from kotha.generation.engine import Engine
-
-    config = GPTConfig(
-        vocab_size=tokenizer.vocab_size, context_length=24, n_layers=1, d_model=16, n_heads=2, head_bias=True
-    )
-    model, end = GPT(config), tokenizer.special["end"]
-    for bias, taught in ((5.0, True), (-5.0, False)):
-        with torch.no_grad():
-            model.head.bias[end] = bias
-        assert was_taught(Engine(model, tokenizer)) is taught
 
 
 def test_ctrl_c_ends_an_answer_and_not_the_talk(capsys: Any, monkeypatch: Any, run: Path) -> None:

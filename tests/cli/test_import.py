@@ -50,7 +50,7 @@ def test_without_its_tokenizer_and_without_transformers(
     [
         ("nowhere", "is no Hugging Face folder: it has no config.json"),
         (".", "is no Hugging Face folder: it has no config.json"),
-        ("ours", "it names no model_type; this is a model of Kotha already"),
+        ("ours", "it names no model_type, so it is no Hugging Face folder"),
     ],
 )
 def test_what_is_no_hugging_face_folder(

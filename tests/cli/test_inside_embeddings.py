@@ -25,7 +25,7 @@ def test_neighbours_map_and_touched_rows(run: str, capsys, tmp_path: Path) -> No
     page = tmp_path / "map.html"
     assert main([*command, "--map", str(page), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert [(each["word"], each["mean_of_pieces"]) for each in found["words"]] == [("মা", False), ("মাখাতা", True)]
+    assert [(each["word"], len(each["pieces"])) for each in found["words"]] == [("মা", 1), ("মাখাতা", 3)]
     assert all(len(each["neighbours"]) == 3 for each in found["words"])
     assert found["touched"]["looked_up"] == found["touched"]["distinct"]
     assert found["map"]["words"] > 8
@@ -40,35 +40,17 @@ def test_a_word_in_brackets_is_a_word(run: str, capsys) -> None:
     assert main(["inside", "embeddings", run, "[/b]", "মা[/b]"]) == 0
     out = capsys.readouterr().out
     assert out.startswith("[/b]\n") and "মা[/b] is not one token" in out
-    assert main(["inside", "embeddings", run, "--pair", "[/b]", "মা"]) == 0
-    assert "[/b] and মা" in capsys.readouterr().out
-
-
-def test_widths_need_no_model(capsys) -> None:
-    assert main(["inside", "embeddings", "--vocab-size", "1000", "--widths", "10,20", "--json"]) == 0
-    rows = json.loads(capsys.readouterr().out)["widths"]["rows"]
-    assert [(each["width"], each["parameters"]) for each in rows] == [(10, 10_000), (20, 20_000)]
-
-
-def test_a_pair_in_several_runs(run: str, capsys) -> None:
-    assert main(["inside", "embeddings", run, "--pair", "মা", "বাবা", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)["pair"]
-    assert found["words"] == ["মা", "বাবা"]
-    assert found["runs"][0]["width"] == 8
-    assert main(["inside", "embeddings", run, "--pair", "মা", "বাবা"]) == 0
-    assert "share of random" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
     ("arguments", "code", "wording"),
     [
-        ([], 2, "say how many tokens: --vocab-size 32100"),
+        ([], 2, "name a word, --map FILE or --text TEXT"),
         (["{run}", "☃র‍্যা"], 2, "no letters for “☃র‍্যা”"),
-        (["{run}", "মা", "--map", "map.png"], 2, "ends in .html"),
-        (["{run}", "--widths", "a,b"], 2, "whole numbers with commas"),
-        (["{run}", "--count", "0"], 2, "from 1"),
+        (["{run}", "মা", "--map", "map.png"], 2, "would be a page; call it map.html"),
+        (["{run}", "মা", "--count", "0"], 2, "from 1"),
         (["{run}", "--text", "মা"], 2, "nothing to foretell"),
-        (["nowhere"], 1, "there is no nowhere"),
+        (["nowhere", "মা"], 1, "there is no nowhere"),
     ],
 )
 def test_mistakes_are_answered(run: str, capsys, arguments: list[str], code: int, wording: str) -> None:

@@ -89,16 +89,15 @@ def test_other_families_too(capsys: Any, place: Path, name: str, more: list[str]
 
 
 def test_prune_writes_a_smaller_folder_and_measures_it(capsys: Any, place: Path, tmp_path: Path) -> None:
-    measured = [str(place / "texts.jsonl"), "--tokens", "200", "--rounds", "1"]
-    found = answer(capsys, "prune", str(place / "gpt"), *measured, "--out", str(tmp_path / "small"), "--keep", "0.5")
+    measured = [str(place / "texts.jsonl"), "--tokens", "200"]
+    found = answer(capsys, "prune", str(place / "gpt"), *measured, "--out", str(tmp_path / "small"), "--count", "4")
     before, after = found["before"], found["after"]
     assert (before["heads"], after["heads"], len(found["removed"])) == (8, 4, 4)
     assert after["parameters"] < before["parameters"] and after["megabytes"] < before["megabytes"]
-    assert after["writing_tokens_per_second"] > 0 and after["reading_tokens_per_second"] > 0
     opened = bundle.load(tmp_path / "small")
     assert set(opened.config.removed_heads) == set(found["removed"])
     assert sum(each.numel() for each in opened.model.parameters()) == after["parameters"]
-    again = answer(capsys, "heads", str(tmp_path / "small"), *measured[:3])
+    again = answer(capsys, "heads", str(tmp_path / "small"), *measured)
     assert again["loss_nats"] == pytest.approx(after["loss_nats"], abs=1e-6)
     assert {row["head"] for row in again["heads"]}.isdisjoint(found["removed"])
     assert main(["generate", str(tmp_path / "small"), "নদী", "--tokens", "5"]) == 0
@@ -108,7 +107,7 @@ def test_prune_takes_the_least_important(capsys: Any, place: Path, tmp_path: Pat
     measured = [str(place / "texts.jsonl"), "--tokens", "200"]
     worth = {row["head"]: row["ablation_nats"] for row in
              answer(capsys, "heads", str(place / "gpt"), *measured)["heads"]}  # fmt: skip
-    out = ["--out", str(tmp_path / "small"), "--count", "2", "--rounds", "1"]
+    out = ["--out", str(tmp_path / "small"), "--count", "2"]
     found = answer(capsys, "prune", str(place / "gpt"), *measured, *out)
     assert found["removed"] == sorted(worth, key=lambda head: worth[head])[:2]
 
@@ -116,10 +115,10 @@ def test_prune_takes_the_least_important(capsys: Any, place: Path, tmp_path: Pat
 @pytest.mark.parametrize(("name", "more"), [("bert", []), ("seq2seq", ["--pair", "en", "bn"])])
 def test_prune_by_name_in_other_families(capsys: Any, place: Path, tmp_path: Path, name: str, more: list[str]) -> None:
     head = "decoder.1.cross.2" if name == "seq2seq" else "blocks.1.attention.2"
-    out = ["--out", str(tmp_path / "small"), "--heads", head, "--rounds", "1", *more]
+    out = ["--out", str(tmp_path / "small"), "--heads", head, *more]
     assert main(["inside", "prune", str(place / name), str(place / "texts.jsonl"), "--tokens", "100", *out]) == 0
     said = capsys.readouterr().out
-    assert "parameters" in said and f"removed: {head}" in said and "tokens/s, reading" in said
+    assert "parameters" in said and f"removed: {head}" in said
     assert bundle.load(tmp_path / "small").config.removed_heads == (head,)
 
 
@@ -128,7 +127,7 @@ def test_prune_keeps_the_type_of_the_weights_and_the_chat_template(capsys: Any, 
     assert opened.tokenizer is not None
     template = ChatTemplate.of(opened.tokenizer)
     bundle.save(tmp_path / "narrow", opened.model.bfloat16(), opened.tokenizer, chat=template)
-    out = ["--out", str(tmp_path / "small"), "--heads", "blocks.0.attention.1", "--rounds", "1"]
+    out = ["--out", str(tmp_path / "small"), "--heads", "blocks.0.attention.1"]
     found = answer(capsys, "prune", str(tmp_path / "narrow"), "--text", TEXTS[0], *out)
     assert found["after"]["megabytes"] < found["before"]["megabytes"]
     smaller = bundle.load(tmp_path / "small")
@@ -152,15 +151,12 @@ MISTAKES = [
     (["heads", "vit", "--text", "ক"], "a vit model reads no text"),
     (["heads", "seq2seq", "texts.jsonl"], "is measured on pairs; give a path, and the fields as pair"),
     (["heads", "gpt", "texts.jsonl", "--pair", "en", "bn"], "pair is for a model that translates"),
-    (["heads", "gpt", "ক্ষুধার্ত রাষ্ট্রপতি " * 99], "“ক্ষুধার্ত রাষ্ট্রপতি ক্ষুধার্ত রাষ্ট্রপতি ক্ষুধা …” is no file name; give a text"),
-    (["prune", "gpt", "texts.jsonl"], "say which heads go in one way: heads by name, the share to keep, or a count"),
-    (["prune", "gpt", "texts.jsonl", "--count", "1", "--keep", "0.5"], "say which heads go in one way"),
-    (["prune", "gpt", "texts.jsonl", "--keep", "1.5"], "--keep 1.5 is no share of heads"),
+    (["prune", "gpt", "texts.jsonl"], "say which heads go in one way: heads by name, or a count"),
+    (["prune", "gpt", "texts.jsonl", "--count", "1", "--heads", "a"], "say which heads go in one way"),
     (["prune", "gpt", "texts.jsonl", "--count", "7"], "7 heads cannot be removed; of 8 heads 1 to 6 can go"),
     (["prune", "gpt", "texts.jsonl", "--count", "0"], "0 heads cannot be removed"),
     (["prune", "gpt", "texts.jsonl", "--heads", " ,"], "heads names none"),
     (["prune", "gpt", "texts.jsonl", "--heads", "blocks.0.attention.4"], "there is no head 'blocks.0.attention.4'"),
-    (["prune", "gpt", "texts.jsonl", "--count", "1", "--rounds", "0"], "--rounds 0 measures nothing"),
 ]
 
 

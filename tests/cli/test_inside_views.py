@@ -85,13 +85,10 @@ def test_flow_and_lens_print_write_and_give_json(capsys, models: Path, tmp_path:
     assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
 
 
-def test_flow_has_the_workshops_text_and_presets(capsys, models: Path) -> None:
+def test_flow_has_the_workshops_text(capsys, models: Path) -> None:
     found = json.loads(run(capsys, "flow", models / "gpt", "--json"))
     start, *words = [piece["text"] for piece in found["lines"]["tokens"]]
     assert start == "<|endoftext|>" and "".join(words).replace("␣", " ").strip().startswith("বাংলাদেশ")
-    shapes = json.loads(run(capsys, "flow", "--preset", "mini", "--json"))
-    assert [each["shape"] for each in shapes["stations"] if each["place"] == "logits"] == [[4, 20]]
-    assert json.loads(run(capsys, "flow", "--preset", "vit-digits", "--json"))["answers"][0]["question"]
     image = json.loads(run(capsys, "flow", models / "vit", "--image", models / "image.npy", "--json"))
     assert image["stations"][0]["place"] == "patches"
 
@@ -121,8 +118,6 @@ def test_trace_lists_places_and_writes_arrays(capsys, models: Path, tmp_path: Pa
         (["attention", "bert", "--text", "আজ", "--generate", "3"], "writes none"),
         (["attention", "seq2seq", "--text", "আজ", "--generate", "3", "--temperature", "1"], "leave --temperature out"),
         (["attention", "gpt", "--text", "আজ", "--temperature", "1"], "say how far with --generate"),
-        (["flow", "gpt", "--preset", "mini"], "name a run, or --preset NAME"),
-        (["flow", "--preset", "mini", "--second", "আজ"], "a preset has none"),
         (["lens", "vit", "--text", "আজ"], "a ViT has classes"),
         (["trace", "gpt", "--text", "আজ", "--npz", "a.txt"], "name it a.txt.npz"),
         (["trace", "gpt", "--text", "আজ", "--layer", "block.0"], "did you mean 'blocks.0'"),
@@ -140,9 +135,7 @@ def test_mistakes_are_answered(capsys, models: Path, monkeypatch, words: list[st
     assert wording in capsys.readouterr().err
 
 
-def test_an_unknown_preset_and_a_missing_run_are_failures(capsys, tmp_path: Path) -> None:
-    assert main(["inside", "flow", "--preset", "pocke"]) == 1
-    assert "did you mean 'pocket'" in capsys.readouterr().err
+def test_a_missing_run_is_a_failure(capsys, tmp_path: Path) -> None:
     assert main(["inside", "lens", str(tmp_path / "none"), "--text", "আজ"]) == 1
     assert "name a run, a model or a Hugging Face folder" in capsys.readouterr().err
 

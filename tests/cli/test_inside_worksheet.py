@@ -69,7 +69,7 @@ def test_a_models_sheet(capsys: Any, models: dict[str, str]) -> None:
 
 def test_files(capsys: Any, models: dict[str, str], tmp_path: Path) -> None:
     page, sheet = tmp_path / "new" / "sheet.html", tmp_path / "sheet.xlsx"
-    words = ["--run", models["gpt"], "--text", "ছোট্ট", "--html", str(page), "--xlsx", str(sheet), "--precision", "3"]
+    words = ["--run", models["gpt"], "--text", "ছোট্ট", "--html", str(page), "--xlsx", str(sheet)]
     assert main(["inside", "worksheet", *words]) == 0
     said = capsys.readouterr()
     assert said.out == "" and "wrote" in said.err
@@ -90,13 +90,9 @@ def test_files(capsys: Any, models: dict[str, str], tmp_path: Path) -> None:
         (["--run", "{gpt}", "--text", "ছোট্ট", "--part", "cross"], "no attention 'blocks.0.cross'"),
         (["--run", "{gpt}", "--text", "ছোট্ট", "--stack", "encoder"], "no attention 'encoder.0.attention'"),
         (["--run", "{seq2seq}", "--text", "ছোট্ট"], "also needs a target"),
-        (["--rows", "-1"], "use 0 or more"),
-        (["--precision", "40"], "use 0 to 15"),
         (["--run", "{gpt}", "--text", "নদীর ধারে ছোট্ট গ্রাম ক্লান্ত কৃষক", "--xlsx", "x.xlsx"], "give a shorter text"),
-        (["--exercise", "--run", "{gpt}"], "leave --run, --html and --xlsx out"),
         (["--run", "{gpt}", "--text", "ছোট্ট", "--size", "4x6x3"], "leave out --run, --text for it"),
         (["--size", "1x6x3"], "with 2 to 12 for each number"),
-        (["--exercise", "13"], "there is no question '13'"),
     ],
 )
 def test_mistakes_are_answered(
@@ -112,7 +108,6 @@ def test_mistakes_are_answered(
     ("words", "wording"),
     [
         (["--preset", "vit-digits"], "the questions are about a GPT, and vit-digits is a vit; try gpt2"),
-        (["--batch-size", "0"], "--batch-size 0 is no batch; use 1 or more"),
         (["13"], "there is no question '13'; use all, 1 to 12, or a part such as 7c or 10a"),
     ],
 )
@@ -132,13 +127,11 @@ def test_exercise_is_a_command_and_all_is_every_question(
     assert main(["inside", "exercise", *words, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["questions"], found["ended_early"]) == (n_questions, False)
-    type_in(monkeypatch, "")
-    assert main(["inside", "worksheet", "--exercise", *words[:1], *words[1:]]) == 0
 
 
 def test_exercises_from_a_pipe(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     type_in(monkeypatch, "1.5e-4\n2e-4\n")
-    assert main(["inside", "worksheet", "--exercise", "7c"]) == 0
+    assert main(["inside", "exercise", "7c"]) == 0
     shown = capsys.readouterr().out
     assert "Right." in shown and "too coarse" in shown and "1 of 2 answers wholly right" in shown
     assert "max_iters = 20,000 (the workshop does not say it" in shown
@@ -146,7 +139,7 @@ def test_exercises_from_a_pipe(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_exercises_as_json_in_bangla(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     type_in(monkeypatch, "৩১৮.১\n৩১৯\n")
-    assert main(["inside", "worksheet", "--exercise", "9a", "--language", "bn", "--json"]) == 0
+    assert main(["inside", "exercise", "9a", "--language", "bn", "--json"]) == 0
     said = capsys.readouterr()
     found = json.loads(said.out)
     assert (found["graded"], found["right"], found["ended_early"]) == (2, 2, True)
@@ -156,7 +149,7 @@ def test_exercises_as_json_in_bangla(capsys: Any, monkeypatch: pytest.MonkeyPatc
 
 def test_all_exercises_with_nobody_there(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     type_in(monkeypatch, "")
-    assert main(["inside", "worksheet", "--exercise"]) == 0
+    assert main(["inside", "exercise"]) == 0
     assert "The input ended; questions not asked: 45." in capsys.readouterr().out
 
 
@@ -166,7 +159,7 @@ def test_ctrl_c_ends_the_quiz(monkeypatch: pytest.MonkeyPatch) -> None:
             raise KeyboardInterrupt
 
     monkeypatch.setattr(sys, "stdin", Impatient())
-    assert main(["inside", "worksheet", "--exercise"]) == 130
+    assert main(["inside", "exercise"]) == 130
 
 
 def test_a_whole_block_the_notes_examples_and_positions(capsys: Any, tmp_path: Path) -> None:

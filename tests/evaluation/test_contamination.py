@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kotha.artifacts.run_folder import RunFolder, describe_data
+from kotha.artifacts.run_folder import describe_data
 from kotha.evaluation.contamination import look_up
 from kotha.evaluation.perplexity import Familiarity
 from kotha.i18n.message import Message
@@ -58,25 +58,15 @@ def test_what_cannot_be_told(run: Path, texts: list[str], tokenizer: Tokenizer, 
     assert look_up(text, tmp_path) is None
 
 
-def test_all_data_that_a_run_went_on_with_is_looked_in(
+def test_data_that_was_prepared_anew_is_other_data(
     make_data: Callable[..., Dataset], texts: list[str], tokenizer: Tokenizer, tmp_path: Path
 ) -> None:
-    def verdict(documents: list[str]) -> str | None:
-        found = look_up(from_texts(documents, tokenizer), tmp_path)
-        return None if found is None else str(found.verdict)
-
-    first, later = (make_data(part, held_out=texts[60:64], leak_threshold=None) for part in (texts[:20], texts[20:40]))
-    (tmp_path / "config.json").write_text(json.dumps({"data": describe_data(first)}))
+    data = make_data(texts[:20], held_out=texts[60:64], leak_threshold=None)
+    (tmp_path / "config.json").write_text(json.dumps({"data": describe_data(data)}))
     (tmp_path / "metrics.jsonl").write_text("")
-    folder = RunFolder(tmp_path)
-    folder.remember_data(first)
-    assert "more_data" not in folder.about()
-    assert (verdict(texts[:20]), verdict(texts[20:40])) == ("seen in training", "new")
-    for _ in range(2):
-        folder.remember_data(later)
-    assert [each["path"] for each in folder.about()["more_data"]] == [str(later.path)]
-    assert (verdict(texts[:40]), verdict(texts[60:64])) == ("seen in training", "held out")
-    description = json.loads((later.path / "dataset.json").read_text())
+    found = look_up(from_texts(texts[:20], tokenizer), tmp_path)
+    assert found is not None and str(found.verdict) == "seen in training"
+    description = json.loads((data.path / "dataset.json").read_text())
     description["splits"]["train"]["shards"][0]["sha256"] = "0" * 64
-    (later.path / "dataset.json").write_text(json.dumps(description))
-    assert verdict(texts[:20]) is None, "what was prepared anew at the same place is other data"
+    (data.path / "dataset.json").write_text(json.dumps(description))
+    assert look_up(from_texts(texts[:20], tokenizer), tmp_path) is None

@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import pytest
+from benchmarks.retrieval_score import evaluate_fts5, evaluate_search, score_ranks
 
 from kotha.errors import UsageError
 from kotha.retrieval.documents import Indexing
 from kotha.retrieval.index import update
-from kotha.retrieval.score import evaluate_fts5, evaluate_search, score_ranks
 from kotha.retrieval.sqlite_store import SqliteStore
 
 PASSAGES = ["কৃষি আমাদের পেশা। ধান হয়।", "কষ থেকে রং হয়। গাছের কষ।", "নদীতে নৌকা চলে।"]

@@ -1,4 +1,4 @@
-"""What a run tells the model card: what is there; what the disk does not give is not left out in silence."""
+"""What a run tells the model card: what is there; what cannot be read is not left out in silence."""
 
 import json
 from pathlib import Path
@@ -9,11 +9,13 @@ from kotha.errors import KothaError
 from kotha.export.card import About
 
 
-def test_what_is_broken_or_not_there_tells_nothing(tmp_path: Path) -> None:
-    assert About.of(tmp_path) == About.of(tmp_path / "nowhere") == About()
+def test_what_is_not_there_tells_nothing_and_what_is_broken_is_said(tmp_path: Path) -> None:
+    assert About.of(tmp_path) == About.of(tmp_path / "nowhere") == About.of(None) == About()
     (tmp_path / "config.json").write_text(json.dumps({"training": {}}), encoding="utf-8")
+    assert About.of(tmp_path, "mit") == About({"training": {}}, license="mit")
     (tmp_path / "summary.json").write_text("{", encoding="utf-8")
-    assert About.of(tmp_path) == About({"training": {}})
+    with pytest.raises(KothaError, match=r"summary\.json is broken"):
+        About.of(tmp_path)
 
 
 @pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="Linux has a file whose first page nobody can read")

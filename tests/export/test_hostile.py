@@ -76,88 +76,58 @@ def test_the_good_one_opens_whole_and_sharded(folder: Path) -> None:
     assert all(torch.equal(whole[name], parts[name]) for name in whole)
 
 
-# -- the header -------------------------------------------------------------------------------------------------------
+# -- what is spoiled in a folder ---------------------------------------------------------------------------------------
+
+Spoil = Callable[[Path], Any]
 
 
-def test_truncated_headers(folder: Path) -> None:
-    data = (folder / WEIGHTS).read_bytes()
-    for cut in (0, 4, 8, 100):
-        (folder / WEIGHTS).write_bytes(data[:cut])
-        assert refused(folder, "is truncated or no safetensors file: its header claims")
-    (folder / WEIGHTS).write_bytes(data[:-100])
-    assert refused(folder, "cannot be read: ")
+def holds(name: str, content: bytes | str) -> Spoil:
+    """A file of the folder has this content."""
+    data = content if isinstance(content, bytes) else content.encode()
+    return lambda folder: (folder / name).write_bytes(data)
 
 
-@pytest.mark.parametrize(
-    ("header", "size", "said"),
-    [
-        *((b"{}", size, "its header claims [0-9,]+ bytes") for size in (1 << 63, (1 << 64) - 1, 1 << 40, 1 << 24)),
-        (b'{"' + b"x" * (9 << 20) + b'": 1}', None, "its header claims 9,4[0-9,]+ bytes"),
-        *((header, None, "is no safetensors file") for header in (b"[1, 2]", b"{x", b"\xff\xfe", b"[" * 50_000)),
-        (b'{"a": 3}', None, "is no safetensors file"),
-    ],
-)
-def test_headers_that_are_none(folder: Path, header: bytes, size: int | None, said: str) -> None:
-    (folder / WEIGHTS).write_bytes(struct.pack("<Q", len(header) if size is None else size) + header)
-    assert refused(folder, said)
+def header(content: bytes, size: int | None = None) -> Spoil:
+    """The weights are a header alone, which claims a size."""
+    return holds(WEIGHTS, struct.pack("<Q", len(content) if size is None else size) + content)
 
 
-SHAPES = [-1, 4], [1 << 62, 1 << 62], [1 << 39, 1 << 39], [1.5], ["4"], None, 7, [True], {"a": 1}, [float("nan")]
-TYPES = "F31", None, ["F32"], 32, "f32"
-
-
-@pytest.mark.parametrize(("shape", "dtype"), [*((shape, "F32") for shape in SHAPES), *(([0], kind) for kind in TYPES)])
-def test_absurd_shapes_and_types(folder: Path, shape: Any, dtype: Any) -> None:
+def described(shape: Any, dtype: Any) -> Spoil:
     entry = {"dtype": dtype, "shape": shape, "data_offsets": [0, 0]}
-    header = json.dumps({"transformer.wte.weight": entry}).encode()
-    (folder / WEIGHTS).write_bytes(struct.pack("<Q", len(header)) + header)
-    assert refused(folder, "cannot be read: |is no safetensors file")
+    return header(json.dumps({"transformer.wte.weight": entry}).encode())
 
 
-def test_overlapping_weights(folder: Path) -> None:
-    weights = load_file(folder / WEIGHTS)
+def cut(length: int) -> Spoil:
+    return lambda folder: holds(WEIGHTS, (folder / WEIGHTS).read_bytes()[:length])(folder)
+
+
+def overlapping(folder: Path) -> None:
     entries = {
         name: {"dtype": "F32", "shape": list(each.shape), "data_offsets": [0, each.nbytes]}
-        for name, each in weights.items()
+        for name, each in load_file(folder / WEIGHTS).items()
     }
-    header = json.dumps(entries).encode()
-    body = bytes(sum(each.nbytes for each in weights.values()))
-    (folder / WEIGHTS).write_bytes(struct.pack("<Q", len(header)) + header + body)
-    assert refused(folder, "cannot be read: Error while deserializing header")
+    text = json.dumps(entries).encode()
+    holds(WEIGHTS, struct.pack("<Q", len(text)) + text + bytes((folder / WEIGHTS).stat().st_size))(folder)
 
 
-# -- names, shapes and types against the config -----------------------------------------------------------------------
+def weight(name: str, value: torch.Tensor | None) -> Spoil:
+    """A weight is another, or missing."""
+
+    def spoil(folder: Path) -> None:
+        weights = {**load_file(folder / WEIGHTS), name: value}
+        save_file({name: each for name, each in weights.items() if each is not None}, folder / WEIGHTS)
+
+    return spoil
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "said"),
-    [
-        ("../../etc/passwd", torch.zeros(1), r"has ../../etc/passwd, which its config has no place for"),
-        ("transformer.h.00.ln_1.weight", torch.zeros(16), "which its config has no place for"),
-        ("transformer.ln_f.bias", None, "lacks transformer.ln_f.bias, which its config asks for"),
-        ("transformer.ln_f.bias", torch.zeros(17), r"ln_f.bias is \[17\] of float32; its config asks for \[16\] of fl"),
-        *(
-            ("transformer.ln_f.bias", torch.zeros(16).to(dtype), r"ln_f.bias is \[16\] of .*; its config asks for")
-            for dtype in (torch.int32, torch.uint8, torch.bool, torch.float8_e4m3fn)
-        ),
-    ],
-)
-def test_weights_that_the_config_does_not_ask_for(folder: Path, name: str, value: Any, said: str) -> None:
-    weights = load_file(folder / WEIGHTS) | {name: value}
-    save_file({name: each for name, each in weights.items() if each is not None}, folder / WEIGHTS)
-    assert refused(folder, said)
+def sharded(spoil: Spoil, placed: dict[str, str] | None = None) -> Spoil:
+    """The weights are in two shards first."""
 
+    def spoil_shards(folder: Path) -> None:
+        assert shards(folder, placed)[PLACED] == "a.safetensors"
+        spoil(folder)
 
-# -- shards -----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["../b.safetensors", "/etc/passwd", "..", ".", "", "sub/b.safetensors", "..\\b.safetensors", "a\0.safetensors"],
-)
-def test_paths_in_shard_names(folder: Path, name: str) -> None:
-    shards(folder, {"transformer.ln_f.bias": name})
-    assert refused(folder, "is not the name of a file in")
+    return spoil_shards
 
 
 def links_out(folder: Path) -> None:
@@ -196,35 +166,112 @@ def is_placed_twice(folder: Path) -> None:
     (folder / INDEX).write_text(text.replace("}}", f', "{PLACED}": "a.safetensors"}}}}'))
 
 
+def config_links_out(folder: Path) -> None:
+    (folder / CONFIG).rename(folder.parent / "elsewhere.json")
+    (folder / CONFIG).symlink_to(folder.parent / "elsewhere.json")
+
+
+def config_of_100_megabytes(folder: Path) -> None:
+    with (folder / CONFIG).open("wb") as file:
+        file.truncate(100 << 20)
+
+
+def without_tokenizer(folder: Path, **values: Any) -> None:
+    (folder / "tokenizer.json").unlink()
+    change(folder, **values)
+
+
+def changed(name: str, value: Any) -> Spoil:
+    return lambda folder: change(folder, **{name: value})
+
+
+def marians_pair(folder: Path) -> None:
+    without_tokenizer(folder)
+    (folder / "source.spm").write_bytes(b"")
+
+
+def a_pickle(folder: Path) -> None:
+    class Evil:
+        def __reduce__(self) -> Any:
+            return os.system, (f"touch {folder.parent / 'ran'}",)
+
+    (folder / WEIGHTS).unlink()
+    torch.save({"transformer.wte.weight": Evil()}, folder / "pytorch_model.bin")
+
+
+SHAPES = [-1, 4], [1 << 62, 1 << 62], [1 << 39, 1 << 39], [1.5], ["4"], None, 7, [True], {"a": 1}, [float("nan")]
+TYPES = "F31", None, ["F32"], 32, "f32"
+PATHS = ["../b.safetensors", "/etc/passwd", "..", ".", "", "sub/b.safetensors", "..\\b.safetensors", "a\0.safetensors"]
+BIAS = "transformer.ln_f.bias"
+NO_CONFIGS = "[" * 100_000, '{"a":' * 50_000, "{", "[]", "\ufeff", '{"a": 1, "a": 2}', ""
+SIZES = -1, 0, 1 << 70, 2.5, float("nan"), "2", None, True, [2]
+HUGE = dict.fromkeys(("n_embd", "n_inner", "vocab_size"), 1 << 30)
+
+
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
-        (links_out, "b.safetensors is a link out of the folder, to "),
-        (links_in_a_circle, "lacks b.safetensors, or it is a link that leads nowhere"),
-        (lambda folder: (folder / "b.safetensors").unlink(), "lacks b.safetensors"),
-        (is_a_folder, "b.safetensors is not a file"),
-        (is_in_two_shards, f"{INDEX} and b.safetensors disagree about '{PLACED}'"),
-        (is_placed_twice, f"is broken: the key '{PLACED}' comes twice"),
-        (is_placed(PLACED, INDEX), "index.json is truncated or no safetensors file"),
-        (is_placed(PLACED, "b.safetensors"), f"{INDEX} and [ab].safetensors disagree about '{PLACED}'"),
-        (is_placed("more.weight", "a.safetensors"), f"{INDEX} and a.safetensors disagree about 'more.weight'"),
+        # The header of the weights.
+        *((cut(length), "is truncated or no safetensors file: its header claims") for length in (0, 4, 8, 100)),
+        (cut(-100), "cannot be read: "),
         *(
-            (lambda folder, index=index: (folder / INDEX).write_text(json.dumps(index)), "weight_map must say for each")
+            (header(b"{}", size), "its header claims [0-9,]+ bytes")
+            for size in (1 << 63, (1 << 64) - 1, 1 << 40, 1 << 24)
+        ),
+        (header(b'{"' + b"x" * (9 << 20) + b'": 1}'), "its header claims 9,4[0-9,]+ bytes"),
+        *((header(text), "is no safetensors file") for text in (b"[1, 2]", b"{x", b"\xff\xfe", b"[" * 50_000)),
+        (header(b'{"a": 3}'), "is no safetensors file"),
+        *((described(shape, "F32"), "cannot be read: |is no safetensors file") for shape in SHAPES),
+        *((described([0], kind), "cannot be read: |is no safetensors file") for kind in TYPES),
+        (overlapping, "cannot be read: Error while deserializing header"),
+        # Names, shapes and types against the config.
+        (weight("../../etc/passwd", torch.zeros(1)), "has ../../etc/passwd, which its config has no place for"),
+        (weight("transformer.h.00.ln_1.weight", torch.zeros(16)), "which its config has no place for"),
+        (weight(BIAS, None), "lacks transformer.ln_f.bias, which its config asks for"),
+        (weight(BIAS, torch.zeros(17)), r"ln_f.bias is \[17\] of F32; its config asks for \[16\] of F"),
+        *(
+            (weight(BIAS, torch.zeros(16).to(dtype)), r"ln_f.bias is \[16\] of .*; its config asks for")
+            for dtype in (torch.int32, torch.uint8, torch.bool, torch.float8_e4m3fn)
+        ),
+        (lambda folder: without_tokenizer(folder, **HUGE, n_head=8), r"its config asks for \[3221225472\]"),
+        # Shards.
+        *((sharded(lambda _: None, {BIAS: name}), "is not the name of a file in") for name in PATHS),
+        (sharded(links_out), "b.safetensors is a link out of the folder, to "),
+        (sharded(links_in_a_circle), "lacks b.safetensors, or it is a link that leads nowhere"),
+        (sharded(lambda folder: (folder / "b.safetensors").unlink()), "lacks b.safetensors"),
+        (sharded(is_a_folder), "b.safetensors is not a file"),
+        (sharded(is_in_two_shards), f"{INDEX} and b.safetensors disagree about '{PLACED}'"),
+        (sharded(is_placed_twice), f"is broken: the key '{PLACED}' comes twice"),
+        (sharded(is_placed(PLACED, INDEX)), "index.json is truncated or no safetensors file"),
+        (sharded(is_placed(PLACED, "b.safetensors")), f"{INDEX} and [ab].safetensors disagree about '{PLACED}'"),
+        (sharded(is_placed("more.weight", "a.safetensors")), f"{INDEX} and a.safetensors disagree about 'more.weight'"),
+        *(
+            (sharded(holds(INDEX, json.dumps(index))), "weight_map must say for each")
             for index in ({}, {"weight_map": []}, {"weight_map": {}}, {"weight_map": {"a": 1}})
         ),
+        # config.json.
+        (config_links_out, "config.json is a link out of the folder"),
+        (config_of_100_megabytes, "config.json has 104,857,600 bytes, far more than any config.json"),
+        *((holds(CONFIG, text), "config.json is broken: ") for text in NO_CONFIGS),
+        *(
+            (changed(name, value), f"{name}=.* must be a whole number")
+            for name in ("n_layer", "vocab_size")
+            for value in SIZES
+        ),
+        # The tokenizer.
+        *(
+            (holds("tokenizer.json", text), "not a tokenizer.json that can be read")
+            for text in ("{", "[" * 100_000, "{}", '{"model": {"type": "BPE"}}')
+        ),
+        (lambda folder: train(built_in_lines(), "bpe", 700).save(folder), "it has 700 tokens, the model 512"),
+        (marians_pair, "Marian's pair of SentencePiece models"),
+        (a_pickle, "holds no weights: neither model.safetensors nor .*; save other formats as safetensors"),
     ],
 )
-def test_shards_that_do_not_go_together(folder: Path, spoil: Callable[[Path], Any], said: str) -> None:
-    index = shards(folder)
-    assert index[PLACED] == "a.safetensors"
+def test_what_is_spoiled_is_refused(folder: Path, spoil: Spoil, said: str) -> None:
     spoil(folder)
     assert refused(folder, said)
-
-
-def test_a_config_that_links_out(folder: Path, tmp_path: Path) -> None:
-    (folder / CONFIG).rename(tmp_path / "elsewhere.json")
-    (folder / CONFIG).symlink_to(tmp_path / "elsewhere.json")
-    assert refused(folder, "config.json is a link out of the folder")
+    assert not (folder.parent / "ran").exists()
 
 
 def test_links_of_the_hubs_cache_are_followed(folder: Path, tmp_path: Path) -> None:
@@ -238,30 +285,10 @@ def test_links_of_the_hubs_cache_are_followed(folder: Path, tmp_path: Path) -> N
 
 # -- config.json ------------------------------------------------------------------------------------------------------
 
-
-def test_a_config_of_100_megabytes(folder: Path) -> None:
-    with (folder / CONFIG).open("wb") as file:
-        file.truncate(100 << 20)
-    assert refused(folder, "config.json has 104,857,600 bytes, far more than any config.json")
-
-
-@pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 50_000, "{", "[]", "\ufeff", '{"a": 1, "a": 2}', ""])
-def test_a_config_that_is_none(folder: Path, text: str) -> None:
-    (folder / CONFIG).write_text(text)
-    assert refused(folder, "config.json is broken: ")
-
-
-@pytest.mark.parametrize("value", [-1, 0, 1 << 70, 2.5, float("nan"), "2", None, True, [2]])
-@pytest.mark.parametrize("name", ["n_layer", "vocab_size"])
-def test_sizes_that_are_none(folder: Path, name: str, value: Any) -> None:
-    change(folder, **{name: value})
-    assert refused(folder, f"{CONFIG}: {name}=.* must be a whole number")
-
-
 SETTINGS: list[tuple[str, dict[str, Any], str]] = [
     ("gpt2", {"model_type": "zebra"}, "model_type='zebra' cannot be read; known: bert, gpt2"),
     ("gpt2", {"model_type": "gpt3"}, "did you mean 'gpt2'"),
-    ("gpt2", {"model_type": None}, "it names no model_type; this is no Hugging Face folder"),
+    ("gpt2", {"model_type": None}, "it names no model_type, so it is no Hugging Face folder"),
     ("gpt2", {"architectures": ["GPT2ForTokenClassification"]}, "is not what our GPT-2 has: GPT2Model or"),
     ("gpt2", {"auto_map": {"AutoModel": "evil.Model"}}, "auto_map: code that a model brings"),
     ("gpt2", {"quantization_config": {"bits": 4}}, "quantization_config: .* weights made smaller"),
@@ -311,12 +338,6 @@ def test_a_setting_that_ours_do_not_have_is_named(name: str, values: dict[str, A
     assert refused(tmp_path / "hf", said)
 
 
-def test_matrices_that_no_file_holds(folder: Path) -> None:
-    (folder / "tokenizer.json").unlink()
-    change(folder, n_embd=1 << 30, n_inner=1 << 30, vocab_size=1 << 30, n_head=8)
-    assert refused(folder, r"its config asks for \[3221225472\]")
-
-
 @pytest.mark.parametrize("record", [7, {}, {"model": 3}, {"model": {"family": "gpt"}}, {"model": None}, [1]])
 def test_a_record_of_ours_that_is_none_is_passed_over(folder: Path, record: Any) -> None:
     change(folder, kotha=record)
@@ -330,51 +351,11 @@ def test_a_record_that_disagrees_is_passed_over(folder: Path) -> None:
     assert import_hf(folder).bundle.config.norm_eps == 1e-5
 
 
-# -- the tokenizer ----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("size", "said"),
-    [(700, "it has 700 tokens, the model 512"), (512, "it is not the one that the model went out with")],
-)
-def test_a_tokenizer_of_another_model(folder: Path, size: int, said: str) -> None:
-    other = train(built_in_lines(), "bpe", size)
-    assert other.vocab_size == size
-    other.save(folder)
-    assert refused(folder, said)
-
-
 def test_a_tokenizer_far_smaller_than_the_model(tmp_path: Path) -> None:
     bundle = shaken(CONFIGS["gpt2"].replace(vocab_size=4000))
     write_hf(bundle, tmp_path / "hf")
     assert refused(tmp_path / "hf", "it has 512 tokens, the model 4,000")
     assert import_hf(tmp_path / "hf", with_tokenizer=False).bundle.tokenizer is None
-
-
-@pytest.mark.parametrize("text", ["{", "[" * 100_000, "{}", '{"model": {"type": "BPE"}}'])
-def test_a_tokenizer_that_is_none(folder: Path, text: str) -> None:
-    (folder / "tokenizer.json").write_text(text)
-    assert refused(folder, "not a tokenizer.json that can be read")
-
-
-def test_marians_pair_of_tokenizers(folder: Path) -> None:
-    (folder / "tokenizer.json").unlink()
-    (folder / "source.spm").write_bytes(b"")
-    assert refused(folder, "Marian's pair of SentencePiece models")
-
-
-# -- pickles ----------------------------------------------------------------------------------------------------------
-
-
-def test_a_pickle_is_never_opened(folder: Path, tmp_path: Path) -> None:
-    class Evil:
-        def __reduce__(self) -> Any:
-            return os.system, (f"touch {tmp_path / 'ran'}",)
-
-    (folder / WEIGHTS).unlink()
-    torch.save({"transformer.wte.weight": Evil()}, folder / "pytorch_model.bin")
-    assert refused(folder, "holds no weights: neither model.safetensors nor .*; save other formats as safetensors")
-    assert not (tmp_path / "ran").exists()
 
 
 # -- the command ------------------------------------------------------------------------------------------------------

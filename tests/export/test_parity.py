@@ -60,17 +60,11 @@ def test_lines_that_differ_are_counted_and_the_first_is_shown() -> None:
 
 
 def test_what_was_not_asked_is_neither_right_nor_wrong() -> None:
-    report = ParityReport(door="hf", remark="not checked: nobody is there")
+    report = ParityReport(door="hf", remarks=["not checked: nobody is there"])
     assert (report.tokens_equal, report.checked, report.passed) == (None, False, True)
     assert repr(report) == "ParityReport(hf: nothing was compared)"
     assert shown(report) == [["parity", "not checked: nobody is there"]]
     assert report.to_dict()["max_logit_difference"] is None
-
-
-def test_what_the_other_side_could_not_open_has_failed() -> None:
-    report = ParityReport(door="gguf", refused="llama.cpp gave up")
-    assert (report.checked, report.passed, told(report)) == (False, False, ["llama.cpp gave up"])
-    assert shown(report) == [["verdict", "FAILED: llama.cpp gave up"]]
 
 
 def test_built_in_lines_hold_what_breaks_tokenizers() -> None:

@@ -18,7 +18,7 @@ class Asker:
         from kotha.server.app import guarded, make_app
         from kotha.server.settings import Limits, ServeSettings
 
-        limits = Limits(rows=4, tokens=48, choices=4, prompts=4, positions=32, numbers=30_000, studied=600, seconds=4.0)
+        limits = Limits(rows=4, choices=4, prompts=4, positions=32, numbers=30_000, seconds=4.0)
         self._place = TemporaryDirectory()
         models = [write(Path(self._place.name) / name, held) for name, held in seeds("model").items()]
         index = write(Path(self._place.name) / "index", seeds("index")["plain"]) / "index.db"

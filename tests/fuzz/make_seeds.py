@@ -33,7 +33,8 @@ from kotha.model.family import build
 from kotha.model.lora import add_low_rank, learned_whole
 from kotha.model.presets import MODERN
 from kotha.retrieval.documents import Indexing
-from kotha.retrieval.index import open_store, update
+from kotha.retrieval.index import update
+from kotha.retrieval.sqlite_store import SqliteStore
 from kotha.server.app import make_app
 from kotha.text.prepare import PrepareOptions, prepare
 from kotha.text.tokenizer.chat import ChatTemplate
@@ -246,7 +247,7 @@ def documents() -> None:
     (place("documents", "pdf") / "it.pdf").write_bytes(_pdf())
     with TemporaryDirectory() as folder:
         (Path(folder) / "it.md").write_text(body, encoding="utf-8")
-        with closing(open_store(place("index", "plain") / "index.db", write=True)) as store:
+        with closing(SqliteStore(place("index", "plain") / "index.db", write=True)) as store:
             update(store, [Path(folder) / "it.md"], Indexing())
     gguf = b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + struct.pack("<Q", 4) + b"name" + struct.pack("<IQ", 8, 1) + b"x"
     (place("named", "gguf") / "model.gguf").write_bytes(gguf)

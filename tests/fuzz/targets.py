@@ -260,12 +260,12 @@ def _corpus() -> Loader:
     from kotha.text.corpus.pairs import read_text_pairs
 
     whole = (read_labelled, read_text_pairs, read_dialogues, field_names, holds_dialogues)
-    ways: tuple[Errors, ...] = ("stop", "skip", "replace")
+    ways: tuple[Errors, ...] = ("stop", "skip")
 
     def load(folder: Path) -> None:
         for number, file in enumerate(sorted(file for file in folder.rglob("*") if file.is_file())):
             turn = file.stat().st_size + number
-            for document in read_documents([file], errors=ways[turn % 3], max_document_bytes=1 << (8 + turn % 12)):
+            for document in read_documents([file], errors=ways[turn % 2], max_document_bytes=1 << (8 + turn % 12)):
                 document.text.encode()
             try:
                 whole[turn % len(whole)](file)
@@ -287,10 +287,11 @@ def _documents() -> Loader:
 
 
 def _index() -> Loader:
-    from kotha.retrieval.index import open_store, search
+    from kotha.retrieval.index import search
+    from kotha.retrieval.sqlite_store import SqliteStore
 
     def load(folder: Path) -> None:
-        with closing(open_store(folder / "index.db")) as store:
+        with closing(SqliteStore(folder / "index.db")) as store:
             for hit in search(store, "নদী কোথায়?").hits:
                 hit.passage.text.encode()
 

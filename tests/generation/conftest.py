@@ -23,6 +23,13 @@ LAYOUTS: dict[str, dict[str, Any]] = {
     "gelu-tanh": {"activation": "gelu-tanh", "attention_bias": False},
 }
 
+REMOVED = {
+    "classic": ["blocks.0.attention.1", "blocks.1.attention.0", "blocks.1.attention.3"],
+    "modern": ["blocks.1.attention.2"],
+    "grouped": ["blocks.0.attention.3", "blocks.1.attention.0", "blocks.1.attention.1"],  # uneven; a key head gone
+    "post-norm": ["blocks.0.attention.0", "blocks.0.attention.2"],
+}
+
 
 @pytest.fixture(autouse=True, scope="session")
 def one_thread() -> Iterator[None]:

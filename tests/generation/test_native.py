@@ -1,22 +1,20 @@
 """The step in C beside the model itself, for every layout, in float32 and int8; and life without a compiler."""
 
-import ctypes
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import torch
-from tests.generation.conftest import LAYOUTS, tiny
-from tests.generation.test_pruned import REMOVED
+from tests.generation.conftest import LAYOUTS, REMOVED, tiny
 from torch import nn
 
 from kotha.generation import native as native_module
 from kotha.generation.answers import Request
 from kotha.generation.cache import RowCache
 from kotha.generation.engine import Engine
-from kotha.generation.native import NativeStep, Own, Pace, matrix, native
+from kotha.generation.native import NativeStep, Pace, native, product
 from kotha.generation.settings import SamplingSettings
-from kotha.generation.weights import Int8Linear, choose_weights, prepare
+from kotha.generation.weights import Int8Linear, prepare
 from kotha.model.pruning import remove_heads
 
 needs_compiler = pytest.mark.skipif(native() is None, reason="no C compiler on this machine")
@@ -88,21 +86,13 @@ def test_prompts_read_in_c_are_prompts_read_by_the_model(layout: str, weights: A
 def test_a_row_is_the_same_to_the_last_bit_whatever_is_beside_it(shape: tuple[int, int], weights: str) -> None:
     linear = nn.Linear(shape[1], shape[0]).requires_grad_(False)
     layer, x = (Int8Linear(linear) if weights == "int8" else linear), torch.randn(11, shape[1])
-    alone = [product(layer, x[row : row + 1], 1)[0] for row in range(len(x))]
+    library = native()
+    assert library is not None
+    alone = [product(layer, x[row : row + 1], 1, library)[0] for row in range(len(x))]
     assert (alone[0] - linear(x[0])).abs().max() < (0.1 if weights == "int8" else 1e-5)
     for rows in range(1, len(x) + 1):
         for threads in (1, 3):
-            assert torch.equal(product(layer, x[:rows], threads), torch.stack(alone[:rows])), (rows, threads)
-
-
-def product(layer: Any, x: torch.Tensor, threads: int) -> torch.Tensor:
-    library, y = native(), torch.empty(len(x), len(layer.weight))
-    assert library is not None
-    whole, scale, given = torch.empty(x.shape, dtype=torch.int8), torch.empty(len(x)), x.contiguous()
-    own = Own(whole=whole.data_ptr(), scale=scale.data_ptr())
-    where = (ctypes.byref(matrix(layer)), given.data_ptr(), ctypes.byref(own), y.data_ptr())
-    library.linear(*where, len(x), threads)
-    return y
+            assert torch.equal(product(layer, x[:rows], threads, library), torch.stack(alone[:rows])), (rows, threads)
 
 
 @needs_compiler
@@ -157,7 +147,3 @@ def test_without_a_compiler_the_text_is_the_same(no_compiler: None) -> None:
     alone = Engine(model, None).generate([request])[0].ids
     assert Engine(model, None, weights="float32").generate([request])[0].ids == alone
     assert Engine(model, None, weights="int8").generate([request])[0].tokens == 20
-
-
-def test_a_small_model_keeps_its_weights() -> None:
-    assert choose_weights(tiny(vocab_size=50)) == "float32"

@@ -1,7 +1,10 @@
 """The readable twin, by hand; and beside transformers' own filters."""
 
+import json
 import math
 import random
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -16,7 +19,7 @@ from transformers import (
     TopPLogitsWarper,
 )
 
-from kotha.generation.plain import chances, continue_plainly, draw, uniforms, write
+from kotha.generation.plain import chances, draw, uniforms, write
 from kotha.generation.settings import SamplingSettings
 
 
@@ -46,7 +49,6 @@ def test_chances_by_hand() -> None:
         ("top_p", 0.6): [1, 3],  # 0.4 is not enough, 0.7 is
         ("top_p", 0.39): [1],
         ("min_p", 0.49): [1, 3, 2],  # 0.2 is half of 0.4
-        ("banned", (1,)): [3, 2, 0],
         ("temperature", 0): [1],
     }
     for change, tokens in cases.items():
@@ -90,10 +92,13 @@ def test_numbers_of_a_seed_do_not_depend_on_how_many_are_wanted() -> None:
     assert uniforms(3, 0).shape == (0,)
 
 
-def test_forced_tokens_come_first() -> None:
-    written = continue_plainly(tiny(), [1], 5, SamplingSettings(forced=(3, 4)))
-    assert written[:2] == [3, 4]
-    assert len(written) == 5
+@pytest.mark.parametrize(
+    "case", json.loads((Path(__file__).parents[2] / "web/tests/cases/sampling.json").read_text(encoding="utf-8"))
+)
+def test_the_page_is_held_to_what_the_library_draws_from(case: dict[str, Any]) -> None:
+    kept = chances(torch.tensor(case["logits"]), SamplingSettings(**case["settings"]), case["seen"])
+    assert list(kept) == case["kept"]
+    assert list(kept.values()) == pytest.approx(case["chances"], abs=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(100))

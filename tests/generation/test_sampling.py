@@ -8,11 +8,11 @@ import torch
 
 from kotha.errors import UsageError
 from kotha.generation import plain, sampling
-from kotha.generation.sampling import Knobs, adjust, best_in_two_rounds, knobs_of
+from kotha.generation.sampling import Knobs, best_in_two_rounds, knobs_of, penalize
 from kotha.generation.settings import SamplingSettings
 
 
-def random_settings(chooser: random.Random, vocab_size: int) -> SamplingSettings:
+def random_settings(chooser: random.Random) -> SamplingSettings:
     """Any mixture of settings, far ones among them."""
     maybe = lambda value: value if chooser.random() < 0.5 else None
     return SamplingSettings(
@@ -21,19 +21,14 @@ def random_settings(chooser: random.Random, vocab_size: int) -> SamplingSettings
         top_p=maybe(chooser.choice([1e-9, 0.1, 0.5, 0.9, 0.999, 1.0])),
         min_p=maybe(chooser.choice([1e-6, 0.02, 0.3, 1.0])),
         repetition_penalty=maybe(chooser.choice([0.5, 1.1, 1.7, 10.0])),
-        banned=tuple(
-            chooser.sample(range(vocab_size), chooser.choice([0, 0, 1, min(5, vocab_size - 1), vocab_size - 1]))
-        ),
     )
 
 
 def draw_in_batch(logits: torch.Tensor, rows: list[SamplingSettings], seen: torch.Tensor, numbers: torch.Tensor) -> Any:
-    n, vocab_size = logits.shape
-    knobs, banned = Knobs(*knobs_of(rows, vocab_size)), torch.zeros(n, vocab_size, dtype=torch.bool)
-    for row, settings in enumerate(rows):
-        banned[row, list(settings.banned)] = True
+    vocab_size = logits.shape[1]
+    knobs = Knobs(*knobs_of(rows, vocab_size))
     width = max((min(s.top_k or vocab_size, vocab_size) for s in rows if not s.greedy), default=1)
-    return sampling.draw(adjust(logits, knobs, seen, banned), knobs, numbers, width).tolist()
+    return sampling.draw(penalize(logits, knobs, seen), knobs, numbers, width).tolist()
 
 
 @pytest.mark.parametrize("seed", range(25))
@@ -43,7 +38,7 @@ def test_five_hundred_random_settings_draw_as_the_twin(seed: int) -> None:
     vocab_size = chooser.choice([2, 30, 257, 1000])
     logits = chooser.choice([0.1, 3.0, 20.0]) * torch.randn(n, vocab_size)
     seen, numbers = torch.rand(n, vocab_size) < 0.1, torch.rand(n)
-    rows = [random_settings(chooser, vocab_size) for _ in range(n)]
+    rows = [random_settings(chooser) for _ in range(n)]
     together = draw_in_batch(logits, rows, seen, numbers)
     for row, settings in enumerate(rows):
         said = seen[row].nonzero()[:, 0].tolist()
@@ -68,24 +63,15 @@ def test_the_last_number_below_one_falls_on_a_token() -> None:
         ({"temperature": float("inf")}, "temperature=inf cannot work"),
         ({"temperature": 10**400}, "cannot work"),
         ({"top_k": 0}, "top_k=0 leaves nothing to draw from; use 1 or more"),
-        ({"top_k": 2.5}, "top_k=2.5 leaves nothing"),
         ({"top_p": 0}, "top_p=0 is no share; use a number above 0 and up to 1"),
         ({"min_p": 1.01}, "min_p=1.01 is no share"),
         ({"repetition_penalty": 0}, "repetition_penalty=0 cannot work; use 1.1 or so"),
         ({"seed": -1}, "seed=-1 must be a whole number from 0"),
-        ({"banned": (3,), "forced": (2, 3)}, "token 3 is both banned and forced"),
     ],
 )
 def test_settings_that_cannot_work_are_refused(given: dict[str, Any], wording: str) -> None:
     with pytest.raises(UsageError, match=wording):
         SamplingSettings(**given)
-
-
-def test_tokens_outside_the_vocabulary_are_refused() -> None:
-    with pytest.raises(UsageError, match="banned token 9 is outside the vocabulary of 9"):
-        SamplingSettings(banned=(9,)).check_vocabulary(9)
-    with pytest.raises(UsageError, match="all 3 tokens are banned; leave at least one"):
-        SamplingSettings(banned=(0, 1, 2)).check_vocabulary(3)
 
 
 @pytest.mark.parametrize(("vocab_size", "width"), [(32, 1), (33, 2), (1000, 7), (5000, 40), (32_100, 40)])

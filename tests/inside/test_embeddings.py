@@ -2,8 +2,6 @@
 
 import json
 import re
-from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,18 +10,14 @@ import torch
 from kotha.errors import UsageError
 from kotha.inside.embeddings import (
     Embeddings,
-    distance_at_widths,
     embeddings_view,
-    measure_pair,
     nearest_words,
     principal_plane,
-    token_counts,
     word_map,
 )
-from kotha.inside.token_table import touched_rows, width_costs
+from kotha.inside.token_table import touched_rows
 from kotha.model.config import BERTConfig, GPTConfig, ViTConfig
 from kotha.model.family import build
-from kotha.text.shards import SplitWriter, dtype_for, write_description
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.text.tokenizer.trainers import train
 
@@ -64,7 +58,6 @@ def wired(tokenizer: Tokenizer) -> Embeddings:
 def test_the_neighbour_that_was_wired_is_found(tokenizer: Tokenizer) -> None:
     table = wired(tokenizer)
     word = table.find("মা")
-    assert word.whole
     assert word.pieces == ("␣মা",)
     near = nearest_words(table, word, count=5)
     assert near[0].text == "বাবা"
@@ -94,33 +87,9 @@ def test_cosines_are_those_of_numpy(tokenizer: Tokenizer, centred: bool) -> None
 def test_a_word_of_several_pieces_is_their_mean(tokenizer: Tokenizer) -> None:
     table = wired(tokenizer)
     word = table.find("মাখাতা")
-    assert not word.whole
+    assert len(word.pieces) > 1
     rows = table.vectors.numpy()[list(word.tokens)]
     assert np.allclose(word.vector.numpy(), rows.mean(0))
-
-
-def test_rows_that_training_hardly_met_are_no_neighbours(tokenizer: Tokenizer) -> None:
-    counts = [0] * tokenizer.vocab_size
-    for place, word in enumerate(WORDS[:4]):
-        counts[row_of(tokenizer, word)] = 100 + place
-    counts[row_of(tokenizer, "নীল")] = 3
-    table = Embeddings(model_of(tokenizer), tokenizer, counts)
-    assert {each.text for each in nearest_words(table, table.find("নীল"), 10)} == set(WORDS[:4])
-    assert not table.find("নীল").learned
-    assert table.find("মা").learned
-    assert [table.texts[token].strip() for token in table.frequent_words(2)] == [WORDS[3], WORDS[2]]
-
-
-def test_tokens_of_a_data_folder_are_counted(tokenizer: Tokenizer, tmp_path: Path) -> None:
-    texts, end = [f"{word} নদী পুকুর {word}" for word in WORDS], tokenizer.special["eos"]
-    writer = SplitWriter(tmp_path, "train", dtype_for(tokenizer.vocab_size), end, shard_tokens=12)
-    for text in texts:
-        writer.add(np.array(tokenizer.encode(text), "<u2"), len(text.encode()), len(text))
-    write_description(tmp_path, tokenizer, {"train": writer.close()}, {})
-    by_hand = Counter(token for text in texts for token in [*tokenizer.encode(text), end])
-    assert token_counts(tmp_path) == [by_hand[token] for token in range(tokenizer.vocab_size)]
-    next(tmp_path.glob("train-*.bin")).unlink()
-    assert token_counts(tmp_path) is None
 
 
 @pytest.mark.parametrize(("word", "wording"), [("", "an empty word"), ("☃", "no letters for “☃”")])
@@ -172,14 +141,6 @@ def test_the_page_escapes_what_a_vocabulary_holds(tokenizer: Tokenizer) -> None:
     ]
 
 
-def test_the_courses_table_of_widths() -> None:
-    rows = width_costs(32_100)
-    assert [each.parameters for each in rows] == [4_108_800, 8_217_600, 16_435_200, 32_870_400]
-    assert [f"{each.float32_mib:.2f}" for each in rows] == ["15.67", "31.35", "62.70", "125.39"]
-    with pytest.raises(UsageError, match="0 is no size"):
-        width_costs(100, [16, 0])
-
-
 def gradient_rows(model, tokens: list[int]) -> tuple[int, int]:
     """What autograd itself leaves in the two tables after a plain backward pass."""
     logits = model(torch.tensor([tokens[:-1]]))
@@ -209,16 +170,3 @@ def test_only_a_next_token_step_is_counted(tokenizer: Tokenizer) -> None:
         touched_rows(build(BERTConfig(**sizes)), [1, 2, 3])
     with pytest.raises(UsageError, match=r"1 token\(s\)"):
         touched_rows(model_of(tokenizer), [1])
-
-
-def test_a_pair_beside_random_pairs(tokenizer: Tokenizer) -> None:
-    table = wired(tokenizer)
-    near, far = measure_pair(table, "মা", "বাবা"), measure_pair(table, "মা", "লাল")
-    assert near.rank == 1
-    assert near.relative < 0.5 < far.relative
-    a, b = (table.vectors[row_of(tokenizer, word)].numpy() - table.mean.numpy() for word in ("মা", "বাবা"))
-    assert near.distance == pytest.approx(2 * np.linalg.norm(a - b) / (np.linalg.norm(a) + np.linalg.norm(b)))
-    wide = Embeddings(model_of(tokenizer, 32), tokenizer)
-    narrow = Embeddings(model_of(tokenizer, 4), tokenizer)
-    both = distance_at_widths({"wide": wide, "narrow": narrow}, "মা", "নদী")
-    assert [(name, each.width) for name, each in both.items()] == [("narrow", 4), ("wide", 32)]

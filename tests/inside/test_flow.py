@@ -10,10 +10,8 @@ from tests.inside.small_models import BODIES, small
 from tests.inside.test_attention import HOSTILE, data_in, input_of
 
 from kotha.inside.flow import Flow, flow, flow_view
-from kotha.inside.inputs import read, read_without_tokenizer
+from kotha.inside.inputs import read
 from kotha.inside.trace import trace
-from kotha.model.family import build
-from kotha.model.presets import preset
 from kotha.report.built import words
 
 PRE = ["attention_norm", "attention", "residual_mid", "feedforward_norm", "feedforward", "residual_out"]
@@ -83,13 +81,6 @@ def test_a_bert_answers_at_each_mask() -> None:
     bundle = small("bert")
     found = flow(bundle.model, read(bundle.model, bundle.tokenizer, "আজ [MASK] হবে [MASK]"))
     assert len(found.answers) == 2 and "[MASK]" in str(found.answers[0].question)
-
-
-@pytest.mark.parametrize("name", ["mini", "pocket-bert", "pocket-seq2seq"])
-def test_a_preset_flows_with_fresh_weights(name: str) -> None:
-    model = build(preset(name)).eval()
-    found = flow(model, read_without_tokenizer(model, "বাংলাদেশ ব্যাংক সুদ বৃদ্ধি"))
-    assert found.stations[-1].shape[-1] == preset(name).to_dict()["vocab_size"]
 
 
 @pytest.mark.parametrize("body", BODIES)

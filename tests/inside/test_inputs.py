@@ -13,9 +13,7 @@ from kotha.errors import UsageError
 from kotha.generation.answers import Request
 from kotha.generation.engine import Engine
 from kotha.generation.settings import SamplingSettings
-from kotha.inside.inputs import name_piece, read, read_image, read_without_tokenizer
-from kotha.model.family import build
-from kotha.model.presets import preset
+from kotha.inside.inputs import name_piece, read, read_image
 from kotha.storage.images import read_picture
 
 
@@ -118,15 +116,6 @@ def test_pieces_read_as_letters_and_parts_of_letters_say_so() -> None:
     assert name_piece(tokenizer, first).part
     assert name_piece(tokenizer, tokenizer.special["eos"]).text == "<|endoftext|>"
     assert name_piece(tokenizer, 10**6).text == "‹1000000›"
-
-
-def test_a_preset_reads_letters_by_made_up_ids() -> None:
-    model = build(preset("mini")).eval()
-    given = read_without_tokenizer(model, "ক্ষমা কর মা")
-    assert [piece.text for piece in given.lines["tokens"]] == ["ক্ষ", "মা", "␣", "ক"]
-    assert given.inputs[0].tolist() == [[0, 1, 2, 3]]
-    assert "only the first 4" in str(given.remarks[1])
-    given.pass_through(model)
 
 
 PIXELS = (np.arange(64).reshape(8, 8) * 4).astype(np.uint8)

@@ -15,8 +15,8 @@ from kotha.course.worksheet.page import sheet_view
 from kotha.course.worksheet.papers import workshop_sheet
 from kotha.errors import KothaError, UsageError
 from kotha.inside.attention import attention_view
-from kotha.inside.embeddings import embeddings_view, open_table
-from kotha.inside.flow import flow_view, preset_flow_view
+from kotha.inside.embeddings import Embeddings, embeddings_view
+from kotha.inside.flow import flow_view
 from kotha.inside.heads.measuring import TextSource
 from kotha.inside.heads.study import heads_view
 from kotha.inside.inputs import ModelInput, headline, read
@@ -31,12 +31,11 @@ def given(text: str = TEXT) -> ModelInput:
 VIEWS: dict[str, Any] = {
     "attention": lambda: attention_view(small("gpt"), given()),
     "flow": lambda: flow_view(small("gpt"), given()),
-    "preset": lambda: preset_flow_view("mini"),
     "lens": lambda: lens_view(small("gpt"), given()),
     "heads": lambda: heads_view(small("gpt"), TEXT * 3),
     "worksheet": lambda: sheet_view(model_sheet(small("gpt"), TEXT, head=1)),
     "workshop": lambda: sheet_view(workshop_sheet()),
-    "embeddings": lambda: embeddings_view(open_table(small("gpt")), ["আজ"]),
+    "embeddings": lambda: embeddings_view(Embeddings(small("gpt").model, small("gpt").tokenizer), ["আজ"]),
 }
 
 
@@ -55,9 +54,8 @@ def test_a_view_is_data_a_page_and_a_frame(name: str, tmp_path: Path) -> None:
 
 
 def test_a_page_is_saved_as_a_page(tmp_path: Path) -> None:
-    view = View("x", 1, lambda: "<p>", dict)
     with pytest.raises(UsageError, match=r"a\.png would be a page; call it .*a\.html"):
-        view.save(tmp_path / "a.png")
+        View("x", 1, lambda: "<p>", dict).save(tmp_path / "a.png")
     assert not list(tmp_path.iterdir())
 
 
@@ -73,7 +71,6 @@ def test_the_page_is_made_when_it_is_wanted_and_once(tmp_path: Path) -> None:
 
 def test_remarks_come_back_as_data() -> None:
     assert any("its context" in str(each) for each in attention_view(small("gpt"), given(TEXT * 9)).remarks)
-    assert any("fresh weights" in str(each) for each in preset_flow_view("mini").remarks)
 
 
 def test_what_is_asked_is_checked_when_it_is_said() -> None:

@@ -9,12 +9,10 @@ from torch import Tensor
 from kotha.errors import UsageError
 from kotha.model.attention import KeysValues
 from kotha.model.cache import Cache
-from kotha.model.config import GPTConfig, ModelConfig, Seq2SeqConfig
-from kotha.model.family import build
+from kotha.model.config import GPTConfig, ModelConfig
 from kotha.model.gpt import GPT
 from kotha.model.masks import Mask, causal_mask
 from kotha.model.presets import MODERN
-from kotha.model.seq2seq import Seq2Seq
 
 TEXT: dict[str, Any] = {"d_model": 16, "n_heads": 4, "n_layers": 2, "vocab_size": 30, "context_length": 10}
 LAYOUTS: dict[str, GPTConfig] = {
@@ -87,23 +85,6 @@ def test_cached_is_uncached(layout: str, kind: str, steps: list[int]) -> None:
     assert (in_steps(model, tokens, cache, steps) - model(tokens)).abs().max() <= 1e-5
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_rows_of_a_static_cache_may_differ_in_length(layout: str) -> None:
-    torch.manual_seed(0)
-    model = GPT(LAYOUTS[layout]).eval()
-    tokens, lengths = torch.randint(30, (2, 10)), [3, 6]
-    cache = Static(model.config, 2, 10)
-    model(tokens[:, :6], cache=cache)  # the first row's last three are not its own yet
-    cache.length = torch.tensor(lengths)
-    for step in range(4):
-        new = torch.stack([tokens[row, length + step] for row, length in enumerate(lengths)])[:, None]
-        logits = model(new, cache=cache)
-        for row, length in enumerate(lengths):
-            alone = model(tokens[row : row + 1, : length + step + 1])[:, -1]
-            assert (logits[row] - alone).abs().max() <= 1e-5
-        cache.length += 1
-
-
 def test_what_was_not_counted_as_read_can_be_taken_back() -> None:
     torch.manual_seed(0)
     model = GPT(LAYOUTS["modern"]).eval()
@@ -137,22 +118,6 @@ def test_a_static_step_is_one_graph_for_every_step() -> None:
             cache.length += 1
         assert (torch.cat(parts, dim=1) - model(tokens)).abs().max() <= 1e-5
     assert graphs == 1
-
-
-def test_a_translation_written_step_by_step_is_the_same() -> None:
-    torch.manual_seed(0)
-    model = build(Seq2SeqConfig(**TEXT)).eval()
-    assert isinstance(model, Seq2Seq)
-    source, target = torch.randint(30, (2, 7)), torch.randint(30, (2, 9))
-    real = torch.ones(2, 7, dtype=torch.bool)
-    real[1, 4:] = False
-    memories = model.remember(model.encode(source, real))
-    for cache in (Growing(), Static(model.config, 2, 10)):
-        parts = []
-        for token in torch.split(target, 1, dim=1):
-            parts.append(model.head(model.decode(token, memories, real, cache)))
-            cache.length += 1
-        assert (torch.cat(parts, dim=1) - model(source, target, real)).abs().max() <= 1e-5
 
 
 def test_a_position_beyond_the_context_is_refused() -> None:

@@ -35,7 +35,7 @@ def test_a_changed_config_keeps_what_was_chosen_and_follows_where_it_was_not() -
     [
         ({"d_model": 500, "n_heads": 8}, "d_model=500 is not divisible by n_heads=8; try n_heads=10 or d_model=512"),
         ({"n_heads": 8, "n_kv_heads": 3}, "n_heads=8 is not divisible by n_kv_heads=3; try n_kv_heads=2"),
-        ({"d_head": 5, "positions": "rotary"}, "d_head=5 is odd, and rotary positions turn pairs; try 6"),
+        ({"d_head": 5, "positions": "rotary"}, "d_head=5 is odd, and rotary positions come in pairs; try 6"),
         ({"d_model": 15, "n_heads": 3, "positions": "sinusoidal"}, "d_model=15 is odd, and sinusoidal positions"),
         ({"dropout": 1.0}, "dropout=1.0 is not a share; use 0 (off) up to 0.9"),
         ({"attention_dropout": -0.1}, "attention_dropout=-0.1 is not a share"),

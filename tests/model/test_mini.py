@@ -40,12 +40,3 @@ def test_torch_and_numpy_agree(seed: int, dtype: torch.dtype) -> None:
         assert tensor.shape == steps[name].shape, name
         np.testing.assert_allclose(tensor.numpy(), steps[name], rtol=1e-6, atol=1e-6, err_msg=name)
     assert steps["next_token"] == int(logits[-1].argmax())
-
-
-def test_it_is_the_notes_block() -> None:
-    steps = mini({name: tensor.numpy() for name, tensor in build(preset("mini")).state_dict().items()}, [3, 1, 4, 1])
-    assert steps["embeddings"].shape == (4, 8)
-    assert steps["weights"].shape == (2, 4, 4)
-    assert steps["logits"].shape == (4, 20)
-    np.testing.assert_allclose(steps["weights"].sum(-1), 1)
-    assert (np.triu(steps["weights"][0], k=1) == 0).all()

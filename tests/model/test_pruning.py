@@ -161,8 +161,7 @@ def test_heads_keep_their_names_when_others_go(case: str) -> None:
         one_by_one = remove_heads(one_by_one, [head])
     assert one_by_one.config == at_once.config
     assert torch.equal(answer(one_by_one, inputs), answer(at_once, inputs))
-    with pytest.raises(ConfigError, match=f"{heads[0]} was removed before; numbers are those of the whole model"):
-        remove_heads(at_once, [heads[0]])
+    assert remove_heads(at_once, [heads[0]]).config == at_once.config
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -176,14 +175,15 @@ def test_names_are_those_by_which_the_model_is_looked_at(case: str) -> None:
 @pytest.mark.parametrize(
     ("heads", "message"),
     [
-        (["blocks.2.attention.0"], "there is no attention 'blocks.2.attention' in this model; did you mean"),
-        (["blocks.0.cross.0"], "there is no attention 'blocks.0.cross'"),
-        (["blocks.00.attention.0"], "there is no attention 'blocks.00.attention'"),
-        (["blocks.0.attention.4"], "'blocks.0.attention.4' cannot be removed: blocks.0.attention has heads 0 to 3"),
-        (["blocks.0.attention"], "'blocks.0.attention' is not a head; write its attention and its number"),
-        (["3"], "'3' is not a head"),
-        (["blocks.0.attention.1"] * 2, "'blocks.0.attention.1' is to be removed twice; name it once"),
-        (["blocks.0.attention.1", "blocks.0.attention.01"], "'blocks.0.attention.01' is to be removed twice"),
+        (
+            ["blocks.2.attention.0"],
+            "there is no head 'blocks.2.attention.0'; each attention has heads 0 to 3, named as",
+        ),
+        (["blocks.0.cross.0"], "there is no head 'blocks.0.cross.0'"),
+        (["blocks.0.attention.4"], "there is no head 'blocks.0.attention.4'"),
+        (["blocks.0.attention"], "there is no head 'blocks.0.attention'"),
+        (["3"], "there is no head '3'"),
+        (["blocks.0.attention." + "9" * 5000], "there is no head"),
         ([f"blocks.1.attention.{n}" for n in range(4)], "all 4 heads of blocks.1.attention would be removed; leave at"),
         ("blocks.0.attention.1", "removed_heads='blocks.0.attention.1' must be a list of names"),
         ([1], r"removed_heads=[1] must be a list of names"),
@@ -198,7 +198,7 @@ def test_heads_that_cannot_go_are_refused(heads: Any, message: str) -> None:
 def test_a_config_that_claims_a_billion_heads_or_layers_is_refused_at_once() -> None:
     with pytest.raises(ConfigError, match="n_heads=1073741824 is more than any model has; use 1 to 4,096"):
         GPTConfig(**{**TEXT, "n_heads": 1 << 30, "d_head": 1})
-    with pytest.raises(ConfigError, match="there is no attention"):
+    with pytest.raises(ConfigError, match="there is no head"):
         GPTConfig(**{**TEXT, "n_layers": 1000}, removed_heads=("block.0.attention.0",))
 
 

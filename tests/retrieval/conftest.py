@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from kotha.retrieval.dense import Vectors
 from kotha.retrieval.documents import Indexing
 from kotha.retrieval.index import update
-from kotha.retrieval.sqlite_store import SqliteStore
+from kotha.retrieval.sqlite_store import EmbedderNote, SqliteStore
 from kotha.retrieval.stemming import fold
-from kotha.retrieval.store import EmbedderNote, Vectors
 
 DOCUMENTS = [
     "পদ্মা নদীর তীরে রাজশাহী শহর। সেখানে আম ফলে।",

@@ -65,7 +65,7 @@ def test_a_prompt_holds_as_many_passages_as_fit(store: SqliteStore) -> None:
     ("question", "why"),
     [
         ("মঙ্গল গ্রহের উপগ্রহ কয়টি?", "no passage has a word of the question"),
-        ("where do tigers live?", "the question is in Latin letters and these documents are in Bengali ones"),
+        ("where do tigers live?", "no passage has a word of the question"),
         ("মঙ্গলে ফোবোস ডিমোস ঘোরে বেশি", "of what the question asks for"),
     ],
 )

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kotha.errors import UsageError
+from kotha.retrieval.documents import Indexing
 from kotha.retrieval.passages import cut, sentences
 from kotha.retrieval.stemming import fold
 
@@ -51,4 +52,4 @@ def test_sentences_end_at_a_danda_and_not_within_a_number() -> None:
 
 def test_a_passage_too_short_for_a_sentence_is_refused() -> None:
     with pytest.raises(UsageError, match="letters=5: a passage holds at least 40; 600 is usual"):
-        cut("নদী", letters=5)
+        Indexing(letters=5)

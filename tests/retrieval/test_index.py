@@ -213,7 +213,7 @@ def test_what_is_no_index_is_refused(tmp_path: Path, store: SqliteStore) -> None
     with pytest.raises(KothaError, match="there is no index"):
         SqliteStore(tmp_path / "nowhere")
     (tmp_path / "text").write_text("a text file that is long enough")
-    with pytest.raises(KothaError, match="is no index; choose another name"):
+    with pytest.raises(KothaError, match="is no index, or damaged"):
         SqliteStore(tmp_path / "text", write=True)
     assert (tmp_path / "text").read_text() == "a text file that is long enough"
     (tmp_path / "nothing").touch()

@@ -98,7 +98,7 @@ def serve(models: Path) -> Iterator[Callable[..., Address]]:
 
 @pytest.fixture(scope="session")
 def address(models: Path) -> Iterator[Address]:
-    settings = ServeSettings(limits=Limits(rows=8, tokens=200, choices=8, prompts=8))
+    settings = ServeSettings(limits=Limits(rows=8, choices=8, prompts=8))
     app = make_app([str(models / "plain"), str(models / "taught")], settings, device="cpu")
     for url in started(app):
         yield Address(url, app, models)
@@ -126,9 +126,7 @@ def families(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def house(families: Path) -> Iterator[Address]:
     """A server with all of them."""
-    settings = ServeSettings(
-        limits=Limits(rows=4, positions=32, prompts=4, numbers=30_000, studied=600, image_pixels=4096)
-    )
+    settings = ServeSettings(limits=Limits(rows=4, positions=32, prompts=4, numbers=30_000, image_pixels=4096))
     app = make_app([str(each) for each in sorted(families.iterdir())], settings, device="cpu")
     for url in started(app):
         yield Address(url, app, families)

@@ -8,8 +8,7 @@ import pytest
 from tests.server.conftest import started
 
 from kotha.artifacts import model_folder as bundle
-from kotha.export.exporter import ExportSettings
-from kotha.export.gguf.export import export_gguf
+from kotha.export.targets import export
 from kotha.server.app import make_app
 from kotha.server.settings import ServeSettings
 from kotha.storage import bundled
@@ -32,7 +31,7 @@ sys.stdin.read()
 @pytest.fixture(scope="module")
 def llama_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     file = tmp_path_factory.mktemp("gguf") / "box.gguf"
-    assert export_gguf(bundle.load(bundled.FOLDER), file, ExportSettings(weights="f32", lines=["নদীর ধারে"])).passed
+    assert export(bundle.load(bundled.FOLDER), "gguf", file, weights="f32", lines=["নদীর ধারে"]).passed
     command = [sys.executable, "-c", LLAMA_SERVER, str(file)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
     with subprocess.Popen(command, text=True, **pipes) as server:  # type: ignore[call-overload]

@@ -104,7 +104,7 @@ def test_what_is_no_sheet_is_refused_in_words(house: Address) -> None:
         return str(said.json()["error"]["message"])
 
     assert "go together" in refused(model="gpt")
-    assert "size is for a sheet" in refused(model="gpt", text=TEXT, size="3x4x2")
+    assert "give one of them" in refused(model="gpt", text=TEXT, size="3x4x2")
     assert "is not TOKENSxWIDTHxHEAD" in refused(size="99x4x2")
     assert "models that read text" in refused(model="vit", text=TEXT)
     assert "shorten it" in refused(model="gpt", text=TEXT * 20)
@@ -120,8 +120,9 @@ def test_a_spreadsheet_comes_as_a_file(house: Address) -> None:
     said = post(house, "/spreadsheet")
     assert said.headers["content-type"].endswith("spreadsheetml.sheet")
     assert "<v>0.8</v>" in steps_page(said) and "<f>IF(ISNUMBER(" in steps_page(said)
-    own = {"X": [[2.5, 1.0]], "W_Q": [[1.0], [0.5]], "W_K": [[1.0], [0.5]], "W_V": [[1.0], [0.5]]}
-    assert "<v>2.5</v>" in steps_page(post(house, "/spreadsheet", own=own))
-    assert "one shape" in post(house, "/spreadsheet", own={**own, "W_V": [[1.0, 2.0], [1.0, 2.0]]}).text
-    assert "without a model" in post(house, "/spreadsheet", own=own, model="gpt", text="নদী").text
+    given = {"X": [[2.5, 1.0, 0.0], [1.0, 0.0, 0.0]]}
+    assert "<v>2.5</v>" in steps_page(post(house, "/spreadsheet", size="2x3x2", given=given))
+    assert "X has shape (2, 3)" in post(house, "/spreadsheet", given=given).text
+    assert "as long as each other" in post(house, "/spreadsheet", given={"X": [[1.0], [1.0, 2.0]]}).text
+    assert "without a model" in post(house, "/spreadsheet", given=given, model="gpt", text="নদী").text
     assert "SQRT(" in steps_page(post(house, "/spreadsheet", model="gpt", text="নদী"))

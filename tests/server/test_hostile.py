@@ -30,8 +30,7 @@ def refused(address: Address, path: str, asked: Any, status: int = 400) -> dict[
         ("/v1/completions", {"prompt": "x", "stop": ["ক", PILE[:900]]}),
         ("/v1/chat/completions", {"messages": [{"role": "user", "content": [{"type": "text", "text": PILE}]}]}),
         ("/v1/embeddings", {"input": ["x", PILE]}),
-        ("/api/tokenize", {"text": PILE}),
-        ("/api/next", {"text": PILE}),
+        ("/api/card", {"text": PILE}),
         ("/api/inside/lens", {"text": PILE}),
     ],
 )
@@ -41,7 +40,7 @@ def test_a_pile_of_marks_is_no_letter(address: Address, path: str, asked: dict[s
 
 def test_marks_as_people_write_them_are_letters(address: Address) -> None:
     text = "ক্ষ্ম্যাঁ e\u0301\u0323 Z̷̖̈a̶̙͠l̵̙̍g̴̫̈o̸̱͆ עִבְרִית"
-    said = http.post(f"{address.url}/api/tokenize", json={"model": "plain", "text": text}, timeout=60)
+    said = http.post(f"{address.url}/api/card", json={"model": "plain", "text": text}, timeout=60)
     assert said.status_code == 200 and said.json()["letters"]
 
 
@@ -74,7 +73,7 @@ def test_what_is_no_http_is_refused_as_everything_else(address: Address, sent: b
         ("/v1/embeddings", {"input": [{}] * 100_000}, "input"),
         ("/v1/chat/completions", {"messages": [{}] * 4_000}, "messages"),
         ("/v1/chat/completions", {"messages": [{}] * 100_000}, "messages"),
-        ("/api/detokenize", {"tokens": [{}] * 100_000}, "tokens"),
+        ("/api/read", {"prompt": [{}] * 100_000}, "prompt"),
         ("/v1/completions", {"prompt": "x", "stop": "y" * 2_000}, "stop"),
         ("/v1/completions", {f"key{place}": 1 for place in range(50_000)}, "key0"),
         ("/v1/completions", {"prompt": "x", "seed": 10**400}, "seed"),
@@ -92,7 +91,11 @@ def test_only_the_first_fault_is_looked_for(address: Address, path: str, asked: 
         (b'{"model": "plain",}', "application/json", "no JSON"),
         (b'{"model": "plain"}', "text/plain", "content-type"),
         (b'{"model": "plain", "max_token": 3}', "application/json", "max_tokens"),
-        (b'{"model": "plain", "messages": [{"role": "user"}], "tools": [{}]}', "application/json", "tools are not"),
+        (
+            b'{"model": "plain", "messages": [{"role": "user"}], "tools": [{}]}',
+            "application/json",
+            "tools is not offered",
+        ),
     ],
 )
 def test_a_slip_is_told_in_words(address: Address, body: bytes, kind: str, told: str) -> None:
@@ -103,8 +106,8 @@ def test_a_slip_is_told_in_words(address: Address, body: bytes, kind: str, told:
 
 
 def test_a_long_text_is_cut_a_part_at_a_time(address: Address) -> None:
-    assert "20,000" in refused(address, "/api/tokenize", {"model": "plain", "text": "ক" * 20_001})["message"]
-    assert "tokens" in refused(address, "/api/next", {"model": "plain", "text": "ক্" * 20_000})["message"]
+    assert "20,000" in refused(address, "/api/card", {"model": "plain", "text": "ক" * 20_001})["message"]
+    assert "tokens" in refused(address, "/api/read", {"model": "plain", "prompt": "ক্" * 20_000})["message"]
 
 
 @pytest.mark.parametrize("header", ["Host: [", "Host: [::1", "Host: 127.0.0.1\r\nOrigin: http://["])
@@ -145,7 +148,7 @@ def test_an_address_that_is_none_names_those_that_are(address: Address, method: 
     assert answer.status_code in (404, 405) and told in answer.json()["error"]["message"]
 
 
-@pytest.mark.parametrize("path", ["/api/inside/pass", "/api/tokenize", "/v1/completions", "/api/write"])
+@pytest.mark.parametrize("path", ["/api/inside/pass", "/api/card", "/v1/completions", "/api/write"])
 @pytest.mark.parametrize("half", [b"\\ud83d", b"\xed\xa0\xbd"], ids=["escaped", "as bytes"])
 def test_half_a_character_is_refused_at_the_door(address: Address, path: str, half: bytes) -> None:
     key = "prompt" if path in ("/v1/completions", "/api/write") else "text"
@@ -160,5 +163,5 @@ def test_half_a_character_is_refused_at_the_door(address: Address, path: str, ha
 
 def test_two_halves_are_a_character(address: Address) -> None:
     body = b'{"model": "plain", "text": "\\ud83d\\ude00"}'
-    answer = http.post(f"{address.url}/api/tokenize", content=body, headers={"content-type": "application/json"})
+    answer = http.post(f"{address.url}/api/card", content=body, headers={"content-type": "application/json"})
     assert answer.status_code == 200

@@ -27,8 +27,7 @@ from kotha.artifacts.run_folder import RunFolder
 from kotha.errors import KothaError
 from kotha.model.fields import LARGEST_SEED
 from kotha.server.app import make_app
-from kotha.server.jobs.kinds import LEAST_VOCABULARY, TrainJob
-from kotha.server.jobs.legacy import DAMAGED
+from kotha.server.jobs.kinds import LEAST_VOCABULARY, LearnJob
 from kotha.server.jobs.status import Job
 from kotha.server.jobs.store import OUT_PLACE, JobStore
 from kotha.server.jobs.table import DATABASE, JobConflictError, NoSuchJobError, began, create_table, transaction
@@ -243,18 +242,13 @@ def said(answer: httpx.Response) -> Any:
     return answer.json()
 
 
-def test_a_text_is_brought_and_a_tokenizer_trained_on_it(working: Address) -> None:
+def test_a_text_is_brought_and_an_index_made_of_it(working: Address) -> None:
     text = "\n\n".join(story.text for story in islice(stories(seed=0), 40))
     file = said(http.post(f"{working.url}/api/files", json={"text": text}))["id"]
-    asked = {"kind": "tokenizer", "texts": [file], "vocab_size": 600, "name": "ছোট"}
+    asked = {"kind": "index", "texts": [file], "name": "ছোট"}
     id = said(http.post(f"{working.url}/api/jobs", json=asked))["id"]
-    states = []
-    with http.stream("GET", f"{working.url}/api/jobs/{id}/events", timeout=120) as stream:
-        for line in stream.iter_lines():
-            if line.startswith("data: "):
-                states.append(json.loads(line.removeprefix("data: "))["state"])
-    assert states[-1] == "done" and set(states) <= {"running", "done"}
-    assert (working.folder / id / "out" / "tokenizer.json").is_file()
+    assert waited(JobStore(working.folder), id, over).state == "done"
+    assert (working.folder / id / "out").exists()
     listed = said(http.get(f"{working.url}/api/jobs"))
     assert [each["name"] for each in listed] == ["ছোট"]
 
@@ -272,22 +266,11 @@ def written(store: JobStore, kind: str, code: int | None) -> str:
 @pytest.mark.parametrize(
     ("wanted", "given", "status", "words"),
     [
-        ("data", "file", 400, "is a file; data takes the id of a prepare job"),
-        ("data", "tokenizer", 400, "is a tokenizer job; data takes the id of a prepare job"),
-        ("data", "train", 400, "is a train job; data takes"),
-        ("data", "prepare running", 409, "is not done yet, see GET /api/jobs/"),
-        ("data", "prepare failed", 409, "failed, see GET /api/jobs/"),
-        ("data", "prepare stopped", 409, "was stopped, see"),
-        ("data", "damaged", 400, "is a damaged job; data takes"),
-        ("tokenizer", "prepare", 400, "is a prepare job; tokenizer takes the id of a tokenizer job"),
-        ("tokenizer", "tokenizer running", 409, "the tokenizer job "),
-        ("texts", "tokenizer", 400, "is a job; texts takes ids of files"),
-        ("table", "tokenizer", 400, "is a job; table takes"),
+        ("texts", "index", 404, "there is no file"),
+        ("table", "index", 404, "there is no file"),
         ("table", "file", 400, "was brought as txt, which has no fields"),
-        ("model", "tokenizer", 400, "is a tokenizer job, of which no model comes"),
-        ("model", "train", 409, "has no model yet; it ended as done"),
-        ("model", "train running", 409, "has no model yet; ask again when it has saved one"),
-        ("model", "damaged", 400, "is a damaged job, of which no model comes"),
+        ("model", "index", 409, "has no model; a training has one as soon as it has saved it"),
+        ("model", "learn running", 409, "has no model; a training has one as soon as it has saved it"),
     ],
 )
 def test_an_id_of_another_kind_or_too_early_is_told_in_words(
@@ -296,15 +279,10 @@ def test_an_id_of_another_kind_or_too_early_is_told_in_words(
     app = make_app([str(models / "plain")], ServeSettings(jobs=tmp_path), device="cpu")
     store: JobStore = app.state.kotha.jobs
     file, table = store.bring("নদী", "txt"), store.bring("text,label", "csv")
-    codes = {"": 0, "running": None, "failed": 1, "stopped": 143}
     kind, _, state = given.partition(" ")
-    id = file if given == "file" else written(store, "train" if kind == "damaged" else kind, codes[state])
-    if given == "damaged":
-        note(store.folder, id, kind=DAMAGED, code=1, why="job.json is broken")
+    id = file if given == "file" else written(store, kind, None if state else 0)
     asked = {
-        "data": {"kind": "train", "data": id, "minutes": 1},
-        "tokenizer": {"kind": "prepare", "texts": [file], "tokenizer": id},
-        "texts": {"kind": "tokenizer", "texts": [id]},
+        "texts": {"kind": "index", "texts": [id]},
         "table": {"kind": "adapt", "use": "classify", "table": id, "model": "plain"},
         "model": {"kind": "adapt", "use": "classify", "table": table, "model": id},
     }[wanted]
@@ -313,63 +291,8 @@ def test_an_id_of_another_kind_or_too_early_is_told_in_words(
         if wanted == "model":
             alike = http.post(f"{url}/v1/completions", json={"model": id, "prompt": "মা"})
             assert (alike.status_code, alike.json()) == (status, refused.json())
-        if wanted == "data" and given != "file":  # of which a plan can be made
-            alike = http.post(f"{url}/api/plan", json={"minutes": 1, "data": id})
-            assert (alike.status_code, alike.json()) == (status, refused.json())
     assert refused.status_code == status and words in refused.json()["error"]["message"], refused.text
     assert len(store.all()) == (given != "file"), "nothing was begun"
-
-
-def events(stream: Iterator[str]) -> Iterator[tuple[str, str, Any]]:
-    """Kind, id and data of each event of a stream of lines."""
-    told: dict[str, str] = {}
-    for line in stream:
-        if line:
-            name, _, value = line.partition(": ")
-            told[name] = value
-        else:
-            yield told["event"], told["id"], json.loads(told["data"])
-            told = {}
-
-
-def test_who_lost_the_connection_hears_what_is_new(working: Address) -> None:
-    store = JobStore(working.folder)
-    id = written(store, "train", None)
-    address = f"{working.url}/api/jobs/{id}/events"
-    metrics = store.result(id) / "metrics.jsonl"
-    metrics.parent.mkdir()
-
-    def measure(*steps: int) -> None:
-        with metrics.open("a") as file:
-            file.writelines(f'{{"step": {step}}}\n' for step in steps)
-
-    def heard(last: str | None, count: int) -> list[tuple[str, str, Any]]:
-        headers = {} if last is None else {"last-event-id": last}
-        with http.stream("GET", address, headers=headers, timeout=60) as stream:
-            return list(islice(events(stream.iter_lines()), count))
-
-    measure(1, 2)
-    first = heard(None, 3)
-    assert [(kind, data.get("step")) for kind, _, data in first] == [("metrics", 1), ("metrics", 2), ("status", None)]
-    measure(3)
-    assert [data.get("step") for _, _, data in heard(first[0][1], 3)] == [2, 3, None], "what followed the first"
-    assert [data.get("step") for _, _, data in heard(first[2][1], 2)] == [3, None]
-    for unknown in ("", "whatever", "9" * 400, "999999.00000000.running", "5.00000000.running"):
-        assert [data.get("step") for _, _, data in heard(unknown, 4)] == [1, 2, 3, None], "then all of it"
-    # Gone on with from an earlier step: other lines stand where those were.
-    metrics.write_text("")
-    measure(1, 7, 8)
-    again = heard(first[2][1], 4)
-    assert [data.get("step") for _, _, data in again] == [1, 7, 8, None]
-    note(store.folder, id, code=0, ended=1.0)
-    [ended] = heard(again[-1][1], 2)
-    assert ended[0] == "status" and ended[2]["state"] == "done", "the end was not heard yet"
-    assert http.get(address, headers={"last-event-id": ended[1]}).status_code == 204
-    measure(9)
-    with metrics.open("a") as file:
-        file.write('{"step": 1\n')  # the disk was full
-    measure(11)
-    assert [data.get("step") for _, _, data in heard(ended[1], 5)] == [9, 11, None]
 
 
 def test_a_server_without_a_folder_takes_no_jobs(address: Address) -> None:
@@ -401,7 +324,7 @@ def test_more_files_than_are_kept_are_refused(tmp_path: Path, serve: Any) -> Non
     assert many.status_code == 409 and "3 files are kept" in many.json()["error"]["message"]
     said(http.delete(f"{at.url}/api/files/{first}"))
     second = said(http.post(f"{at.url}/api/files", json={"text": "b" * 6}))["id"]
-    asked = {"kind": "tokenizer", "texts": [second]}
+    asked = {"kind": "index", "texts": [second]}
     job = said(http.post(f"{at.url}/api/jobs", json=asked))["id"]
     waited(JobStore(tmp_path), job, over)
     many = http.post(f"{at.url}/api/jobs", json=asked)
@@ -409,7 +332,7 @@ def test_more_files_than_are_kept_are_refused(tmp_path: Path, serve: Any) -> Non
     said(http.delete(f"{at.url}/api/jobs/{job}"))
     assert {each.name for each in tmp_path.iterdir()} == {"uploads", DATABASE, JOURNAL}
     third = said(http.post(f"{at.url}/api/files", json={"text": "b" * 6}))["id"]  # the second went with its job
-    asked = {"kind": "tokenizer", "texts": [third]}
+    asked = {"kind": "index", "texts": [third]}
     waited(JobStore(tmp_path), said(http.post(f"{at.url}/api/jobs", json=asked))["id"], over)
 
 
@@ -517,9 +440,8 @@ def test_the_event_loop_reads_no_job(tmp_path: Path, models: Path, monkeypatch: 
         "/api/files",
     ):
         http.get(at.url + path)
-    http.get(f"{at.url}/api/jobs/{id}/events")
     http.post(f"{at.url}/v1/completions", json={"model": "nobody", "prompt": "মা"})
-    http.post(f"{at.url}/api/jobs", json={"kind": "tokenizer", "texts": [id]})
+    http.post(f"{at.url}/api/jobs", json={"kind": "index", "texts": [id]})
     http.post(f"{at.url}/api/jobs", json={"kind": "adapt", "use": "classify", "table": id, "model": "nobody"})
     http.post(f"{at.url}/api/jobs/{id}/stop")
     http.delete(f"{at.url}/api/jobs/{id}")
@@ -535,14 +457,8 @@ def test_from_a_text_to_a_model_that_writes_through_a_server_that_died(
     file = said(http.post(f"{working.url}/api/files", json={"text": text}))["id"]
     store = JobStore(working.folder)
 
-    def begun(**asked: Any) -> str:
-        return str(said(http.post(f"{working.url}/api/jobs", json=asked))["id"])
-
-    tokenizer = begun(kind="tokenizer", texts=[file], vocab_size=800)
-    assert waited(store, tokenizer, over).state == "done"
-    data = begun(kind="prepare", texts=[file], tokenizer=tokenizer)
-    assert waited(store, data, over).state == "done", store.status(data).said
-    run = begun(kind="train", data=data, minutes=0.3)
+    asked = {"kind": "learn", "texts": [file], "vocab_size": 800, "minutes": 0.3}
+    run = said(http.post(f"{working.url}/api/jobs", json=asked))["id"]
     metrics = working.folder / run / "out" / "metrics.jsonl"
     waited(store, run, lambda _: metrics.is_file() and metrics.stat().st_size > 0)
     said(http.post(f"{working.url}/api/jobs/{run}/stop"))
@@ -599,27 +515,25 @@ def test_the_whole_way_is_one_job(tmp_path: Path, models: Path) -> None:
         ("files", {}, "text: it is missing"),
         ("files", {"text": "ক", "ending": "sh"}, "ending: it must be 'txt', 'jsonl', 'csv' or 'tsv'"),
         ("jobs", {"minutes": 1}, "the field 'kind' is missing"),
-        ("jobs", {"kind": "rm", "data": "0" * 12}, "it must be 'tokenizer', 'prepare', 'train'"),
+        ("jobs", {"kind": "rm"}, "it must be 'learn', 'adapt', 'pairs', 'index'"),
         ("jobs", {"kind": "learn", "minutes": 1, "vocab_size": 511}, "vocab_size: it must be 512 or more"),
         ("jobs", {"kind": "learn", "minutes": 0}, "minutes: it must be more than 0"),
         ("jobs", {"kind": "learn", "minutes": "soon"}, "minutes: it must be a number"),
         ("jobs", {"kind": "learn", "minutes": 1, "seed": 1.5}, "seed: it must be a whole number"),
         ("jobs", {"kind": "learn", "minutes": 1, "preset": "mimi"}, "did you mean 'mini'"),
-        ("jobs", {"kind": "learn", "minutes": 1, "preset": "vit-digits"}, "does not learn from texts"),
-        ("jobs", {"kind": "learn", "minutes": 1, "preset": "po\0cket"}, "learn.preset"),
+        ("jobs", {"kind": "learn", "minutes": 1, "preset": "vit-digits"}, "there is no preset 'vit-digits'"),
+        ("jobs", {"kind": "learn", "minutes": 1, "preset": "po\0cket"}, "there is no preset"),
         ("jobs", {"kind": "learn", "minutes": 1, "start": "plain", "vocab_size": 600}, "keeps its sizes"),
-        ("jobs", {"kind": "train", "data": "../../etc", "minutes": 1}, "train.data"),
-        ("jobs", {"kind": "train", "data": "0" * 12, "minutes": 1, "out": "/etc"}, "there is no field 'out'"),
-        ("jobs", {"kind": "train", "data": "0" * 12, "minutes": 1}, "there is no job"),
-        ("jobs", {"kind": "train", "data": "0" * 12, "minutes": 1, "seed": -1}, "seed: it must be 0 or more"),
-        ("jobs", {"kind": "train", "data": "0" * 12, "minutes": 1, "seed": 1 << 63}, "9,223,372,036,854,775,808"),
-        ("jobs", {"kind": "tokenizer", "texts": ["/etc/passwd"]}, "tokenizer.texts.0"),
-        ("jobs", {"kind": "tokenizer", "texts": ["0" * 12] * 1001}, "tokenizer.texts"),
+        ("jobs", {"kind": "learn", "minutes": 1, "out": "/etc"}, "there is no field 'out'"),
+        ("jobs", {"kind": "learn", "minutes": 1, "seed": -1}, "seed: it must be 0 or more"),
+        ("jobs", {"kind": "learn", "minutes": 1, "seed": 1 << 63}, "9,223,372,036,854,775,808"),
+        ("jobs", {"kind": "index", "texts": ["/etc/passwd"]}, "index.texts.0"),
+        ("jobs", {"kind": "index", "texts": ["0" * 12] * 1001}, "index.texts"),
         ("jobs", {"kind": "adapt", "use": "classify", "table": "0" * 12, "model": "plain"}, "there is no file"),
         (
             "jobs",
             {"kind": "adapt", "use": "classify", "table": "0" * 12, "model": "a", "fields": ["\0", "b"]},
-            "U+0000",
+            "fields.0",
         ),
         ("jobs/000000000000/stop", {}, "there is no job"),
     ],
@@ -634,7 +548,7 @@ def test_a_model_that_is_no_run_has_no_curve(working: Address) -> None:
 
 
 def test_bounds_are_those_of_the_library() -> None:
-    assert TrainJob(kind="train", data="0" * 12, minutes=1, seed=LARGEST_SEED).seed == LARGEST_SEED
+    assert LearnJob(kind="learn", minutes=1, seed=LARGEST_SEED).seed == LARGEST_SEED
     texts = ["নদীর ধারে একটি গ্রাম ছিল।"] * 50
     for kind in ("unigram", "bpe", "wordpiece"):
         assert train_tokenizer(texts, kind, LEAST_VOCABULARY).vocab_size <= LEAST_VOCABULARY

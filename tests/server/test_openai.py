@@ -1,7 +1,6 @@
 """OpenAI's official client, unchanged, against the server: lists, completions, chats, embeddings, streams, errors."""
 
 import asyncio
-import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -54,8 +53,6 @@ def test_a_completion_is_what_the_seed_writes_alone(client: Any, address: Addres
     assert said.choices[0].finish_reason == ("length" if wanted.stopped == "length" else "stop")
     assert said.usage.prompt_tokens == wanted.prompt_tokens and said.usage.completion_tokens == wanted.tokens
     assert said.usage.total_tokens == wanted.prompt_tokens + wanted.tokens
-    echoed = client.completions.create(model="plain", prompt=PROMPT, max_tokens=20, seed=3, echo=True)
-    assert echoed.choices[0].text == PROMPT + wanted.text
 
 
 def test_a_length_of_null_is_a_length_left_out(client: Any) -> None:
@@ -98,14 +95,7 @@ def test_probabilities_are_the_models_own(client: Any, address: Address) -> None
     wanted = alone(address, "plain", PROMPT, 6, seed=3).written
     assert said.logprobs.tokens == [token.text for token in wanted]
     assert np.allclose(said.logprobs.token_logprobs, [token.log_probability for token in wanted])
-    assert said.logprobs.text_offset[1] == len(wanted[0].text)
     assert all(len(others) <= 2 and max(others.values()) <= 0 for others in said.logprobs.top_logprobs)
-    chat = client.chat.completions.create(
-        model="taught", messages=[{"role": "user", "content": PROMPT}], max_tokens=4, logprobs=True, top_logprobs=3
-    )
-    content = chat.choices[0].logprobs.content
-    assert len(content) == chat.usage.completion_tokens and len(content[0].top_logprobs) == 3
-    assert bytes(content[0].bytes).decode() == content[0].token and math.exp(content[0].logprob) <= 1
 
 
 def test_a_stream_never_cuts_a_letter_and_is_the_whole(client: Any) -> None:
@@ -178,26 +168,24 @@ def test_embeddings_are_the_faces(client: Any, address: Address) -> None:
     assert np.allclose([row.embedding for row in said.data], wanted, atol=1e-6)
     plain = client.embeddings.create(model="plain", input=PROMPT, encoding_format="float")
     assert np.allclose(plain.data[0].embedding, wanted[0], atol=1e-6) and plain.usage.prompt_tokens > 0
-    with pytest.raises(openai.BadRequestError, match="leave dimensions out"):
-        client.embeddings.create(model="plain", input=PROMPT, dimensions=3)
 
 
 @pytest.mark.parametrize(
     ("how", "status", "said"),
     [
         ({"model": "plian"}, 404, "did you mean 'plain'?"),
-        ({"max_tokens": 201}, 400, "201 tokens are too many for one request; 200 are allowed"),
+        ({"max_tokens": 4097}, 400, "max_tokens: it must be 4,096 or less"),
         ({"n": 9}, 400, "9 texts are too many for one request; 8 are allowed"),
-        ({"prompt": ["ক"] * 9}, 400, "9 prompts are too many"),
-        ({"prompt": []}, 400, "there is no prompt"),
+        ({"prompt": ["ক"] * 9}, 400, "prompt: 9 given; give 1 to 8"),
+        ({"prompt": []}, 400, "prompt: 0 given"),
         ({"prompt": "নদীর ধারে " * 200}, 400, "this model's context is 64 tokens"),
         ({"prompt": [10**6]}, 400, "token id 1000000 of the prompt is outside the vocabulary"),
         ({"temperature": -1}, 400, "temperature"),
-        ({"frequency_penalty": 1}, 400, "use repetition_penalty"),
+        ({"frequency_penalty": 1}, 400, "frequency_penalty is not offered here; leave it out"),
         ({"extra_body": {"colour": "red"}}, 400, "colour"),
         ({"stop": [""]}, 400, "an empty stop string"),
-        ({"logprobs": 99}, 400, "alternatives are too many"),
-        ({"stop": ["ক"] * 17}, 400, "stop strings are too many"),
+        ({"logprobs": 99}, 400, "logprobs: it must be 20 or less"),
+        ({"stop": ["ক"] * 17}, 400, "it has more than 16 parts"),
     ],
 )
 def test_what_cannot_be_met_is_refused_in_words(client: Any, how: dict[str, Any], status: int, said: str) -> None:

@@ -55,7 +55,7 @@ def test_it_drains_before_it_stops(models: Path, told: signal.Signals) -> None:
 
 def test_requests_are_logged_without_what_was_written(models: Path) -> None:
     asked = {"model": "plain", "prompt": "গোপন", "max_tokens": 1}
-    with started(str(models / "plain"), "--log", "json") as (server, address):
+    with started(str(models / "plain"), "--log") as (server, address):
         assert http.post(f"{address}/v1/completions", json=asked, timeout=60).is_success
         host, _, port = address.removeprefix("http://").partition(":")
         with socket.create_connection((host, int(port)), timeout=60) as rubbish:
@@ -65,9 +65,8 @@ def test_requests_are_logged_without_what_was_written(models: Path) -> None:
         _, errors = server.communicate(timeout=60)
     *log, last = errors.splitlines()
     assert last.startswith("kotha: stopped"), "the command's own last word"
-    request, warning = map(json.loads, log)
-    assert (request["method"], request["path"], request["status"]) == ("POST", "/v1/completions", 200)
-    assert (warning["level"], warning["logger"]) == ("warning", "uvicorn.error") and warning["time"] >= request["time"]
+    request, warning = log
+    assert "POST /v1/completions 200 in " in request and "Invalid HTTP request" in warning
     assert "গোপন" not in errors and "\\u09" not in errors
 
 

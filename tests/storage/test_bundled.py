@@ -30,7 +30,7 @@ def lm() -> kotha.LanguageModel:
 
 
 def test_it_is_whole_and_small() -> None:
-    assert bundle.verify(bundled.FOLDER).family == "gpt"
+    assert bundle.load(bundled.FOLDER).config.family == "gpt"
     assert bundle.stored_type(bundled.FOLDER) == "int8"
     assert sum((bundled.FOLDER / name).stat().st_size for name in FILES) <= MOST_BYTES
 
@@ -141,7 +141,7 @@ def test_python_finds_it_too(lm: kotha.LanguageModel, tmp_path: Path, monkeypatc
 def test_results_hold_what_was_packed() -> None:
     found = json.loads((ROOT / "benchmarks" / "results" / "box_model.json").read_text(encoding="utf-8"))["figures"]
     assert found["bytes"] == {name: (bundled.FOLDER / name).stat().st_size for name in FILES[:3]}
-    assert found["model"] == bundle.verify(bundled.FOLDER).to_dict()
+    assert found["model"] == bundle.load(bundled.FOLDER).config.to_dict()
 
 
 # -- the text that it has read -----------------------------------------------------------------------------------------

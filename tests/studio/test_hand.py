@@ -9,7 +9,6 @@ from tests.studio.conftest import LOOKS, Opened, faults, sideways
 from tests.studio.learned import BANGLA, BIRD_SENTENCE, LATIN
 
 from kotha.artifacts import model_folder as bundle
-from kotha.course.exercises.score import read_class
 from kotha.course.worksheet.model import model_sheet
 from kotha.course.worksheet.papers import paper_sheet, student_sheet, workshop_sheet
 from kotha.i18n.numbers import bangla_digits
@@ -175,10 +174,8 @@ def test_files_to_take_along(enter: Opened, tmp_path: Path) -> None:
         page.get_by_role("button", name=said("score.save")).click()
     file = tmp_path / "score.json"
     came.value.save_as(file)
-    (score,) = read_class([file])
-    assert (score.points, score.note, score.state, score.name) == (4, "", "unsigned", "রহিমা")
     told = json.loads(file.read_text(encoding="utf-8"))
-    assert "no proof" in told["note"] and told["answers"][1] == {
+    assert (told["points"], told["name"]) == (4, "রহিমা") and told["answers"][1] == {
         "cell": "Q[1,2]", "tries": ["0.7"], "hints": 0, "verdict": "wrong", "points": 0,
     }  # fmt: skip
     told["points"] = 40
@@ -186,7 +183,7 @@ def test_files_to_take_along(enter: Opened, tmp_path: Path) -> None:
     page.locator("input[type=file]").set_input_files(file)
     page.locator("article").wait_for()
     checked = page.locator("article").inner_text()
-    assert "4 of 288 points" in checked and "claims 40" in checked and "does not fit" in checked
+    assert "4 of 288 points" in checked and "claims 40" in checked
 
 
 def test_a_mini_learns_and_goes_back(enter: Opened) -> None:
@@ -238,15 +235,17 @@ def test_print_is_black_on_white_without_controls(enter: Opened) -> None:
     assert "Q = X × W_Q" in text and "0.37" in text and "0.57" not in text.split("Q = X × W_Q")[1].split("K =")[0]
 
 
-@pytest.mark.parametrize("width", [390, 1000, 1140, 1240, 1280, 1366, 1440])
-def test_no_number_of_a_sum_is_out_of_sight(enter: Opened, width: int) -> None:
+def test_no_number_of_a_sum_is_out_of_sight(enter: Opened) -> None:
     """A column that is scrolled away is missing from what the learner adds up."""
-    page = enter("hand", width=width, height=800)
+    page = enter("hand", height=800)
     page.locator(".beside table").wait_for()
-    for part in (".scroll", ".beside"):
-        hidden = page.locator(part).first.evaluate("each => each.scrollWidth - each.clientWidth")
-        assert hidden <= 1, (part, width)
-    assert sideways(page) == 0
+    for width in (390, 1000, 1140, 1240, 1280, 1366, 1440):
+        page.set_viewport_size({"width": width, "height": 800})
+        page.wait_for_timeout(100)
+        for part in (".scroll", ".beside"):
+            hidden = page.locator(part).first.evaluate("each => each.scrollWidth - each.clientWidth")
+            assert hidden <= 1, (part, width)
+        assert sideways(page) == 0, width
 
 
 def test_on_a_phone_the_answer_is_beside_its_numbers(enter: Opened) -> None:
@@ -287,10 +286,12 @@ def test_two_heads_are_joined_and_mixed_by_hand(enter: Opened, tmp_path: Path) -
     with page.expect_download() as waiting:
         page.get_by_role("button", name=said("score.save")).click()
     waiting.value.save_as(tmp_path / "score.json")
-    (score,) = read_class([tmp_path / "score.json"])
-    steps = {step.name: step for step in score.steps}
-    assert score.state == "unsigned" and not score.note and score.points == 4 * (4 + 4 + 4 + 1)
-    assert steps["attended"].right == 4 and steps["output_2"].shown == 6
+    told = json.loads((tmp_path / "score.json").read_text(encoding="utf-8"))
+    shown = [each["cell"] for each in told["answers"] if each["verdict"] == "shown"]
+    assert told["points"] == 4 * (4 + 4 + 4 + 1) and sum(cell.startswith("output_2[") for cell in shown) == 6
+    page.locator("input[type=file]").set_input_files(tmp_path / "score.json")
+    page.locator("article").wait_for()
+    assert "attended 4/" in page.locator("article").inner_text() and page.locator("article .note").count() == 0
 
 
 def paste(page: Any, field: Any, text: str) -> None:

@@ -36,12 +36,24 @@ def test_keys_lead_through_the_house(enter: Opened) -> None:
     assert page.locator("html").get_attribute("data-theme") == "dark"
 
 
+# Rooms that show what they are without anything done in them, and what is there once they do.
+ROOMS: dict[tuple[str, ...], str] = {
+    ("tokens",): "section .piece",
+    ("design",): "section.bars",
+    ("compare", "table"): "[role=tabpanel] textarea",
+    ("compare", "judge"): "[role=tabpanel] input[type=text]",
+    **{("teach", tab): ".stage .card" for tab in ("classify", "fill", "translate", "ask")},
+}
+
+
 @pytest.mark.parametrize(("width", "lang", "theme"), LOOKS)
 def test_nobody_is_kept_out(enter: Opened, width: int, lang: str, theme: str) -> None:
-    page = enter("tokens", width=width, lang=lang, theme=theme)
-    page.get_by_role("region", name="box").wait_for()
-    assert faults(page) == []
-    assert sideways(page) == 0
+    for room, there in ROOMS.items():
+        page = enter(*room, width=width, lang=lang, theme=theme)
+        page.locator(there).first.wait_for()
+        assert faults(page) == [], room
+        assert sideways(page) == 0, room
+        page.close()
 
 
 def test_a_key_is_asked_for_and_kept_out_of_the_address(browser: Any) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.server.conftest import started
 from tests.server.test_inside import png
-from tests.studio.conftest import LOOKS, Opened, faults, sideways
+from tests.studio.conftest import Opened
 from tests.studio.learned import BANGLA, BIRD, BIRD_SENTENCE, FRUIT, LATIN, OF_A_BIRD, OF_A_FRUIT, SHAPES, drawn_shapes
 
 import kotha
@@ -200,13 +200,3 @@ def test_a_classifier_is_taught_in_the_page_and_its_score_is_the_run_s(enter: Op
     assert [share for _, share in shares(page, "Every class, with its probability")] == [
         percent(share) for share in expected.probabilities.values()
     ]
-
-
-@pytest.mark.parametrize("tab", ["classify", "fill", "translate", "ask"])
-@pytest.mark.parametrize(("width", "lang", "theme"), LOOKS)
-def test_nobody_is_kept_out(enter: Opened, tab: str, width: int, lang: str, theme: str) -> None:
-    page = enter("teach", tab, width=width, lang=lang, theme=theme)
-    page.locator(".waiting").wait_for(state="detached")
-    page.locator(".stage .card").first.wait_for()
-    assert faults(page) == []
-    assert sideways(page) == 0

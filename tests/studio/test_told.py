@@ -31,8 +31,8 @@ def test_what_a_learner_meets_is_told_as_data(models: Path, tmp_path: Path) -> N
             refused = [
                 client.post("/api/write", json={"model": "plain", "prompt": "মা " * 500}),
                 client.post("/api/write", json={"model": "plane", "prompt": "মা"}),
-                client.post("/api/tokenize", json={"model": "plain", "text": "মা" * 20_000}),
-                client.post("/api/tokenize", json={"model": "plain"}),
+                client.post("/api/card", json={"model": "plain", "text": "মা" * 20_000}),
+                client.post("/api/card", json={"model": "plain"}),
             ]
             for answer in refused:
                 error = answer.json()["error"]

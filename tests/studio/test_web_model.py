@@ -10,8 +10,8 @@ import torch
 from tests.studio.conftest import LOOKS, faults, sideways
 
 from kotha.artifacts.model_folder import Bundle, load
-from kotha.export.exporter import ExportSettings
 from kotha.export.parity import ParityReport, our_side, prompt_reader
+from kotha.export.targets import export
 from kotha.export.web import export as web
 from kotha.export.web.export import compare_page, rounded
 from kotha.generation.plain import continue_plainly
@@ -57,8 +57,8 @@ def tokenizer(bundle: Bundle) -> Tokenizer:
 def file(bundle: Bundle, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("web") / "model.html"
     with pytest.MonkeyPatch.context() as patch:  # this module's browser asks, not one more
-        patch.setattr(web, "check_page", lambda *_: ParityReport("web", remark="asked below"))
-        web.export_web(bundle, path, ExportSettings(run=bundled.FOLDER))
+        patch.setattr(web, "check_page", lambda *_: ParityReport("web"))
+        export(bundle, "web", path, run=bundled.FOLDER)
     return path
 
 

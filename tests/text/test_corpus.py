@@ -1,4 +1,4 @@
-"""Reading documents and pairs: every format, every compression, the three policies, flat memory."""
+"""Reading documents and pairs: every format, every compression, what is skipped, flat memory."""
 
 import csv
 import gzip
@@ -146,16 +146,12 @@ def test_documents_without_text_are_not_yielded(tmp_path):
     assert read(path) == ["x"]
 
 
-def test_long_txt_documents_are_cut_at_a_line_end_or_at_a_character(tmp_path):
+def test_long_txt_documents_are_cut_at_a_line_end(tmp_path):
     by_lines = "এক দুই\nতিন চার\nপাঁচ\n"
     assert read(put(tmp_path, "lines.txt", by_lines), max_document_bytes=40) == ["এক দুই\nতিন চার", "পাঁচ"]
-    endless = "কখগ" * 50
-    pieces = read(put(tmp_path, "endless.txt", endless), max_document_bytes=20)
-    assert "".join(pieces) == endless
-    assert {len(piece.encode()) for piece in pieces[:-1]} == {18}
 
 
-@pytest.mark.parametrize("format", ["jsonl", "csv", "tsv"])
+@pytest.mark.parametrize("format", ["txt", "jsonl", "csv", "tsv"])
 def test_a_line_over_the_limit_is_passed_over(tmp_path, format):
     path = put(tmp_path, f"a.{format}", WRITERS[format](["short", "x" * 1000, "after"]))
     problems: list[CorpusProblem] = []
@@ -217,44 +213,30 @@ def test_pairs_refuse_txt(tmp_path):
         read_records([put(tmp_path, "a.txt", "x")], ("a", "b"))
 
 
-def test_stdin_is_txt_or_the_format_one_names(monkeypatch):
-    def stdin(data: bytes) -> None:
-        monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(data)))
-
-    stdin(as_txt(DOCUMENTS))
+def test_stdin_is_txt(monkeypatch):
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(as_txt(DOCUMENTS))))
     assert [d.text for d in read_documents(["-"])] == DOCUMENTS
-    stdin(as_jsonl(DOCUMENTS))
-    assert [d.text for d in read_documents(["-"], format="jsonl")] == DOCUMENTS
 
 
 BROKEN = b'{"text": "a"}\n{"text": "b\xff"}\n{"text": \n{"text": "c\\ud800"}\n{"text": "d\\u0000"}\n{"text": "e"}\n'
 
 
-def test_skip_drops_what_is_broken_and_replace_mends_what_it_can(tmp_path):
+def test_skip_drops_what_is_broken(tmp_path):
     path = put(tmp_path, "a.jsonl", BROKEN)
-    for errors, left in (("skip", ["a", "e"]), ("replace", ["a", "b\ufffd", "c\ufffd", "d\ufffd", "e"])):
-        problems: list[CorpusProblem] = []
-        assert read(path, errors=errors, on_problem=problems.append) == left
-        assert [problem.line for problem in problems] == [2, 3, 4, 5]
+    problems: list[CorpusProblem] = []
+    assert read(path, errors="skip", on_problem=problems.append) == ["a", "e"]
+    assert [problem.line for problem in problems] == [2, 3, 4, 5]
 
 
 def test_bad_bytes_in_one_csv_row_cost_that_row_alone(tmp_path):
     path = put(tmp_path, "a.csv", b'id,text\n1,a\n2,"b\n\xff"\n\xff,c\n4,d\n')
     assert read(path, errors="skip") == ["a", "d"]
-    assert read(path, errors="replace") == ["a", "b\n\ufffd", "c", "d"]
-
-
-def test_a_parquet_cell_over_the_limit_is_passed_over(tmp_path):
-    problems: list[CorpusProblem] = []
-    path = put(tmp_path, "a.parquet", as_parquet(["a", "x" * 1000, "b"]))
-    assert read(path, errors="skip", max_document_bytes=100, on_problem=problems.append) == ["a", "b"]
-    assert str(problems[0]).endswith("a.parquet, row 2: 'text' is over 100 bytes")
 
 
 def test_stop_yields_what_came_before(tmp_path):
     documents = read_documents([put(tmp_path, "a.jsonl", BROKEN)])
     assert next(documents).text == "a"
-    with pytest.raises(CorpusError, match="line 2, byte 25: not valid UTF-8"):
+    with pytest.raises(CorpusError, match="line 2: not valid UTF-8"):
         next(documents)
 
 
@@ -269,9 +251,7 @@ def test_a_corrupt_file_ends_itself_and_not_the_corpus(tmp_path, compression):
     assert texts[0] == "নথি 0 0"
     assert texts[-1] == "b"
     assert 1000 < len(texts) < 20_000
-    assert f"the {compression[1:]} data ends in the middle, at compressed byte {len(data) * 9 // 10}" in str(
-        problems[0]
-    )
+    assert f"the {compression[1:]} data ends in the middle" in str(problems[0])
 
 
 def test_memory_stays_flat(tmp_path):

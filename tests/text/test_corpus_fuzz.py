@@ -11,6 +11,7 @@ import pytest
 import zstandard
 
 from kotha.errors import CorpusError
+from kotha.text.corpus import documents
 from kotha.text.corpus.documents import read_records
 from kotha.text.corpus.sources import Source
 
@@ -82,14 +83,14 @@ def strings(format: str, squeeze: Callable[[bytes], bytes], rng: random.Random) 
 
 
 @pytest.mark.parametrize(("format", "compression"), KINDS)
-def test_ten_thousand_strings_end_in_documents_or_a_corpus_error(tmp_path, format, compression):
+def test_ten_thousand_strings_end_in_documents_or_a_corpus_error(monkeypatch, format, compression):
     rng = random.Random(f"{format}{compression}")
-    source = Source(str(tmp_path / "fuzz"), format, compression, None)
+    source = Source("fuzz", format, compression, None)
     read = stopped = 0
     for turn in range(STRINGS):
         data = strings(format, COMPRESSORS[compression], rng)
-        (tmp_path / "fuzz").write_bytes(data)
-        errors = ("stop", "skip", "replace")[turn % 3]
+        monkeypatch.setattr(documents, "_open", lambda _, data=data: io.BytesIO(data))
+        errors = ("stop", "skip")[turn % 2]
         limit = 32 if rng.random() < 0.3 else 1 << 20
         try:
             for _, ((text,), position) in read_records([source], ("text",), errors=errors, max_document_bytes=limit):

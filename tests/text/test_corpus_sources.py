@@ -86,22 +86,17 @@ def test_a_file_named_twice_is_read_once(tmp_path):
     assert names(tmp_path, [tmp_path / "b.txt", tmp_path, f"{tmp_path}/*.txt"]) == ["b.txt", "a.txt"]
 
 
-def test_a_named_format_reads_any_ending(tmp_path):
-    plant(tmp_path, "part-0", "b.json", "c.log.gz", ".hidden")
-    found = list_sources([tmp_path], format="jsonl")
-    assert [(Path(s.path).name, s.format, s.compression) for s in found] == [
-        ("b.json", "jsonl", None),
-        ("c.log.gz", "jsonl", "gz"),
-        ("part-0", "jsonl", None),
-    ]
+def test_other_endings_are_listed_for_who_reads_them(tmp_path):
+    plant(tmp_path, "a.md", "b.txt", "c.md.gz", "d.log")
+    found = list_sources([tmp_path], others=[".md"])
+    assert [(Path(s.path).name, s.format) for s in found] == [("a.md", "txt"), ("b.txt", "txt")]
 
 
-def test_a_pipe_is_read_only_when_named_with_its_format(tmp_path):
+def test_a_pipe_is_not_read(tmp_path):
     plant(tmp_path, "a.txt")
     os.mkfifo(tmp_path / "pipe.txt")
-    assert names(tmp_path, [tmp_path], format="txt") == names(tmp_path, [tmp_path]) == ["a.txt"]
-    assert names(tmp_path, [tmp_path / "pipe.txt"], format="txt") == ["pipe.txt"]
-    with pytest.raises(CorpusError, match=r"pipe\.txt: not a regular file; to read a pipe, name it and its format"):
+    assert names(tmp_path, [tmp_path]) == ["a.txt"]
+    with pytest.raises(CorpusError, match=r"pipe\.txt: not a regular file; a pipe is read as standard input"):
         list_sources([tmp_path / "pipe.txt"])
 
 

@@ -1,4 +1,4 @@
-"""Worker pools on this machine: results in order, whoever dies is made up for; and where a worker pool can be."""
+"""Worker pools on this machine: results in order, a worker that dies told of; and where a worker pool can be."""
 
 import os
 import signal
@@ -6,7 +6,6 @@ import subprocess
 import sys
 from functools import partial
 from importlib.util import find_spec
-from pathlib import Path
 
 import pytest
 
@@ -17,15 +16,13 @@ from kotha.text.parallel.ray_cluster import check_address
 
 
 class Doubler:
-    """Doubles; whoever gets ``deadly`` dies, once if there is a file to remember it by, else always."""
+    """Doubles; whoever gets ``deadly`` dies."""
 
-    def __init__(self, deadly: int | None = None, once: Path | None = None) -> None:
-        self.deadly, self.once = deadly, once
+    def __init__(self, deadly: int | None = None) -> None:
+        self.deadly = deadly
 
     def __call__(self, number: int) -> int:
-        if number == self.deadly and not (self.once and self.once.exists()):
-            if self.once:
-                self.once.touch()
+        if number == self.deadly:
             os.kill(os.getpid(), signal.SIGKILL)
         return 2 * number
 
@@ -38,16 +35,9 @@ def test_results_come_in_order(workers):
     assert list(LocalPool(workers).map(Doubler, range(20))) == DOUBLED
 
 
-def test_a_worker_that_dies_is_made_up_for(tmp_path):
-    once = tmp_path / "dead"
-    assert list(LocalPool(2).map(partial(Doubler, 7, once), range(20))) == DOUBLED
-    assert once.exists(), "nobody died"
-
-
-def test_what_kills_every_worker_is_given_up(tmp_path):
-    found = []
-    with pytest.raises(DataError, match="4 worker processes ended early, one after the other"):
-        found.extend(LocalPool(2).map(partial(Doubler, 3), range(20)))
+def test_a_worker_that_dies_ends_the_work():
+    with pytest.raises(DataError, match="a worker process ended early, perhaps for lack of memory; try fewer workers"):
+        list(LocalPool(2).map(partial(Doubler, 3), range(20)))
 
 
 def test_few_items_are_on_their_way():

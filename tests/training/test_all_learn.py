@@ -4,7 +4,6 @@ The ordinary tests use smaller siblings of the pocket presets, so that the whole
 cores; the slow one uses the presets as they are, with the vocabulary of the data.
 """
 
-import itertools
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -12,14 +11,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from tests.prepared import prepared, some_stories
 
 from kotha.artifacts.run_folder import RunFolder
 from kotha.model.config import ModelConfig, classifying
 from kotha.model.presets import preset
 from kotha.text.shards import Dataset
-from kotha.text.stories.corpus import KINDS, stories
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.text.tokenizer.trainers import train as train_tokenizer
 from kotha.training.config import TrainConfig
@@ -38,14 +35,6 @@ QUICK = TrainConfig(
 
 # Learns in a third of the steps.
 BOLD: dict[str, Any] = {"optimizer": "muon", "learning_rate": 1e-2, "muon_learning_rate": 2e-2}
-
-
-@pytest.fixture(autouse=True, scope="module")
-def one_thread() -> Any:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)  # small products are not faster on two
-    yield
-    torch.set_num_threads(before)
 
 
 class OneBatch:
@@ -69,13 +58,6 @@ def learn(model: ModelConfig, config: TrainConfig, task: Task, path: Path) -> di
     folder = RunFolder(path / "run")
     folder.start(model, config.to_dict())
     return Training(model, config, task, folder).run()
-
-
-def learn_by_heart(
-    model: ModelConfig, make: Make, path: Path, n_examples: int = 4, steps: int = 80, learning_rate: float = 6e-3
-) -> dict[str, Any]:
-    config = QUICK.change(batch_size=n_examples, steps=steps, learning_rate=learning_rate, weight_decay=0.0)
-    return learn(model, config, OneBatch(make(model, config), n_examples), path)
 
 
 # -- the data ---------------------------------------------------------------------------------------------------------
@@ -150,11 +132,6 @@ def drawn_digits(seed: int, n: int) -> tuple[np.ndarray, np.ndarray]:
 # -- next tokens ------------------------------------------------------------------------------------------------------
 
 
-def test_gpt_learns_a_batch_by_heart(unigrams: Dataset, tmp_path: Path) -> None:
-    model = preset("pocket").replace(vocab_size=700, context_length=32, **SMALL)
-    assert learn_by_heart(model, lambda *how: NextToken(*how, unigrams), tmp_path)["loss_nats"] < 0.05
-
-
 def test_gpt_beats_the_unigram(unigrams: Dataset, tmp_path: Path) -> None:
     model = preset("pocket").replace(vocab_size=700, context_length=32, **{**SMALL, "n_layers": 1})
     config = QUICK.change(steps=80, batch_size=16, **BOLD)
@@ -163,13 +140,6 @@ def test_gpt_beats_the_unigram(unigrams: Dataset, tmp_path: Path) -> None:
 
 
 # -- masked words -----------------------------------------------------------------------------------------------------
-
-
-def test_bert_learns_a_batch_by_heart(wordpieces: Dataset, tmp_path: Path) -> None:
-    model = preset("pocket-bert").replace(vocab_size=500, context_length=32, **SMALL)
-    score = learn_by_heart(model, lambda *how: MaskedWords(*how, wordpieces), tmp_path, n_examples=8)
-    assert score["loss_nats"] < 0.05, "words and pairs"
-    assert score["words_accuracy"] == score["pairs_accuracy"] == 1
 
 
 def test_bert_beats_the_unigram_and_learns_what_belongs_together(topics: Dataset, tmp_path: Path) -> None:
@@ -187,14 +157,6 @@ def test_bert_beats_the_unigram_and_learns_what_belongs_together(topics: Dataset
 # -- translation ------------------------------------------------------------------------------------------------------
 
 
-def test_seq2seq_learns_a_batch_by_heart(tmp_path: Path) -> None:
-    pairs, tokenizer = numbers()
-    model = preset("pocket-seq2seq").replace(vocab_size=tokenizer.vocab_size, context_length=32, **SMALL)
-    score = learn_by_heart(model, lambda *how: Translation(*how, pairs[:8], tokenizer, pairs[:8]), tmp_path)
-    assert score["loss_nats"] < 0.05
-    assert score["accuracy"] == 1
-
-
 def test_seq2seq_reads_numbers_that_it_never_saw(tmp_path: Path) -> None:
     pairs, tokenizer = numbers()
     model = preset("pocket-seq2seq").replace(vocab_size=tokenizer.vocab_size, context_length=32, **SMALL)
@@ -209,21 +171,6 @@ def test_seq2seq_reads_numbers_that_it_never_saw(tmp_path: Path) -> None:
 # -- classes ----------------------------------------------------------------------------------------------------------
 
 
-def test_vit_learns_a_batch_by_heart(tmp_path: Path) -> None:
-    images, labels = drawn_digits(0, 8)
-    model = preset("vit-digits").replace(**SMALL)
-    score = learn_by_heart(
-        model,
-        lambda *how: ImageClasses(*how, images, labels, images, labels),
-        tmp_path,
-        n_examples=8,
-        steps=150,  # twice as fast, and it now and then goes astray
-        learning_rate=3e-3,
-    )
-    assert score["loss_nats"] < 0.05
-    assert score["accuracy"] == 1
-
-
 def test_vit_beats_the_majority(tmp_path: Path) -> None:
     model = preset("vit-digits").replace(**SMALL)
     config = QUICK.change(steps=90, optimizer="muon", learning_rate=4e-3)
@@ -231,20 +178,6 @@ def test_vit_beats_the_majority(tmp_path: Path) -> None:
     score = learn(model, config, task, tmp_path)
     assert score["accuracy"] > 4 * score["majority"]
     assert score["loss_nats"] < task.references()["class frequencies"] - 0.8
-
-
-@pytest.mark.parametrize(("name", "kind"), [("pocket-bert", "wordpiece"), ("pocket", "unigram")])
-def test_a_text_classifier_learns_by_heart(name: str, kind: str, tmp_path: Path) -> None:
-    documents = list(itertools.islice(stories(seed=2), 100))
-    tokenizer = train_tokenizer([each.text for each in documents], kind, 600)
-    # Four beginnings, of three kinds: of eight, two now and then stay mixed up for two hundred steps.
-    texts, labels = [each.text[:60] for each in documents[:4]], [list(KINDS).index(each.kind) for each in documents[:4]]
-    assert max(map(len, tokenizer.encode_batch(texts))) <= 46, "in one stretch"
-    model = preset(name).replace(vocab_size=600, context_length=48, **SMALL)
-    config = QUICK.change(steps=120, learning_rate=2e-3, batch_size=4)
-    classifier = classifying(model, [*KINDS])
-    task = TextClasses(classifier, config, texts, labels, texts, labels, tokenizer)
-    assert learn(classifier, config, task, tmp_path)["loss_nats"] < 0.05
 
 
 @pytest.mark.parametrize(("name", "kind"), [("pocket-bert", "wordpiece"), ("pocket", "unigram")])

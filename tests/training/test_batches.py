@@ -73,15 +73,6 @@ def test_a_step_is_the_same_whenever_it_is_asked_for(split: Split, kind: type) -
     assert any(not np.array_equal(other.sequences(step, 0, 6), wanted[step]) for step in range(20))
 
 
-@pytest.mark.parametrize("kind", [PackedBatches, OffsetBatches])
-def test_the_documents_of_a_step_are_named(split: Split, kind: type) -> None:
-    batches = kind(split, 4, 2, seed=5)
-    for step in range(20):
-        read = set(batches.sequences(step, 0, 2).flatten().tolist()) - {0}
-        named = {token for document in batches.documents(step) for token in DOCUMENTS[document]}
-        assert read <= named
-
-
 def test_random_offsets_reach_every_place(split: Split) -> None:
     batches = OffsetBatches(split, context_length=4, batch_size=64, seed=0)
     starts = {tuple(row) for step in range(30) for row in batches.sequences(step, 0, 64)}

@@ -258,15 +258,6 @@ def test_a_folder_takes_one_training_at_a_time(data, tmp_path: Path) -> None:
     resumed(data, tmp_path / "run").run()
 
 
-def test_a_full_disk_is_said_in_one_line(data, tmp_path: Path) -> None:
-    run = start(data, tmp_path / "run")
-    (tmp_path / "run" / "metrics.jsonl").symlink_to("/dev/full")
-    with pytest.raises(
-        CheckpointError, match=r"metrics\.jsonl could not be written: No space left on device; make room"
-    ):
-        run.run()
-
-
 def test_a_run_that_cannot_be_begun_leaves_no_folder(data, tmp_path: Path, monkeypatch) -> None:
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
@@ -357,7 +348,7 @@ def test_patience_ends_a_run_that_gains_nothing(data, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("step", "factor", "message"),
     [
-        (9, float("nan"), r"is nan at step 9\. Documents of that batch: [\d, ]+\. Last good"),
+        (9, float("nan"), r"is nan at step 9\. Last good"),
         (60, 1000, "the loss rose to"),
     ],
 )
@@ -378,8 +369,8 @@ def test_a_broken_loss_and_a_spike_stop_the_run_and_say_where(data, tmp_path: Pa
 @pytest.mark.parametrize(
     ("step", "message", "saved"),
     [
-        (4, "nothing had been saved yet; make room, and start a new run$", []),
-        (8, "the run stays in .*go on with resume=True$", [4]),
+        (4, r"make room, and go on with resume=True\. Last checkpoint: none yet$", []),
+        (8, r"make room, and go on with resume=True\. Last checkpoint: .*step-00000004$", [4]),
     ],
 )
 def test_a_disk_that_is_full_at_a_checkpoint_is_said_with_what_stays(
@@ -418,20 +409,11 @@ def test_a_run_is_not_started_over_another(data, tmp_path: Path) -> None:
         RunFolder(tmp_path / "none").read()
 
 
-def test_a_run_that_goes_on_with_other_data_remembers_it(data, tmp_path: Path) -> None:
+def test_a_run_that_goes_on_keeps_its_model_and_its_data(data, tmp_path: Path) -> None:
     start(data, tmp_path / "run")
     prepare([data.path.parent / "texts.jsonl"], data.tokenizer, tmp_path / "other", PrepareOptions(validation=0.3))
-    for each in (data, Dataset(tmp_path / "other"), data):
-        resumed(each, tmp_path / "run")
-    told = RunFolder(tmp_path / "run").about()
-    assert [told["data"]["path"], *(each["path"] for each in told["more_data"])] == [
-        str(data.path),
-        str(tmp_path / "other"),
-    ]
-
-
-def test_a_run_that_goes_on_keeps_its_model(data, tmp_path: Path) -> None:
-    start(data, tmp_path / "run")
+    with pytest.raises(CheckpointError, match=r"began with other data than .*other; resume it with its own"):
+        resumed(Dataset(tmp_path / "other"), tmp_path / "run")
     assert resume_run(data, RunFolder(tmp_path / "run"), {"n_layers": 1, "steps": 20}).config.steps == 20
     with pytest.raises(ConfigError, match="keeps its model; for other sizes start another run"):
         resume_run(data, RunFolder(tmp_path / "run"), {"n_layers": 2})

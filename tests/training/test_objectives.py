@@ -120,9 +120,9 @@ def test_a_text_is_classed_by_what_it_says_and_not_by_its_padding(body: BERTConf
 def test_a_classifier_needs_a_body_that_reads_text_and_a_choice() -> None:
     with pytest.raises(ConfigError, match="a vit model cannot classify texts; use a bert or a gpt"):
         classifying(ViTConfig(**SIZES, image_size=8, patch_size=4, n_classes=3), "abc")
-    with pytest.raises(ConfigError, match=r"labels=\['a'\] leave nothing to choose; give at least 2 classes"):
+    with pytest.raises(ConfigError, match=r"labels=\['a'\] cannot be used; give at least 2, each"):
         classifying(GPTConfig(**TEXT), "a")
-    with pytest.raises(ConfigError, match="name a class twice, or not at all"):
+    with pytest.raises(ConfigError, match="cannot be used; give at least 2, each its own name"):
         classifying(GPTConfig(**TEXT), "aa")
 
 

@@ -113,25 +113,25 @@ def test_it_begins_where_the_other_ended(data: Dataset, tmp_path: Path) -> None:
 def test_a_model_keeps_its_context_and_its_spare_rows(data: Dataset, old: Tokenizer) -> None:
     spare = sizes(vocab_size=old.vocab_size + 60)
     start = origin(spare, old)
-    chosen = choose_settings(TrainRequest(changes={"steps": 5}, model=start.config(old)))
+    chosen = choose_settings(TrainRequest(changes={"steps": 5}, origin=start), tokenizer=old)
     assert chosen.model.vocab_size == old.vocab_size + 60
     assert chosen.model.context_length == 32
     start.check(chosen.model, old)
 
 
 def test_what_weights_cannot_become_is_refused(data: Dataset, old: Tokenizer, tmp_path: Path) -> None:
-    def refused(match: str, error: type[Exception], request: TrainRequest, start: Origin, resume: bool = False) -> None:
+    def refused(match: str, error: type[Exception], start: Origin, resume: bool = False, **changes: int) -> None:
+        request = TrainRequest(changes={"steps": 1, **changes}, origin=start)
         with pytest.raises(error, match=match):
-            train_run(data, RunFolder(tmp_path / "run"), request, origin=start, resume=resume)
+            train_run(data, RunFolder(tmp_path / "run"), request, resume=resume)
         assert not (tmp_path / "run").exists()
 
     start = origin(sizes(), old)
-    deeper = TrainRequest(changes={"steps": 1, "n_layers": 2})
-    refused("keeps their sizes, so n_layers=2 cannot", ConfigError, deeper, start)
-    refused("preset='pocket' cannot", UsageError, TrainRequest(preset="pocket", changes={"steps": 1}), start)
-    refused("goes on from its own weights", UsageError, TrainRequest(changes={"steps": 1}), start, resume=True)
-    learned = origin(sizes(positions="learned"), old)
-    refused("context_length=", ConfigError, TrainRequest(changes={"steps": 1, "context_length": 64}), learned)
+    refused("keeps their sizes, so n_layers=2 cannot", ConfigError, start, n_layers=2)
+    refused("resumed has its weights and its steps", UsageError, start, resume=True)
+    refused("context_length=", ConfigError, origin(sizes(positions="learned"), old), context_length=64)
+    with pytest.raises(UsageError, match="preset='pocket' cannot"):
+        TrainRequest(preset="pocket", origin=start)
 
 
 def test_a_bert_goes_on_with_masked_words(data: Dataset, old: Tokenizer, tmp_path: Path) -> None:

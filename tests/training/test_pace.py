@@ -9,7 +9,7 @@ from torch import nn
 
 from kotha.i18n.message import Message
 from kotha.training import distributed as pace
-from kotha.training.distributed import ALONE, Ranks, Stragglers, slow_ones
+from kotha.training.distributed import ALONE, Ranks, Stragglers
 
 
 class Others(Ranks):
@@ -71,10 +71,3 @@ def test_one_alone_has_nobody_to_wait_for(told: list[Message]) -> None:
     watched = Stragglers(ALONE, [working], torch.device("cpu"), told.append)
     watched.step(1, 60.0)
     assert not working._forward_hooks and told == []
-
-
-@pytest.mark.parametrize(
-    ("busy", "slow"), [([1.0, 1.9], {}), ([4.0, 2.0], {0: 2.0}), ([1.0, 5.0, 1.0, 1.0], {1: 5.0}), ([0.0, 0.0], {})]
-)
-def test_slow_is_twice_the_median(busy: list[float], slow: dict[int, float]) -> None:
-    assert slow_ones(busy) == slow

@@ -5,7 +5,7 @@ import { ranked, spread, tint, untouched, wouldCut, type Sampling } from "@/math
 const PLAIN: Sampling = { temperature: 1, top_k: null, top_p: null, min_p: null, repetition_penalty: null };
 
 describe("what is drawn from", () => {
-  // Made by the library; tests/generation/test_sampling_cases.py holds it to the same file.
+  // Made by the library; tests/generation/test_plain.py holds it to the same file.
   it.each(cases.map((each, place) => ({ ...each, place })))("is what the library draws from: $place", ({ logits, settings, seen, kept, chances }) => {
     const found = spread(Float32Array.from(logits), settings, seen, logits.length);
     expect(found.kept).toBe(kept.length);

@@ -13,11 +13,10 @@ from kotha.errors import UsageError
 from kotha.finetune import examples as finetune
 from kotha.finetune.classify import ClassifyTexts
 from kotha.finetune.instruct import AnswerQuestions
-from kotha.i18n.message import Option
+from kotha.i18n.message import OnRemark, Option
 from kotha.text.choices import Errors
 from kotha.text.corpus.dialogues import read_dialogues
 from kotha.text.corpus.labelled import LabelledTexts, read_labelled
-from kotha.training.start import TrainRequest
 
 
 @checked()
@@ -35,7 +34,7 @@ def adapt_classify(
     errors: Errors = "stop",
     resume: bool = False,
     on_event: OnEvent | None = None,
-    on_remark: finetune.OnRemark | None = None,
+    on_remark: OnRemark | None = None,
     **settings: Any,
 ) -> Run:
     """Make a text classifier of a trained GPT or BERT, from a table (csv, tsv, jsonl, parquet) of texts and labels.
@@ -76,7 +75,7 @@ def adapt_instruct(
     errors: Errors = "stop",
     resume: bool = False,
     on_event: OnEvent | None = None,
-    on_remark: finetune.OnRemark | None = None,
+    on_remark: OnRemark | None = None,
     **settings: Any,
 ) -> Run:
     """Teach a trained GPT to answer, from instruction pairs or ``messages`` (jsonl, csv, tsv, parquet).
@@ -111,7 +110,7 @@ def _adapt(
     settings: dict[str, Any],
     *,
     on_event: OnEvent | None,
-    on_remark: finetune.OnRemark | None,
+    on_remark: OnRemark | None,
     **shares: float,
 ) -> Run:
     """Put a model to a task: from what is read, or without ``read`` go on."""
@@ -122,7 +121,7 @@ def _adapt(
         raise UsageError("give data and a model to start from; or go on with {resume}", resume=Option("resume", True))
     else:
         examples, given = read(Path(data))
-        wish: Any = {"wish": TrainRequest(changes=settings), **given, **shares}
-        request = finetune.ExamplesRequest(examples, origin_at(start), **wish)
+        how: Any = {**given, **shares}
+        request = finetune.ExamplesRequest(data=examples, origin=origin_at(start), changes=settings, **how)
         finetune.start(task, request, folder, on_event=on_event, on_remark=on_remark)
     return Run(folder.path)

@@ -4,7 +4,7 @@ The words that the model adds are written here, with the simplest generation tha
 by temperature), a Seq2Seq translates. ``kotha.inside`` reads them and writes nothing.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -99,14 +99,3 @@ def continuation(bundle: Bundle, asked: Asked) -> str:
     given = read_asked(bundle, asked)
     ids = [piece.id for piece in given.last_line[given.written_from :] if piece.id is not None]
     return "" if bundle.tokenizer is None else bundle.tokenizer.decode(ids)
-
-
-def writing_speed(model: GPT, start: Sequence[int], tokens: int) -> Callable[[], int]:
-    """A task that writes so many tokens, one text at a time, and says how many they were."""
-    from kotha.generation.answers import Request
-    from kotha.generation.engine import Engine
-
-    settings = SamplingSettings(temperature=0, repetition_penalty=None)
-    engine = Engine(model, None, max_batch=1, weights="float32")
-    request = Request(prompt=tuple(start), tokens=tokens, settings=settings)
-    return lambda: engine.generate([request])[0].tokens

@@ -24,7 +24,6 @@ from kotha.text.corpus.remote import is_remote
 from kotha.text.corpus.report import CorpusReport as CorpusReport
 from kotha.text.corpus.report import inspect_corpus as inspect_documents
 from kotha.text.corpus.sources import list_sources
-from kotha.text.normalize import choose_rules as choose_rules
 from kotha.text.parallel import check_workers, worker_pool
 from kotha.text.prepare import PrepareOptions, PrepareReport
 from kotha.text.prepare import prepare as prepare_folder

@@ -175,7 +175,7 @@ def _next(demo: Any, folder: str, commands: Sequence[tuple[Message, str]]) -> li
     shown: list[Block] = [
         Code(TOLD["python"].format(folder=folder), Message("The same from Python")),
         Heading(Message("How it reads: pieces of whole letters")),
-        Pieces([(token.text, token.is_part) for token in view(demo.tokenizer, sample_of(demo.written))]),
+        Pieces([(token.text, token.part) for token in view(demo.tokenizer, sample_of(demo.written))]),
         Table("", rows[0], rows[1:], [cuts, *fewer_pieces(demo.cards)], marks),
     ]
     return [Heading(Message("What to try next")), Columns([tried, shown])]

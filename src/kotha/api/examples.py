@@ -18,18 +18,17 @@ from kotha.evaluation.translation import can_score, evaluate_pairs, translations
 from kotha.finetune import examples as finetune
 from kotha.finetune import pairs
 from kotha.finetune.classify import PAGE
-from kotha.finetune.examples import ExamplesRequest, OnRemark
+from kotha.finetune.examples import ExamplesRequest
 from kotha.finetune.images import ClassifyImages
 from kotha.finetune.pairs import TranslatePairs
 from kotha.finetune.splits import Parts
-from kotha.i18n.message import Message, Option
+from kotha.i18n.message import Message, OnRemark, Option
 from kotha.storage.atomic import atomic_write
 from kotha.text.choices import Errors
 from kotha.text.corpus.documents import field_names
 from kotha.text.corpus.pairs import read_text_pairs
 from kotha.text.tokenizer.importers import import_tokenizer
 from kotha.text.tokenizer.tokenizer import Tokenizer
-from kotha.training.origin import Origin
 from kotha.training.start import TrainRequest
 
 # Of many conversations no more are asked: to write all the answers takes longer than it is worth.
@@ -39,11 +38,9 @@ _MOST_ASKED = 300
 def train_on_examples(
     data: Place,
     folder: RunFolder,
-    wish: TrainRequest,
+    request: TrainRequest,
     of_pairs: dict[str, Any] | None,
     *,
-    recipe: str | None = None,
-    origin: Origin | None = None,
     resume: bool = False,
     **heard: Any,
 ) -> None:
@@ -53,16 +50,13 @@ def train_on_examples(
     """
     use = ClassifyImages(measure_images) if of_pairs is None else TranslatePairs(measure_pairs)
     if resume:
-        if wish.minutes is not None or origin is not None:
-            raise UsageError("a run that is resumed goes on from its own weights and has its steps, or other steps")
-        finetune.resume(use, folder, dict(wish.changes), **heard)
+        request.check_resumes()
+        finetune.resume(use, folder, dict(request.changes), **heard)
         return
-    if origin is not None:
-        wish = replace(wish, model=origin.bundle.config)
-    request = ExamplesRequest(Path(data), origin, recipe=recipe, wish=wish)
+    examples = ExamplesRequest(**vars(request), data=Path(data))
     if of_pairs is not None:
-        request = _with_pairs(request, folder, **of_pairs)
-    finetune.start(use, request, folder, **heard)
+        examples = _with_pairs(examples, folder, **of_pairs)
+    finetune.start(use, examples, folder, **heard)
 
 
 def _with_pairs(
@@ -78,7 +72,7 @@ def _with_pairs(
 ) -> ExamplesRequest:
     """The request with the pairs of its table, in the direction that was asked for, and those that are held out."""
     data = request.data
-    if request.origin is None and request.wish.preset is None:
+    if request.origin is None and request.preset is None:
         told = (
             "{data} is a file and no data folder: texts to learn from are prepared first; a table of "
             "pairs needs a preset that translates: {preset}"

@@ -5,17 +5,19 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from kotha.course.exercises import record as records
 from kotha.course.exercises.choice import QuestionChoice as QuestionChoice
 from kotha.course.exercises.judging import Outcome
-from kotha.course.exercises.score import HEADINGS, PROOF, STATES, FileScore, as_csv, read_class
+from kotha.course.exercises.record import AnswerFile, read
+from kotha.course.exercises.score import FileScore, as_csv, read_class
 from kotha.course.exercises.tutor import RULES, Quiz, key_dict, paper_lines
-from kotha.errors import DataError, UsageError
+from kotha.errors import UsageError
 from kotha.i18n.catalogue import translate
 from kotha.i18n.message import Message, Option, Text
 from kotha.i18n.numbers import Language
 from kotha.report.table import Table
 from kotha.storage.atomic import atomic_write
+
+_HEADINGS = tuple(map(Message, ("name", "questions", "points", "percent", "right", "note")))
 
 
 def on_paper(choice: QuestionChoice, language: Language, *, key: bool) -> tuple[dict[str, Any], Iterable[str]]:
@@ -34,55 +36,38 @@ def practise(
     tries: int = 1,
     progress: Path | None = None,
     name: str | None = None,
-    key_file: Path | None = None,
 ) -> dict[str, Any]:
     """Ask the questions of a choice, grade what is answered, and say how it went.
 
-    The answers are kept in the file ``progress``, under a ``name``, signed with ``key_file``, and gone on from.
+    The answers are kept in the file ``progress``, under a ``name``, and gone on from.
     """
-    if progress is None and (name is not None or key_file is not None):
+    if progress is None and name is not None:
         raise UsageError(
-            "{these} are for the file of answers; name one with {progress}",
-            these=[Option("name"), Option("key_file")],
+            "{name} is for the file of answers; name one with {progress}",
+            name=Option("name"),
             progress=Option("progress"),
         )
-    secret = b"" if key_file is None else records.read_key(key_file)
-    record = _begin(choice, language, progress, name, secret)
+    record = _begin(choice, language, progress, name)
 
     def keep(outcome: Outcome) -> None:
         nonlocal record
         record = record.with_answer(outcome)
         if progress is not None:
-            records.save(record, progress, secret)
+            record.save(progress)
 
     tell(translate(RULES, language))
     summary = Quiz(language, read, tell, tries, keep).ask_all(record.choice.prepare(), record.outcomes())
     if progress is not None:
-        records.save(record, progress, secret)
-    told = {"language": language, "max_iters": record.choice.course.steps, "preset": record.choice.preset}
+        record.save(progress)
+    told = {"language": language, "preset": record.choice.preset}
     return {**told, "choice": asdict(record.choice), **summary.to_dict()}
 
 
-def _begin(
-    choice: QuestionChoice, language: Language, path: Path | None, name: str | None, secret: bytes
-) -> records.AnswerFile:
+def _begin(choice: QuestionChoice, language: Language, path: Path | None, name: str | None) -> AnswerFile:
     """What was kept, to go on from; or a beginning."""
     if path is None or not path.exists():
-        return records.AnswerFile(name or "", language, choice)
-    told = records.read(path)
-    record = records.parse(told)
-    signed = told.get("signed") is True
-    if signed and not secret:
-        raise UsageError(
-            "{path} is signed; name the key with {key_file}, or another file with {progress}",
-            path=path,
-            key_file=Option("key_file"),
-            progress=Option("progress"),
-        )
-    if not records.is_sound(told, secret if signed else b""):
-        raise UsageError(
-            "{path} was changed after it was saved, or signed with another key; begin a new file", path=path
-        )
+        return AnswerFile(name or "", language, choice)
+    record = read(path)
     if choice not in (QuestionChoice(), record.choice):
         raise UsageError(
             "{path} has other questions ({sheet}, {wanted}); begin a new file",
@@ -100,18 +85,16 @@ def _begin(
     return record
 
 
-def mark_class(files: Sequence[Path], key_file: Path | None = None, csv: Path | None = None) -> list[FileScore]:
+def mark_class(files: Sequence[Path], csv: Path | None = None) -> list[FileScore]:
     """Mark score files anew, from the answers up; with ``csv`` also write the table for a spreadsheet."""
-    rows = read_class(files, b"" if key_file is None else records.read_key(key_file))
-    if len(rows) == 1 and rows[0].state == "unreadable":
-        raise DataError(rows[0].notes[0].template, **rows[0].notes[0].values)
+    rows = read_class(files)
     if csv is not None:
         atomic_write(csv, as_csv(rows), ".csv")
     return rows
 
 
-def class_table(rows: Sequence[FileScore], language: Language) -> list[Table | Text]:
-    """A row for each file, of a single one also its parts, and what a signature proves."""
+def class_table(rows: Sequence[FileScore]) -> list[Table | Text]:
+    """A row for each file, and of a single one also its questions."""
     cells: list[list[Text]] = [
         [
             row.name or "–",
@@ -119,10 +102,10 @@ def class_table(rows: Sequence[FileScore], language: Language) -> list[Table | T
             f"{row.points:g} / {row.possible:g}",
             f"{row.percent:g}%",
             f"{row.right} / {row.asked}",
-            STATES[row.state],
-            row.noted(language),
+            row.remark or "",
         ]
         for row in rows
     ]
-    parts = [f"  {part}" for part in rows[0].parts(language)] if len(rows) == 1 else []
-    return [Table("", HEADINGS, cells), *parts, PROOF]
+    parts = [f"  {part}" for part in rows[0].parts()] if len(rows) == 1 else []
+    remark = Message("Points are counted anew from what was typed; no file shows who typed it.")
+    return [Table("", _HEADINGS, cells, [remark]), *parts]

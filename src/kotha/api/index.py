@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 from kotha.api import Place, listed
 from kotha.arguments import checked
 from kotha.i18n.message import OnProgress
-from kotha.retrieval.answer import NO_MODEL, UNTAUGHT, CitedAnswer, answer
+from kotha.retrieval.answer import CitedAnswer, answer
 from kotha.retrieval.documents import Indexing
 from kotha.retrieval.hybrid import Hit as Hit
-from kotha.retrieval.index import By, Embeds, IndexReport, SearchResult, open_store, search, update
-from kotha.retrieval.store import Measures, Store
+from kotha.retrieval.index import By, Embeds, IndexReport, SearchResult, search, update
+from kotha.retrieval.sqlite_store import Measures, SqliteStore
 from kotha.text.corpus.documents import OnProblem
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Index:
-    """Documents cut into passages that can be searched, in one file; or on a Qdrant server, ``qdrant:URL/NAME``.
+    """Documents cut into passages that can be searched, in one file.
 
     With ``model`` (a model, or the path of one) passages are also compared by its embeddings; without one by their
     words alone, which needs no torch.
@@ -37,7 +37,7 @@ class Index:
         self.path = os.fspath(path)
         self._model = model
         self._embed: Embeds | None = None
-        self._store: Store | None = None
+        self._store: SqliteStore | None = None
 
     def __repr__(self) -> str:
         return f"Index({self.path!r}: {self.measures.passages:,} passages)"
@@ -67,7 +67,7 @@ class Index:
         60
         """
         self.close()
-        store = open_store(self.path, write=True)
+        store = SqliteStore(self.path, write=True)
         try:
             return update(store, listed(paths), Indexing(**how), self._embedder(), on_progress, on_problem)
         finally:
@@ -93,8 +93,7 @@ class Index:
         >>> print(kotha.Index("stories.index").ask("zebra crossing?").answer)
         not found in these documents
         """
-        silent = NO_MODEL if self._model is None else UNTAUGHT
-        return answer(self.search(question, limit, by), self._writer(tokens), silent)
+        return answer(self.search(question, limit, by), self._writer(tokens))
 
     @property
     def measures(self) -> Measures:
@@ -114,9 +113,9 @@ class Index:
             self._store.close()
             self._store = None
 
-    def _opened(self) -> Store:
+    def _opened(self) -> SqliteStore:
         if self._store is None:
-            self._store = open_store(self.path)
+            self._store = SqliteStore(self.path)
         return self._store
 
     def _opened_model(self) -> "LanguageModel | None":

@@ -152,16 +152,13 @@ class InspectionMixin(OpenedModel):
         *,
         layer: int = 0,
         head: int = 0,
-        rows: int | None = None,
-        precision: int | None = None,
         target: str | None = None,
         stack: str | None = None,
         part: str = "attention",
     ) -> "SheetView":
         """One attention head as arithmetic: every product, sum and exponential, to be done again by hand.
 
-        ``rows`` are those whose arithmetic is written out, with so many digits (``precision``); a translating model
-        also has a ``target``, two stacks (``stack``) and ``part``, attention or cross.
+        A translating model also has a ``target``, two stacks (``stack``) and ``part``, attention or cross.
 
         >>> lm.worksheet("নদীর ধারে", layer=1, head=2).save_spreadsheet("sheet.xlsx")
         PosixPath('sheet.xlsx')
@@ -170,7 +167,7 @@ class InspectionMixin(OpenedModel):
         from kotha.course.worksheet.page import sheet_view
 
         which: dict[str, Any] = {"layer": layer, "head": head, "target": target, "stack": stack, "part": part}
-        return sheet_view(model_sheet(self.bundle, _as_text(text), **which), rows=rows, precision=precision)
+        return sheet_view(model_sheet(self.bundle, _as_text(text), **which))
 
 
 def _as_text(text: Text) -> Text:

@@ -30,8 +30,10 @@ def teach(
         if on_progress is not None:
             on_progress(WORDS["working"], done, total)
 
-    sizes = {} if steps is None else {"steps": steps}
-    return lesson(name).teach(range(seeds), tell, **sizes)
+    asked = lesson(name)
+    from kotha.course.lessons.measured import MeasuredLesson
+
+    return MeasuredLesson(asked, range(seeds), **({} if steps is None else {"steps": steps})).run(tell)
 
 
 def save_lesson(found: "LessonResult", record: dict[str, Any], out: Path, language: Language = "en") -> None:

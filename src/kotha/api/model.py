@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from kotha.export.parity import ParityReport
     from kotha.generation.classes import Classified as Classified
     from kotha.generation.filling import Filled
+    from kotha.retrieval.dense import Vectors
     from kotha.retrieval.embedding import Embedder
-    from kotha.retrieval.store import Vectors
 
 # Texts that are written side by side; more wait for a free row.
 _MOST_ROWS = 64
@@ -341,11 +341,10 @@ class LanguageModel(InspectionMixin, EvaluationMixin):
         >>> lm.export("gguf", "elsewhere").passed
         True
         """
-        from kotha.export.exporter import ExportSettings
         from kotha.export.targets import export
 
-        settings = ExportSettings(weights=weights, license=license, run=self.path, lines=lines, overwrite=overwrite)
-        return export(self.bundle, to, Path(out), settings)
+        how: Any = {"weights": weights, "license": license, "lines": lines, "overwrite": overwrite}
+        return export(self.bundle, to, Path(out), run=self.path, **how)
 
 
 def _device(name: str) -> str:

@@ -1,6 +1,6 @@
 """What a training takes before it starts, a design for a budget, and many GPUs on paper."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from kotha.arguments import checked
@@ -11,8 +11,9 @@ from kotha.model.config import GPTConfig
 from kotha.report.table import Table
 from kotha.storage.atomic import write_page as write_page
 from kotha.training.plan.cluster import NETWORK, PER_NODE, STORAGE, Cluster, read_tokens, tell_cluster
+from kotha.training.plan.design import TextSize
 from kotha.training.plan.render import TrainingPlan, tell_plan
-from kotha.training.plan.step_time import gpu_named
+from kotha.training.plan.step_time import gpu_named, use_fastest_threads
 from kotha.training.start import TrainRequest, choose_settings
 
 _GPU, _MOST_GB = "h200", 1_000_000
@@ -25,17 +26,19 @@ def plan(
     recipe: str = "modern",
     minutes: float | None = None,
     memory_gb: float | None = None,
-    data: str | None = None,
+    data: str | TextSize | None = None,
     device: str | None = None,
     gpu: str | None = None,
     timed: bool = True,
     settings: dict[str, Any] | None = None,
+    before_timing: Callable[[], Any] = use_fastest_threads,
 ) -> TrainingPlan:
     """Count a preset's parameters, work, memory and time; or design a model for memory, minutes and data.
 
     What comes back has all that was ``found``, ready for JSON, and tells it in tables, in sentences and on a page.
     ``gpu`` estimates for one by its name; without it this machine is asked, and where ``timed`` a few small steps are
-    measured on it. ``settings`` are those of a training, and sizes of the model.
+    measured on it, once ``before_timing`` has settled how it computes. ``settings`` are those of a training, and sizes
+    of the model; ``data`` may also be the size of a text that is not there yet.
     """
     name = Option("preset", "NAME")
     if preset is None and memory_gb is None and minutes is None:
@@ -51,7 +54,7 @@ def plan(
     named = None if gpu is None else gpu_named(gpu)
     memory = None if memory_gb is None else int(memory_gb * 1e9)
     request = TrainRequest(preset, recipe, minutes, memory, device, named, settings or {})
-    return tell_plan(request, data, supported_targets, timed=timed)
+    return tell_plan(request, data, supported_targets, timed=timed, before_timing=before_timing)
 
 
 @checked()

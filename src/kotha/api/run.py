@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from kotha.arguments import checked
 from kotha.artifacts.run_folder import RunFolder
 from kotha.errors import CheckpointError, UsageError
 from kotha.generation.plain import write
-from kotha.i18n.message import Option
+from kotha.i18n.message import OnRemark, Option
 from kotha.model.gpt import GPT
 from kotha.report.page import framed
 from kotha.storage import bundled
@@ -23,14 +24,11 @@ from kotha.text.choices import Errors
 from kotha.text.shards import DATASET_FILE, Dataset
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.training.distributed import Ranks, find_disks, goes_on, joined, ranks_here
-from kotha.training.fitting import OnRemark
+from kotha.training.loop import OnEvent as OnEvent
 from kotha.training.origin import Origin
-from kotha.training.plan.design import RECIPE
 from kotha.training.show.report import write_report
 from kotha.training.show.tensorboard import TensorBoard
 from kotha.training.start import TrainRequest, train_run
-
-OnEvent = Callable[[dict[str, Any]], None]
 
 
 class Run:
@@ -139,7 +137,7 @@ def train(
 
     A table of pairs (tsv, csv, jsonl, parquet) makes a translator. ``pair`` names its fields, else guessed; ``reverse``
     learns the other direction; a ``tokenizer`` for both is trained if none is given. Pairs to choose by and to be
-    measured on are ``validation`` and ``test``, or held out; ``errors`` is stop, skip or replace.
+    measured on are ``validation`` and ``test``, or held out; ``errors`` is stop or skip.
 
     >>> run = kotha.train("pairs.tsv", preset="pocket-seq2seq", steps=2, out="translator", d_model=24, vocab_size=600)
     >>> sorted(run.summary)[:3]
@@ -154,10 +152,10 @@ def train(
     changes = settings if steps is None else {**settings, "steps": steps}
     if teachers:  # who goes on may stand elsewhere
         changes["teachers"] = [str(bundled.place(each).absolute()) for each in teachers]
-    request = TrainRequest(preset=preset, recipe=recipe or RECIPE, minutes=minutes, changes=changes)
+    request = TrainRequest(preset, recipe, minutes, changes=changes)
     of_pairs: Any = {"pair": pair, "reverse": reverse, "tokenizer": tokenizer, "errors": errors}
     of_pairs |= {"validation": validation, "test": test}
-    how: Any = {"recipe": recipe, "start": start, "resume": resume, "prompt": prompt, "tensorboard": tensorboard}
+    how: Any = {"start": start, "resume": resume, "prompt": prompt, "tensorboard": tensorboard}
     how |= {"on_event": on_event, "on_remark": on_remark}
     return _train(Path(data), RunFolder(Path(out)), request, of_pairs, ranks_here(shard), **how)
 
@@ -169,7 +167,6 @@ def _train(
     of_pairs: dict[str, Any],
     ranks: Ranks,
     *,
-    recipe: str | None,
     start: Place | None,
     resume: bool,
     prompt: str,
@@ -182,10 +179,11 @@ def _train(
         stack.enter_context(joined(ranks))
         ranks = find_disks(ranks, folder.path)
         again = not resume and goes_on(folder, ranks)
+        if start is not None and not again:
+            request = replace(request, origin=origin_at(start))
         if tensorboard and ranks.is_first:
             on_event = _both(on_event, stack.enter_context(TensorBoard(folder.path / "tensorboard")))
-        origin = None if start is None or again else origin_at(start)
-        how: Any = {"resume": resume or again, "origin": origin, "on_event": on_event, "on_remark": on_remark}
+        how: Any = {"resume": resume or again, "on_event": on_event, "on_remark": on_remark}
         images = not exists(data / DATASET_FILE) and holds_images(data)
         table = is_file(data) and not images
         given = [Option(name) for name, value in of_pairs.items() if value not in (None, False, "stop")]
@@ -196,7 +194,7 @@ def _train(
         if images or table:
             if not ranks.alone:
                 raise UsageError("pairs and images are learned by one process; start it without torchrun")
-            train_on_examples(data, folder, request, of_pairs if table else None, recipe=recipe, **how)
+            train_on_examples(data, folder, request, of_pairs if table else None, **how)
         else:
             dataset = Dataset(data)
             train_run(dataset, folder, request, sampler=sampler(dataset, prompt), ranks=ranks, **how)

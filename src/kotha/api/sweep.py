@@ -7,8 +7,8 @@ from typing import Any, Literal
 from kotha.api import Place
 from kotha.api.run import OnEvent
 from kotha.arguments import checked
+from kotha.i18n.message import OnRemark
 from kotha.text.shards import Dataset
-from kotha.training.fitting import OnRemark
 from kotha.training.start import TrainRequest
 from kotha.training.sweep.findings import SweepFindings, find
 from kotha.training.sweep.searching import Searching, SweepRequest

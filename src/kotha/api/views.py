@@ -5,15 +5,14 @@ from pathlib import Path
 from typing import Any
 
 from kotha.api import Place
-from kotha.api.asked import Asked, read_asked, writing_speed
+from kotha.api.asked import Asked, read_asked
 from kotha.api.model import load
-from kotha.errors import UsageError
 from kotha.i18n.message import Message, OnProgress, Text
 from kotha.inside.attention import AttentionMaps, summarize
-from kotha.inside.flow import Flow, preset_flow_view
+from kotha.inside.flow import Flow
 from kotha.inside.heads.measuring import TextSource
 from kotha.inside.heads.prune import Pruned as Pruned
-from kotha.inside.heads.prune import Removal, prune
+from kotha.inside.heads.prune import prune
 from kotha.inside.heads.study import Study as Study
 from kotha.inside.hook_points import choose_layers
 from kotha.inside.inputs import ModelInput
@@ -46,14 +45,6 @@ def flow_tables(view: View[Flow]) -> list[Table]:
         best = [[each.text, f"{each.probability:.2%}"] for each in answer.best]
         found.append(Table(answer.question, [Message("answer"), Message("probability")], best))
     return found
-
-
-def preset_flow(name: str, asked: Asked) -> View[Flow]:
-    """The way through a preset with fresh weights."""
-    if asked.second is not None or asked.target is not None:
-        raise UsageError("a second sentence and a target need a tokenizer, and a preset has none; give a text alone")
-    assert asked.image is None or isinstance(asked.image, str | Path)
-    return preset_flow_view(name, asked.text, asked.image)
 
 
 def lens_table(view: View[Lens]) -> Table:
@@ -89,9 +80,7 @@ def prune_heads(
     out: Path,
     *,
     heads: Sequence[str] | None = None,
-    keep: float | None = None,
     count: int | None = None,
-    rounds: int = 5,
     overwrite: bool = False,
     on_progress: OnProgress | None = None,
     **source: Any,
@@ -100,6 +89,5 @@ def prune_heads(
 
     ``source`` is the text that they are measured on: ``text``, ``path``, ``field``, ``pair``, ``tokens``.
     """
-    removal = Removal(heads=heads, keep=keep, count=count)
-    how: Any = {"rounds": rounds, "overwrite": overwrite, "on_progress": on_progress}
-    return prune(run, out, removal, TextSource(run=run, **source), writing_speed, **how)
+    how: Any = {"heads": heads, "count": count, "overwrite": overwrite, "on_progress": on_progress}
+    return prune(run, out, TextSource(run=run, **source), **how)

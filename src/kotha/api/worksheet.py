@@ -25,8 +25,6 @@ def worksheet(
     size: str | None = None,
     seed: int | None = None,
     language: Language = "en",
-    rows: int | None = None,
-    precision: int | None = None,
     **which: Any,
 ) -> SheetView:
     """A sheet to work out by hand: the workshop's (of another ``size``, or drawn by ``seed``), or another by its name.
@@ -55,7 +53,7 @@ def worksheet(
         from kotha.course.worksheet.model import model_sheet
 
         made = model_sheet(load("box" if run is None else run, "cpu").bundle, text, **which)
-    return sheet_view(made, language=language, rows=rows, precision=precision)
+    return sheet_view(made, language=language)
 
 
 def _options(*names: str) -> list[Option]:

@@ -17,9 +17,7 @@ what the config asks for, name by name and shape by shape, before a single weigh
 """
 
 import math
-import os
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -29,7 +27,6 @@ import torch
 from torch import Tensor, nn
 
 from kotha.errors import ConfigError, KothaError, reason
-from kotha.i18n.message import Message, Text
 from kotha.model.config import ModelConfig, TextConfig, config_from_dict
 from kotha.model.family import Model, build
 from kotha.model.rounding import round_rows, widen_rows
@@ -37,7 +34,7 @@ from kotha.storage.atomic import atomic_directory, atomic_write
 from kotha.storage.bundled import CARD_FILE
 from kotha.storage.destinations import check_folder_place, is_made_of
 from kotha.storage.json_files import as_json, read_table
-from kotha.storage.status import exists, is_directory, is_file, matching
+from kotha.storage.status import exists, is_directory, is_file
 from kotha.storage.weights import read_header, reading_weights, write_weights
 from kotha.text.tokenizer.chat import ChatTemplate
 from kotha.text.tokenizer.tokenizer import FILE_NAME as TOKENIZER_FILE
@@ -160,11 +157,6 @@ def stored_type(folder: str | Path) -> Stored:
     return found
 
 
-def verify(folder: str | Path) -> ModelConfig:
-    """Check a model folder without giving its weights memory: config, header, sizes, tokenizer."""
-    return _open(folder)[1].config
-
-
 def find_model(folder: str | Path) -> Path:
     """The model folder that a path means: itself, or the best model of a run folder."""
     path = Path(folder)
@@ -282,25 +274,14 @@ def check_header(file: Path, header: dict[str, Any], expected: dict[str, dict[st
                 )
 
 
-def _instead(path: Path) -> Text:
-    """What a folder without a model holds instead, as the end of a sentence."""
-    with suppress(OSError):  # a hint: what cannot be looked at gives none
-        for each in matching(path):
-            if os.path.isfile(each / CONFIG_FILE):  # noqa: PTH113 - of a closed one it says no
-                return Message("; did you mean {path}?", path=each)
-    alone = is_file(path / TOKENIZER_FILE) and not exists(path / WEIGHTS_FILE)
-    return Message("; this is the folder of a tokenizer alone") if alone else ""
-
-
 def _read_description(path: Path) -> dict[str, Any]:
     """What config.json says, with the model's config read."""
     file = path / CONFIG_FILE
     if not is_file(file):
         raise KothaError(
-            "{path} is not a model folder: it has no {name}{instead}",
+            "{path} is not a model folder: it has no {name}",
             path=path,
             name=CONFIG_FILE,
-            instead=_instead(path),
         )
     values = read_table(file)
     if values.get("format") != FORMAT:

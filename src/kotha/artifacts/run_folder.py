@@ -36,8 +36,6 @@ from kotha.text.tokenizer.tokenizer import Tokenizer
 
 CONFIG, METRICS, SUMMARY, CHECKPOINTS = "config.json", "metrics.jsonl", "summary.json", "checkpoints"
 BEST, BEST_MODEL = "best.json", "best"
-# In the config: data that a run went on with after its first.
-MORE_DATA = "more_data"
 # In the config: what torchrun called the processes that began it.
 LAUNCH = "launch"
 
@@ -103,16 +101,6 @@ class RunFolder:
         """Go on with other settings than the run was started with."""
         self.write(CONFIG, {**self.about(), "training": training})
 
-    def remember_data(self, data: Dataset) -> None:
-        """Go on with data that may be other than the run was started with: the config tells of all that was used."""
-        config, described = self.about(), describe_data(data)
-        first, *more = data_of(config)
-        for known in (first, *more):
-            key = "identity" if "identity" in known else "train_tokens"  # older configs have no identity
-            if known.get(key) == described[key]:
-                return
-        self.write(CONFIG, {**config, MORE_DATA: [*more, described]})
-
     def machine(self) -> dict[str, Any]:
         """The machine that a run began on; empty for a run that is new."""
         return mapping(self.about(), "machine") if self.exists else {}
@@ -146,16 +134,13 @@ class RunFolder:
             raise CheckpointError("{path} is broken: {why}", path=self.path / CONFIG, why=reason(error)) from error
 
     def check_data(self, data: Dataset) -> None:
-        """Refuse data that another tokenizer made."""
-        mine = Tokenizer.load(self.path).fingerprint
-        if mine != data.tokenizer.fingerprint:
+        """Refuse other data than the run began with: what each step reads would be another thing."""
+        began, now = mapping(self.about(), "data"), describe_data(data)
+        if any(began.get(name, now[name]) != now[name] for name in ("tokenizer", "train_tokens", "identity")):
             raise CheckpointError(
-                "{path} was trained with tokenizer {mine}, but {data} was made with {other}; resume with "
-                "the data of the run",
+                "{path} began with other data than {data}; resume it with its own, or start a new run from its model",
                 path=self.path,
-                mine=mine,
                 data=data.path,
-                other=data.tokenizer.fingerprint,
             )
 
     def log(self, **row: Any) -> None:
@@ -208,13 +193,6 @@ def describe_data(data: Dataset) -> dict[str, Any]:
     }
 
 
-def data_of(config: dict[str, Any]) -> list[dict[str, Any]]:
-    """All data that a run has learned from, as its config tells: what it began with, and what it went on with."""
-    more = config.get(MORE_DATA)
-    later = [each for each in more if isinstance(each, dict)] if isinstance(more, list) else []
-    return [mapping(config, "data"), *later]
-
-
 def figure(row: dict[str, Any], *keys: str) -> float | None:
     """A finite number somewhere in what a run wrote, or None.
 
@@ -257,18 +235,9 @@ def _step(line: str) -> int:
 
 def find_data(config: dict[str, Any], run: Path) -> Path | None:
     """The data folder that a run's config names, where it still is as it was: there, or beside the run folder."""
-    return find_all_data(config, run)[0]
-
-
-def find_all_data(config: dict[str, Any], run: Path) -> list[Path | None]:
-    """Each data folder that a run has learned from, the first one first; None for one that is gone or has changed."""
-    return [_find(named, run) for named in data_of(config)]
-
-
-def _find(named: dict[str, Any], run: Path) -> Path | None:
-    if not isinstance(named.get("path"), str):
-        return None
-    places = (Path(named["path"]), run.parent / Path(named["path"]).name)
+    named = mapping(config, "data")
+    place = words(named, "path")
+    places = () if place is None else (Path(place), run.parent / Path(place).name)
     return next((path for path in places if _is_still(path, named)), None)
 
 

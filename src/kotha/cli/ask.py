@@ -32,7 +32,7 @@ def index(
     """Cut documents (txt, md, html, pdf, jsonl, csv, tsv, parquet) into passages, and index them for `kotha ask`.
 
     Args:
-        out: The index to make or to bring up to date: a file, or qdrant:URL/NAME.
+        out: The index to make or to bring up to date.
         model: A model whose embeddings are kept too; left out, words alone.
         letters: Letters of a passage at most.
     """

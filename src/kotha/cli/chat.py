@@ -73,7 +73,7 @@ def _lines(as_json: bool) -> Iterator[str]:
 def _answer(talk: Any, request: Any, shows: bool) -> Any:
     """Let the model answer; Ctrl-C ends the answer, and what was said remains."""
     engine, result = talk.engine, None
-    number = engine.submit(request, streams=True)
+    number = engine.submit(request)
     while result is None:
         try:
             with raised():

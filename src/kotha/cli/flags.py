@@ -56,9 +56,7 @@ Paths = Annotated[
 TextItself = Annotated[str | None, Parameter(help="The text itself, instead of a PATH.")]
 Field = Annotated[str, Parameter(help="Field or column that holds the text.")]
 # ``corpus.problems.Errors``, without the readers that come with it: not every command reads a corpus.
-OnErrors = Annotated[
-    Literal["stop", "skip", "replace"], Parameter(help="What happens to a document that cannot be read.")
-]
+OnErrors = Annotated[Literal["stop", "skip"], Parameter(help="What happens to a document that cannot be read.")]
 WorkPlace = Annotated[
     str | None, Parameter(help="Where the workers are: ray (a cluster of its own here) or ray://HOST:PORT.")
 ]
@@ -109,8 +107,8 @@ class Writing:
     """The same seed gives the same text."""
     stop: tuple[str, ...] = ()
     """End before this text; may be given again."""
-    weights: Literal["as-they-are", "auto", "float32", "bfloat16", "int8"] = "as-they-are"
-    """Narrower ones are read faster and say almost the same; auto measures."""
+    weights: Literal["as-they-are", "float32", "bfloat16", "int8"] = "as-they-are"
+    """Narrower ones are read faster and say almost the same."""
 
     def settings(self, place: int = 0) -> "SamplingSettings":
         """How the text at a place is drawn; each place has a seed of its own."""

@@ -179,13 +179,9 @@ def _fail(message: Messenger, code: int) -> int:
 
 def _with_ways(error: KothaError, words: list[str]) -> Messenger:
     """An error, and how ``--errors`` would go on, for a command that has it."""
-    text: Messenger = error
-    if isinstance(error, CorpusError) and error.ways and "--errors" in _options(words):
-        if "skip" in error.ways:
-            text = Message("{error}, or leave it out with --errors skip", error=text)
-        if "replace" in error.ways:
-            text = Message("{error}, or mend it with --errors replace", error=text)
-    return text
+    if isinstance(error, CorpusError) and error.skippable and "--errors" in _options(words):
+        return Message("{error}, or leave it out with --errors skip", error=error)
+    return error
 
 
 def _drop_output() -> None:

@@ -73,19 +73,15 @@ def train(
     *,
     out: Path,
     pieces: OfPieces = OfPieces(),  # noqa: B008 - frozen
-    rule: tuple[str, ...] = (),
-    no_rule: tuple[str, ...] = (),
 ) -> Output:
     """Train a tokenizer on text; its pieces respect letters.
 
     Args:
         out: Folder for tokenizer.json.
-        rule: Switch a normalization rule on: danda, bangla_digits, quotes, …
-        no_rule: Switch a normalization rule off: joiners, ya_phala, …
     """
-    from kotha.api.data import choose_rules, train_tokenizer
+    from kotha.api.data import train_tokenizer
 
-    how: Any = {"rules": choose_rules(rule, no_rule), **vars(pieces)}
+    how: Any = {**vars(pieces)}
     with status(Message("reading …")) as shown, problems_told() as problems:
         how["on_progress"] = lambda stage, *_: shown.update(said(Message("{stage} …", stage=stage)))
         made = train_tokenizer(paths, out=out, on_problem=problems, **how)

@@ -67,9 +67,7 @@ def evaluation_line(event: dict[str, Any]) -> Text:
     figures = [Message(unit, value=found[key]) for key, unit in _UNITS.items() if key in found][:2]
     shares = [name for name in found if "accuracy" in name or name == "macro_f1"]
     figures += [Message("{name} {share:.1%}", name=label(name), share=found[name]) for name in shares]
-    mean = Message(" (mean of the last {n})", n=event["average_of"]) if "average_of" in event else ""
-    told = "step {step:>6,}{mean}  validation {figures}"
-    line = Text(said(Message(told, step=event["step"], mean=mean, figures=figures)))
+    line = Text(said(Message("step {step:>6,}  validation {figures}", step=event["step"], figures=figures)))
     sample = " ".join((event.get("sample") or "").split())
     return line.append(f"  {sample[:_SAMPLE_LETTERS]}", style="dim") if sample else line
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from kotha.artifacts.run_folder import find_all_data, run_config
+from kotha.artifacts.run_folder import find_data, run_config
 from kotha.evaluation.perplexity import Familiarity
 from kotha.i18n.message import Message
 from kotha.text.held_out import HeldOut, Line
@@ -32,14 +32,12 @@ _FACTOR, _SPREAD = 0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93
 
 
 def look_up(text: HeldOut, run: Path | None) -> Familiarity | None:
-    """What a run knows of a text; None where that cannot be told: no run, or a data folder of its is gone."""
-    trained = held_out = np.zeros(text.documents, np.bool_)
-    for data in [None] if run is None else find_all_data(run_config(run), run):
-        folder = None if data is None else Dataset(data, verify=False)
-        if folder is None or folder.tokenizer.fingerprint != text.tokenizer:
-            return None
-        trained = trained | _found(text, folder["train"])
-        held_out = held_out | _found(text, folder["validation"])
+    """What a run knows of a text; None where that cannot be told: no run, or its data folder is gone."""
+    data = None if run is None else find_data(run_config(run), run)
+    folder = None if data is None else Dataset(data, verify=False)
+    if folder is None or folder.tokenizer.fingerprint != text.tokenizer:
+        return None
+    trained, held_out = _found(text, folder["train"]), _found(text, folder["validation"])
     n, n_trained, n_held_out = text.documents, int(trained.sum()), int((held_out & ~trained).sum())
     verdict = Message("new")
     if n in (n_trained, n_held_out):

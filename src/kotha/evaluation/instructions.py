@@ -16,14 +16,12 @@ from kotha.artifacts.model_folder import Bundle
 from kotha.errors import DataError, UsageError
 from kotha.evaluation.measurement import Measurement, beside
 from kotha.generation.answers import Request
-from kotha.generation.conversation import was_taught
 from kotha.generation.engine import Engine
 from kotha.generation.settings import SamplingSettings
 from kotha.i18n.message import Message, OnProgress, Text
 from kotha.model.gpt import GPT
 from kotha.report.table import Table
 from kotha.text.corpus.dialogues import Dialogues
-from kotha.text.tokenizer.chat import ChatTemplate
 
 _ROWS = 16
 # Tokens that may be written beyond the longest answer that is wanted: enough to be wrong in, few enough to be quick.
@@ -71,8 +69,7 @@ def evaluate_instructions(
     if not len(held_out):
         raise DataError("there are no questions to measure on; give at least one")
     tokenizer, wanted = bundle.tokenizer, [turns[-1].text for turns in held_out.turns]
-    engine = Engine(bundle.model, tokenizer, max_batch=_ROWS, chat=bundle.chat)
-    template = ChatTemplate.of(tokenizer) if was_taught(engine) else None
+    engine, template = Engine(bundle.model, tokenizer, max_batch=_ROWS), bundle.chat
     room = max(map(len, tokenizer.encode_batch(wanted))) + _MORE_TOKENS
     room = min(room, bundle.model.config.context_length)
     greedy = SamplingSettings(temperature=0.0, repetition_penalty=None)  # an answer repeats words of what was read

@@ -13,9 +13,9 @@ from typing import Any
 import kotha
 from kotha.artifacts.model_folder import Bundle
 from kotha.artifacts.run_folder import figure, mapping
-from kotha.errors import KothaError, is_of_the_machine
 from kotha.export.layouts import Layout
 from kotha.model.config import ClassifierConfig, TextConfig
+from kotha.storage.bundled import CARD_FILE
 from kotha.storage.json_files import read_table
 from kotha.storage.status import is_file, reading
 
@@ -38,22 +38,12 @@ class About:
     config: dict[str, Any] = field(default_factory=dict)
     summary: dict[str, Any] = field(default_factory=dict)
     own_card: str = ""  # Markdown, with front matter
-
-    @property
-    def license(self) -> str:
-        """The licence that its own card names."""
-        return self._said("license") or UNKNOWN
+    license: str | None = None  # as its own card has it, where no other was named
 
     @property
     def language(self) -> str | None:
         """The language that it writes, where its own card or the run tells: what is trained here is Bangla first."""
-        return self._said("language") or ("bn" if self.trained_here else None)
-
-    def _said(self, name: str) -> str | None:
-        """A line of its own card's front matter."""
-        front = re.match(r"---\n(.*?)^---$", self.own_card, re.DOTALL | re.MULTILINE)
-        found = re.search(rf"^{name}: \"?([^\s\"]+)\"?$", front[1], re.MULTILINE) if front else None
-        return found[1] if found else None
+        return _stated(self.own_card, "language") or ("bn" if self.trained_here else None)
 
     @property
     def trained_here(self) -> bool:
@@ -61,32 +51,29 @@ class About:
         return isinstance(self.config.get("training"), dict)
 
     @classmethod
-    def of(cls, run: Path) -> "About":
-        """Read what is there and can be read of a folder's ``config.json``, ``summary.json`` and ``README.md``."""
-        return cls(_read(run / "config.json"), _read(run / "summary.json"), _own_card(run / "README.md"))
+    def of(cls, run: Path | None, license: str | None = None) -> "About":
+        """Read what is there of a folder's ``config.json``, ``summary.json`` and ``README.md``."""
+        if run is None:
+            return cls(license=license)
+        tables = [read_table(file) if is_file(file) else {} for file in (run / "config.json", run / "summary.json")]
+        own = ""
+        if is_file(run / CARD_FILE):
+            with reading(run / CARD_FILE):
+                own = (run / CARD_FILE).read_text(encoding="utf-8", errors="replace")
+        return cls(*tables, own, license or _stated(own, "license"))
 
 
-def _read(file: Path) -> dict[str, Any]:
-    """What a file tells: nothing where it is broken or missing. One that the disk does not give makes no poor card."""
-    try:
-        return read_table(file)
-    except KothaError as error:
-        if is_of_the_machine(error):
-            raise
-        return {}
+def _stated(card: str, name: str) -> str | None:
+    """A line of a card's front matter."""
+    front = re.match(r"---\n(.*?)^---$", card, re.DOTALL | re.MULTILINE)
+    found = re.search(rf"^{name}: \"?([^\s\"]+)\"?$", front[1], re.MULTILINE) if front else None
+    return found[1] if found else None
 
 
-def _own_card(file: Path) -> str:
-    if not is_file(file):
-        return ""
-    with reading(file):
-        return file.read_text(encoding="utf-8", errors="replace")
-
-
-def model_card(layout: Layout, bundle: Bundle, about: About, dtype: str, license: str | None) -> str:
+def model_card(layout: Layout, bundle: Bundle, about: About, dtype: str) -> str:
     """The card as Markdown, with the front matter that the hub reads."""
     title = f"# A {layout.title} {'trained' if about.trained_here else 'written'} with Kotha"
-    parts = [_front(layout, bundle, about, license), title, _what(layout, bundle, dtype)]
+    parts = [_front(layout, bundle, about), title, _what(layout, bundle, dtype)]
     if about.trained_here or not about.own_card:  # else its own card says more of that
         sections = {"Data": _data(about), "Training": _recipe(about), "Scores": _scores(about)}
         parts += ["\n".join([f"## {name}\n", *(lines or [UNKNOWN])]) for name, lines in sections.items()]
@@ -97,11 +84,11 @@ def model_card(layout: Layout, bundle: Bundle, about: About, dtype: str, license
     return "\n\n".join(parts) + "\n"
 
 
-def _front(layout: Layout, bundle: Bundle, about: About, license: str | None) -> str:
+def _front(layout: Layout, bundle: Bundle, about: About) -> str:
     lines = ["---"]
     if bundle.tokenizer is not None and about.language is not None:
         lines.append(f"language: {about.language}")
-    lines += [f"license: {json.dumps(license or about.license, ensure_ascii=False)}", "library_name: transformers"]
+    lines += [f"license: {json.dumps(about.license or UNKNOWN, ensure_ascii=False)}", "library_name: transformers"]
     task = _TASKS.get(layout.name, "text-generation")
     if isinstance(bundle.config, ClassifierConfig):
         task = "text-classification"

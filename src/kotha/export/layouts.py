@@ -16,10 +16,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from kotha.artifacts.model_folder import shape_alone
+from kotha.artifacts.model_folder import shape_alone, unique_weights
 from kotha.errors import ConfigError, KothaError
 from kotha.i18n.message import Message, Text
 from kotha.model.config import ModelConfig
+from kotha.model.family import Model
 
 _ANY = 1 << 30  # tensors; these are no file's
 
@@ -32,16 +33,6 @@ class UnsupportedError(ConfigError):
     def __init__(self, template: str, /, because: Text) -> None:
         super().__init__(template, because=because)
         self.because = because
-
-
-def in_a_row(parts: Sequence[Text]) -> Text:
-    """Several remarks as one.
-
-    >>> str(in_a_row(["one", Message("{n} more", n=2)]))
-    'one; 2 more'
-    """
-    first, *others = parts
-    return Message("{first}; {others}", first=first, others=in_a_row(others)) if others else first
 
 
 @dataclass(frozen=True)
@@ -206,7 +197,7 @@ def fitting_layout(config: ModelConfig, layouts: Iterable[Layout], refusal: str)
     if nearest is None:
         raise UnsupportedError(refusal, because=Message("family={family!r}", family=config.family))
     if obstacles[nearest]:
-        raise UnsupportedError(refusal, because=in_a_row(obstacles[nearest]))
+        raise UnsupportedError(refusal, because=Message("{obstacles}", obstacles=obstacles[nearest]))
     return next(layout for layout in layouts if layout.architecture == nearest)
 
 
@@ -215,11 +206,27 @@ def shapes_of(weights: Iterable[tuple[str, Tensor]]) -> dict[str, Shape]:
     return {name: tuple(each.shape) for name, each in weights}
 
 
-def with_zeros(weights: dict[str, Tensor], full: ModelConfig) -> dict[str, Tensor]:
-    """Our weights, with zeros where the full config has one that the model lacks: biases, which then add nothing."""
-    dtype = next(iter(weights.values())).dtype
-    whole = shape_alone(full, _ANY).named_parameters()
-    return weights | {name: torch.zeros(each.shape, dtype=dtype) for name, each in whole if name not in weights}
+def foreign_weights(model: Model, layout: Layout, dtype: torch.dtype = torch.float32) -> dict[str, Tensor]:
+    """The weights by a layout's names, of one type; zeros for biases that it always has and the model lacks."""
+    full, ours = layout.full(model.config), dict[str, Tensor]()
+    for name, tensor in unique_weights(model).items():
+        ours[name] = fitting(name, tensor, dtype)
+    for name, each in shape_alone(full, _ANY).named_parameters():
+        ours.setdefault(name, torch.zeros(each.shape, dtype=dtype))
+    return {name: tensor.contiguous() for name, tensor in layout.to_theirs(ours, full).items()}
+
+
+def fitting(name: str, tensor: Tensor, dtype: torch.dtype) -> Tensor:
+    """A weight in another type; one that holds more than the type can is refused."""
+    narrow = tensor.to(dtype)
+    if not torch.isfinite(narrow).all() and torch.isfinite(tensor).all():
+        raise KothaError(
+            "{name} reaches {largest:,.0f}, more than {dtype} holds; choose a wider type of weights",
+            name=name,
+            largest=float(tensor.abs().max()),
+            dtype=str(dtype).removeprefix("torch."),
+        )
+    return narrow
 
 
 def _shown(value: object) -> str:

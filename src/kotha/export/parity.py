@@ -10,7 +10,7 @@ The first question is what others call logit parity. Every format asks both in t
 
 import copy
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
 from importlib.util import find_spec
 from itertools import islice
@@ -21,7 +21,6 @@ from torch import Tensor
 
 from kotha.artifacts.model_folder import Bundle
 from kotha.errors import DataError
-from kotha.export.layouts import in_a_row
 from kotha.i18n.message import Message, Text
 from kotha.model.bert import BERT
 from kotha.model.classifier import TextClassifier
@@ -76,9 +75,8 @@ class ParityReport:
     peer: str | None = None  # the program on the other side, with its version; None where it is not installed
     architecture: str | None = None  # what the model is called there; None where the other side has no name for it
     weights: str | None = None  # the type that the weights have there
-    remark: Text | None = None
+    remarks: list[Text] = field(default_factory=list)
     """What a reader must know beside the numbers: weights that were rounded, why nothing was checked."""
-    refused: Text | None = None  # what the program on the other side said where it could not open what was written
     tolerance: float | None = TOLERANCE
     """Largest difference that passes; None where weights were made smaller and are judged by their best tokens."""
     least_best_equal: float | None = None
@@ -95,7 +93,7 @@ class ParityReport:
         """A report to be filled; without a ``peer`` where the library that would compare is not installed."""
         if find_spec(library) is None:
             remark = Message("not checked: {name} is not installed (pip install {name})", name=library)
-            return cls(door, remark=remark)
+            return cls(door, remarks=[remark])
         return cls(door, peer=peer.format(name=library, version=version(library)), **judged)
 
     def compare_logits(self, pairs: Iterable[tuple[Tensor, Tensor]]) -> None:
@@ -115,11 +113,6 @@ class ParityReport:
         self.lines, self.lines_different = len(lines), len(different)
         self.first_line_different = next(iter(different), None)
 
-    def note(self, *remarks: Text | None) -> None:
-        """Add what a reader must know beside the numbers."""
-        told = [remark for remark in (self.remark, *remarks) if remark is not None]
-        self.remark = in_a_row(told) if told else None
-
     @property
     def checked(self) -> bool:
         """Whether anything was compared."""
@@ -133,7 +126,7 @@ class ParityReport:
     @property
     def failures(self) -> list[Text]:
         """What is not the same, in words."""
-        found: list[Text] = [] if self.refused is None else [self.refused]
+        found: list[Text] = []
         # Written so that a NaN fails.
         if self.tolerance is not None and self.positions and not (self.max_logit_difference or 0.0) <= self.tolerance:
             found.append(
@@ -164,13 +157,13 @@ class ParityReport:
 
     def __repr__(self) -> str:
         verdict = "failed" if self.failures else "passed" if self.checked else "nothing was compared"
-        return f"ParityReport({self.door}: {in_a_row([verdict, *self.failures])})"
+        return f"ParityReport({self.door}: {'; '.join([verdict, *map(str, self.failures)])})"
 
     def to_dict(self) -> dict[str, Any]:
         """All of it, ready for JSON."""
-        told = {name: None if (text := getattr(self, name)) is None else str(text) for name in ("remark", "refused")}
-        judged = {"checked": self.checked, "passed": self.passed, "failures": [str(each) for each in self.failures]}
-        return {**asdict(self), **told, "tokens_equal": self.tokens_equal, **judged}
+        words = {name: [*map(str, getattr(self, name))] for name in ("remarks", "failures")}
+        judged = {name: getattr(self, name) for name in ("tokens_equal", "checked", "passed")}
+        return {**asdict(self), **words, **judged}
 
     def _repr_html_(self) -> str:
         """A notebook's table of it."""
@@ -181,8 +174,8 @@ class ParityReport:
 
 def rows(report: ParityReport) -> list[list[Text]]:
     """The report as rows of a table: what was asked, and what came out."""
-    if not report.checked and report.passed:
-        return [[Message("parity"), report.remark or Message("not checked")]]
+    if not report.checked:
+        return [[Message("parity"), remark] for remark in report.remarks or [Message("not checked")]]
     found: list[list[Text]] = [[Message("checked with"), report.peer]] if report.peer else []
     if report.positions:
         found.append([Message("largest logit difference"), Message("{n:.3g}", n=report.max_logit_difference)])
@@ -193,13 +186,11 @@ def rows(report: ParityReport) -> list[list[Text]]:
         found.append([Message("same token ids"), Message("{n:,} of {total:,} lines", n=equal, total=report.lines)])
     if report.first_line_different is not None:
         found.append([Message("first line that differs"), repr(report.first_line_different)])
-    if report.remark:
-        found.append([Message("remark"), report.remark])
-    unjudged = report.best_equal is not None and report.tolerance is None and report.least_best_equal is None
+    found += [[Message("remark"), remark] for remark in report.remarks]
     verdict: Text = _PASSED
     if report.failures:
-        verdict = Message("FAILED: {why}", why=in_a_row(report.failures))
-    elif unjudged:
+        verdict = Message("FAILED: {why}", why=report.failures)
+    elif report.best_equal is not None and report.tolerance is None and report.least_best_equal is None:
         verdict = Message("token ids passed; how much the weights lost is told, not judged")
     return [*found, [Message("verdict"), verdict]]
 
@@ -247,12 +238,12 @@ def our_side(bundle: Bundle, dtype: torch.dtype = torch.float32) -> Bundle:
     return replace(bundle, model=copy.deepcopy(bundle.model).cpu().to(dtype).float().eval())
 
 
-def rounding(bundle: Bundle, dtype: torch.dtype) -> Message | None:
+def rounding(bundle: Bundle, dtype: torch.dtype) -> list[Text]:
     """Says so where weights lose digits on their way out."""
     if dtype.itemsize >= next(bundle.model.parameters()).dtype.itemsize:
-        return None
+        return []
     name = str(dtype).removeprefix("torch.")
-    return Message("the weights were rounded to {name} on their way out, and are compared as rounded", name=name)
+    return [Message("the weights were rounded to {name} on their way out, and are compared as rounded", name=name)]
 
 
 def lines_of(texts: Sequence[str]) -> list[str] | None:

@@ -4,16 +4,20 @@ A model that took days to train must not find a format closed by a setting that 
 config alone: open, or closed by these settings.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from kotha.errors import UsageError, nearest
-from kotha.export.exporter import USUAL, Exporter, ExportSettings
+from kotha.errors import KothaError, UsageError, nearest
+from kotha.export.card import About
+from kotha.export.exporter import Exporter, ExportJob
 from kotha.export.layouts import UnsupportedError
-from kotha.export.parity import ParityReport
-from kotha.i18n.message import Text
+from kotha.export.parity import ParityReport, built_in_lines
+from kotha.i18n.message import Option, Text
 from kotha.model.config import ModelConfig
+from kotha.storage.destinations import check_file_place
+from kotha.storage.status import exists
 
 if TYPE_CHECKING:
     from kotha.artifacts.model_folder import Bundle
@@ -30,12 +34,54 @@ class ExportTarget:
     because: Text  # as what it opens there, or which settings close it
 
 
-def export(bundle: "Bundle", to: Target, out: Path, settings: ExportSettings = USUAL) -> ParityReport:
-    """Write a model for another program, whole or not at all, and compare it there."""
+def export(
+    bundle: "Bundle",
+    to: Target,
+    out: Path,
+    *,
+    weights: str | None = None,
+    license: str | None = None,
+    run: Path | None = None,
+    lines: Sequence[str] | None = None,
+    overwrite: bool = False,
+) -> ParityReport:
+    """Write a model for another program at ``out`` (or one file into it), whole or not at all, and compare it there.
+
+    ``weights`` is their type there: hf float32, bfloat16 or float16, gguf f16, f32, q8_0 or q4_0, web int8. A report
+    that has not ``passed`` is about something that is written all the same.
+    """
     exporters = _exporters()
     if to not in exporters:
         raise UsageError("to={to!r} is no door{nearest}", to=to, nearest=nearest(to, exporters))
-    return exporters[to](bundle, out, settings)
+    exporter = exporters[to]
+    kind = weights or exporter.weights[0]
+    if kind not in exporter.weights:
+        raise UsageError(
+            "weights={weights!r} is no type of weights there{nearest}",
+            weights=kind,
+            nearest=nearest(kind, exporter.weights),
+        )
+    exporter.opens(bundle.config)
+    if bundle.tokenizer is None and exporter.needs_tokenizer is not None:
+        raise KothaError(
+            "this model folder has no tokenizer, and {what} needs one; train or save it with one",
+            what=exporter.needs_tokenizer,
+        )
+    path = out
+    if exporter.file_name is not None:
+        path = out if out.suffix in exporter.endings else out / exporter.file_name.format(weights=kind)
+        if exists(check_file_place(path)) and not overwrite:
+            raise KothaError(
+                "{path} exists; choose another place, or replace it with {overwrite}",
+                path=path,
+                overwrite=Option("overwrite", True),
+            )
+    about, lines = About.of(run, license), built_in_lines() if lines is None else lines
+    report = exporter.export(
+        ExportJob(bundle=bundle, path=path, weights=kind, run=run, about=about, lines=lines, overwrite=overwrite)
+    )
+    report.weights = kind
+    return report
 
 
 def supported_targets(config: ModelConfig) -> list[ExportTarget]:
@@ -50,9 +96,9 @@ def supported_targets(config: ModelConfig) -> list[ExportTarget]:
 
 
 def _exporters() -> dict[Target, Exporter]:
-    from kotha.export.gguf.export import export_gguf
-    from kotha.export.huggingface.export import export_hf
-    from kotha.export.onnx.export import export_onnx
-    from kotha.export.web.export import export_web
+    from kotha.export.gguf.export import GGUF
+    from kotha.export.huggingface.export import HUGGING_FACE
+    from kotha.export.onnx.export import ONNX
+    from kotha.export.web.export import PAGE
 
-    return {"hf": export_hf, "gguf": export_gguf, "onnx": export_onnx, "web": export_web}
+    return {"hf": HUGGING_FACE, "gguf": GGUF, "onnx": ONNX, "web": PAGE}

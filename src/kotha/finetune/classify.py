@@ -13,23 +13,24 @@ from typing import Any
 
 from kotha.artifacts.run_folder import RunFolder
 from kotha.errors import UsageError
-from kotha.finetune.examples import ExamplesRequest, ExampleTask, OnRemark, RunPlan, guessed_or_named, read_columns
+from kotha.finetune.examples import ExamplesRequest, ExampleTask, RunPlan, guessed_or_named, read_columns
 from kotha.finetune.settings import finetune_settings
 from kotha.finetune.splits import divide
-from kotha.i18n.message import Message, some_of
-from kotha.model.config import ClassifierConfig, ModelConfig, classifying
+from kotha.i18n.message import Message, OnRemark, some_of
+from kotha.model.config import ClassifierConfig, classifying
 from kotha.text.corpus.labelled import LabelledTexts
 from kotha.text.tokenizer.prompt import MarkedTexts
 from kotha.training.tasks.classification import TextClasses
 
 PAGE = "classes.html"
-_USUAL: dict[str, Any] = {"batch_size": 32, "dropout": 0.1, "best_by": "macro_f1"}
+_USUAL: dict[str, Any] = {"batch_size": 32, "dropout": 0.1}
 _WARMUP = 0.1
 
 
 class ClassifyTexts(ExampleTask):
     """Texts with labels, for a classifier."""
 
+    learns = TextClasses
     names = ("text", "label")
     called = ("{n} example", "{n:,} examples")
     too_long = (
@@ -66,17 +67,13 @@ class ClassifyTexts(ExampleTask):
         fields = {"text": data.text_field, "label": data.label_field, "guessed": data.guessed}
         return RunPlan(*settings, parts, tokenizer, {"fields": fields})
 
-    def task(self, plan: RunPlan) -> tuple[TextClasses, int]:
+    def task(self, plan: RunPlan) -> TextClasses:
         assert isinstance(plan.model, ClassifierConfig) and plan.tokenizer is not None
         number = {label: place for place, label in enumerate(plan.model.labels)}
         learned, chosen = (
             (part.texts, [number[label] for label in part.labels]) for part in (plan.parts.train, plan.parts.validation)
         )
-        task = TextClasses(plan.model, plan.config, *learned, *chosen, plan.tokenizer)
-        return task, task.truncated
-
-    def resumes(self, model: ModelConfig, about: dict[str, Any]) -> bool:
-        return isinstance(model, ClassifierConfig)
+        return TextClasses(plan.model, plan.config, *learned, *chosen, plan.tokenizer)
 
     def read_part(self, file: Path, about: dict[str, Any]) -> LabelledTexts:
         texts, labels = read_columns(file, self.names)

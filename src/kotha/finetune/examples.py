@@ -26,43 +26,38 @@ from kotha.artifacts.model_folder import Bundle
 from kotha.artifacts.run_folder import RunFolder
 from kotha.errors import CheckpointError, KothaError
 from kotha.finetune.splits import Parts
-from kotha.i18n.message import Message, Plural, Text
+from kotha.i18n.message import Message, OnRemark, Plural
 from kotha.model.config import ModelConfig
 from kotha.storage.atomic import atomic_write
 from kotha.storage.json_files import as_json
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.training.config import TrainConfig
 from kotha.training.loop import OnEvent, Sampler, Training
-from kotha.training.origin import Origin
 from kotha.training.show.report import write_report
 from kotha.training.start import USUAL_MINUTES, TrainRequest, make_folder, resumed_settings
-from kotha.training.tasks.task import Task
+from kotha.training.tasks.examples import ExamplesTask
 
 EXAMPLES, PARTS = "examples", ("train", "validation", "test")
 
-OnRemark = Callable[[Text], None]
 Measure = Callable[[Bundle, Parts[Any], Path, OnRemark], dict[str, Any]]
 """What a model reaches on the held-out part, for the summary; writes the pages of the run."""
 
 
-@dataclass(frozen=True)
-class ExamplesRequest:
-    """What was asked for; all the rest is chosen."""
+@dataclass(frozen=True, kw_only=True)
+class ExamplesRequest(TrainRequest):
+    """What was asked for, and the examples."""
 
-    data: Any  # the examples; of images, their folder or archive
-    origin: Origin | None = None  # a trained model to start from; None: chance, where the task allows it
+    data: Any  # of images, their folder or archive
     validation: Any = None  # examples to choose by; None: a share of the data
     test: Any = None  # examples to be measured on; None: a share of the data
     held_out: float | None = None  # that share; None: what is usual
     epochs: float = 8.0  # passes over the examples, at most, where a trained model is fine-tuned
     tokenizer: Tokenizer | None = None  # for both languages of pairs; None: the one of the weights, or a new one
-    recipe: str | None = None  # settings by name; None: those that are usual for the task
-    wish: TrainRequest = field(default_factory=TrainRequest)  # preset, minutes, settings and sizes
 
     @property
     def seed(self) -> int:
         """By which the examples are divided."""
-        return int(self.wish.changes.get("seed", 0))
+        return int(self.changes.get("seed", 0))
 
 
 @dataclass(frozen=True)
@@ -88,9 +83,10 @@ class ExampleTask(ABC):
 
     measure: Measure = no_scores
 
+    learns: ClassVar[type[ExamplesTask]]
     names: ClassVar[tuple[str, ...]] = ()  # of the values of a row in the files of the run
     called: ClassVar[tuple[str, str]]  # one and several examples, as templates
-    too_long: ClassVar[tuple[str, str]]  # one and several that do not fit, as templates
+    too_long: ClassVar[tuple[str, str]] = ("", "")  # one and several that do not fit, as templates
     by_minutes: ClassVar[bool] = False  # whether a time can be given
 
     @abstractmethod
@@ -98,12 +94,8 @@ class ExampleTask(ABC):
         """Divide the examples and choose model, tokenizer and settings; refuses before anything is written."""
 
     @abstractmethod
-    def task(self, plan: RunPlan) -> tuple[Task, int]:
-        """What is learned, and how many examples do not fit."""
-
-    @abstractmethod
-    def resumes(self, model: ModelConfig, about: dict[str, Any]) -> bool:
-        """Whether a run with this model and this config is one of this task."""
+    def task(self, plan: RunPlan) -> ExamplesTask:
+        """What is learned."""
 
     @abstractmethod
     def read_part(self, file: Path, about: dict[str, Any]) -> Any:
@@ -151,9 +143,9 @@ def start(
     say, began, origin = on_remark or (lambda _: None), time.perf_counter(), request.origin
     plan = use.plan(request, folder, say)
     fill = None if origin is None else lambda made: origin.fill(made, plan.tokenizer)
-    training, n_too_long = _training(use, plan, folder, on_event, say, fill)
-    if use.by_minutes and request.wish.timed:
-        training.deadline = began + 60 * (request.wish.minutes or USUAL_MINUTES)
+    training = _training(use, plan, folder, on_event, say, fill)
+    if use.by_minutes and request.timed:
+        training.deadline = began + 60 * (request.minutes or USUAL_MINUTES)
     about = plan.about | ({} if origin is None else {"origin": origin.name})
     about |= use.before(request, plan.parts, folder.path, say)
     try:
@@ -163,7 +155,7 @@ def start(
         for name in PARTS:
             use.write_part(place / name, getattr(plan.parts, name))
         training.save()  # whoever is killed before the next checkpoint has the weights that it started from
-        return _finish(use, training, plan.parts, n_too_long, say)
+        return _finish(use, training, plan.parts, say)
     finally:
         folder.release()
 
@@ -181,7 +173,7 @@ def resume(
     folder.claim()
     try:
         model, config = resumed_settings(folder, changes)
-        if not use.resumes(model, folder.about()):
+        if folder.about().get("task") != use.learns.name:
             raise CheckpointError(
                 "{path} holds a run of a {family} that learned something else; go on with what began it",
                 path=folder.path,
@@ -189,12 +181,12 @@ def resume(
             )
         tokenizer = Tokenizer.load(folder.path) if use.names else None
         plan = RunPlan(model, config, use.read_parts(folder.path), tokenizer)
-        training, n_too_long = _training(use, plan, folder, on_event, say)
+        training = _training(use, plan, folder, on_event, say)
         if changes:
             folder.change(config.to_dict())
         step = training.resume()
         say(Message("going on from step {step:,} of {steps:,}", step=step, steps=config.steps))
-        return _finish(use, training, plan.parts, n_too_long, say)
+        return _finish(use, training, plan.parts, say)
     finally:
         folder.release()
 
@@ -206,21 +198,19 @@ def _training(
     on_event: OnEvent | None,
     say: OnRemark,
     fill: Callable[[Any], Any] | None = None,
-) -> tuple[Training, int]:
-    """The training of a plan, and how many of its examples do not fit."""
-    task, n_too_long = use.task(plan)
-    hands: Any = {"sampler": use.sampler(plan), "on_event": on_event, "on_remark": say, "initialize": fill}
-    return Training(plan.model, plan.config, task, folder, **hands), n_too_long
+) -> Training:
+    """The training of a plan; what does not fit the context is reported."""
+    task = use.task(plan)
+    if task.too_long:
+        say(Plural(*use.too_long, n=task.too_long, most=task.context_length))
+    how: Any = {"sampler": use.sampler(plan), "on_event": on_event, "on_remark": say, "initialize": fill}
+    return Training(plan.model, plan.config, task, folder, **how)
 
 
-def _finish(use: ExampleTask, training: Training, parts: Parts[Any], n_too_long: int, say: OnRemark) -> dict[str, Any]:
+def _finish(use: ExampleTask, training: Training, parts: Parts[Any], say: OnRemark) -> dict[str, Any]:
     """Train to the end; then, and only then, look at the held-out part. Returns the summary."""
-    folder = training.folder
-    if n_too_long:
-        say(Plural(*use.too_long, n=n_too_long, most=getattr(training.task, "context_length", 0)))
-    summary = training.run()
-    chosen_by = dict(folder.best() or {})
-    chosen_by.pop("step", None)
+    folder, summary = training.folder, training.run()
+    chosen_by = {name: value for name, value in (folder.best() or {}).items() if name != "step"}
     of_the_run = {name: value for name, value in summary.items() if name not in chosen_by or name == "tokens"}
     summary = {**of_the_run, "validation": chosen_by}
     if not summary["stopped"]:

@@ -16,12 +16,11 @@ from typing import Any
 import numpy as np
 
 from kotha.artifacts.run_folder import RunFolder
-from kotha.errors import ConfigError
-from kotha.finetune.examples import ExamplesRequest, ExampleTask, OnRemark, RunPlan, example_file
+from kotha.finetune.examples import ExamplesRequest, ExampleTask, RunPlan, example_file
 from kotha.finetune.settings import USUAL, training_settings, wished_model
 from kotha.finetune.splits import divide
-from kotha.i18n.message import Message, some_of
-from kotha.model.config import ModelConfig, ViTConfig
+from kotha.i18n.message import Message, OnRemark, some_of
+from kotha.model.config import ViTConfig
 from kotha.storage.atomic import atomic_path
 from kotha.storage.images import LabelledImages, read_labelled_images
 from kotha.training.plan.memory import positions
@@ -41,13 +40,14 @@ _RATES, _RATE_WIDTH = {"learning_rate": 5e-3, "muon_learning_rate": 2e-2}, 64
 class ClassifyImages(ExampleTask):
     """Images with labels, for a ViT."""
 
+    learns = ImageClasses
     called = ("{n} image", "{n:,} images")
     by_minutes = True
 
     def plan(self, request: ExamplesRequest, folder: RunFolder, say: OnRemark) -> RunPlan:
         wished = wished_model(request, ViTConfig, USUAL_PRESET, Message("images")).replace(labels=())
         folder.check_new()
-        if request.origin is None and request.wish.preset is None:
+        if request.origin is None and request.preset is None:
             said = "preset {preset}, since none was named; it reads images of {side} x {side} pixels"
             say(Message(said, preset=USUAL_PRESET, side=wished.image_size))
         given = read_labelled_images(request.data, wished.image_size, wished.n_channels)
@@ -57,9 +57,6 @@ class ClassifyImages(ExampleTask):
         say(Message("classes: {classes}", classes=some_of(labels)))
         self.say_parts(parts, say)
         model = wished.replace(labels=labels, n_classes=len(labels))
-        changes = request.wish.changes
-        if changes.get("lora") is not None or changes.get("best_by", "loss") != "loss":
-            raise ConfigError("lora and best_by are for texts; leave them out")
         settings = training_settings(
             model,
             request,
@@ -71,17 +68,14 @@ class ClassifyImages(ExampleTask):
         )
         return RunPlan(*settings, parts)
 
-    def task(self, plan: RunPlan) -> tuple[ImageClasses, int]:
+    def task(self, plan: RunPlan) -> ImageClasses:
         assert isinstance(plan.model, ViTConfig)
         number = {label: place for place, label in enumerate(plan.model.class_names)}
         learned, chosen = (
             (part.images, [number[label] for label in part.labels])
             for part in (plan.parts.train, plan.parts.validation)
         )
-        return ImageClasses(plan.model, plan.config, *learned, *chosen), 0
-
-    def resumes(self, model: ModelConfig, about: dict[str, Any]) -> bool:
-        return isinstance(model, ViTConfig)
+        return ImageClasses(plan.model, plan.config, *learned, *chosen)
 
     def write_part(self, file: Path, part: LabelledImages) -> None:
         with atomic_path(file.with_suffix(".npz")) as partial, partial.open("wb") as stream:

@@ -10,21 +10,20 @@ from pathlib import Path
 from typing import Any
 
 from kotha.artifacts.run_folder import RunFolder
-from kotha.errors import ConfigError, UsageError
+from kotha.errors import UsageError
 from kotha.finetune.examples import (
     EXAMPLES,
     PARTS,
     ExamplesRequest,
     ExampleTask,
-    OnRemark,
     RunPlan,
     example_file,
     guessed_or_named,
 )
 from kotha.finetune.settings import finetune_settings
 from kotha.finetune.splits import Parts, divide_dialogues
-from kotha.i18n.message import Message, Plural
-from kotha.model.config import GPTConfig, ModelConfig
+from kotha.i18n.message import Message, OnRemark, Plural
+from kotha.model.config import GPTConfig
 from kotha.storage.status import is_file
 from kotha.text.corpus.dialogues import MESSAGES, Dialogues, holds_dialogues, read_dialogues
 from kotha.text.tokenizer.chat import ChatTemplate, with_marks
@@ -39,6 +38,7 @@ _WARMUP = 0.05
 class AnswerQuestions(ExampleTask):
     """Conversations, for a model that answers."""
 
+    learns = AnswerTokens
     names = (MESSAGES, "group")
     called = ("{n} conversation", "{n:,} conversations")
     too_long = (
@@ -47,7 +47,7 @@ class AnswerQuestions(ExampleTask):
     )
 
     def plan(self, request: ExamplesRequest, folder: RunFolder, say: OnRemark) -> RunPlan:
-        origin, data, changes = request.origin, request.data, request.wish.changes
+        origin, data = request.origin, request.data
         assert origin is not None, "who learns to answer begins from a trained model"
         family = origin.bundle.config.family
         if type(origin.bundle.config) is not GPTConfig or origin.bundle.tokenizer is None:
@@ -55,13 +55,11 @@ class AnswerQuestions(ExampleTask):
                 "{name} is a {family}; only a gpt with a tokenizer can answer", name=origin.name, family=family
             )
         folder.check_new()
-        tokenizer = _with_turns(origin, origin.bundle.tokenizer, changes.get("lora") is not None, say)
+        tokenizer = _with_turns(origin, origin.bundle.tokenizer, request.changes.get("lora") is not None, say)
         parts = divide_dialogues(data, request.test, share=request.held_out, seed=request.seed)
         said = "fields: {fields} ({how}); loss on what the assistant says, and on nothing else"
         say(Message(said, fields=data.fields, how=guessed_or_named(data.guessed)))
         self.say_parts(parts, say)
-        if changes.get("best_by", "loss") != "loss" or changes.get("class_weights", "equal") != "equal":
-            raise ConfigError("class_weights and best_by are for classes, and this run learns words; leave them out")
         model = origin.config(tokenizer)
         assert isinstance(model, GPTConfig), "looked at before"
         longest = _longest(parts, tokenizer, model.context_length)
@@ -82,14 +80,10 @@ class AnswerQuestions(ExampleTask):
             say(said)
         return {"before": before}
 
-    def task(self, plan: RunPlan) -> tuple[AnswerTokens, int]:
+    def task(self, plan: RunPlan) -> AnswerTokens:
         assert isinstance(plan.model, GPTConfig) and plan.tokenizer is not None
         turns = plan.parts.train.turns, plan.parts.validation.turns
-        task = AnswerTokens(plan.model, plan.config, *turns, plan.tokenizer)
-        return task, task.left_out
-
-    def resumes(self, model: ModelConfig, about: dict[str, Any]) -> bool:
-        return type(model) is GPTConfig and about.get("task") == AnswerTokens.name
+        return AnswerTokens(plan.model, plan.config, *turns, plan.tokenizer)
 
     def rows(self, part: Dialogues) -> list[tuple[Any, ...]]:
         return [

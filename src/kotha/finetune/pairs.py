@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from kotha.artifacts.run_folder import RunFolder, mapping, run_config, words
-from kotha.finetune.examples import ExamplesRequest, ExampleTask, OnRemark, RunPlan, guessed_or_named, read_columns
+from kotha.finetune.examples import ExamplesRequest, ExampleTask, RunPlan, guessed_or_named, read_columns
 from kotha.finetune.settings import USUAL_TEXTS, training_settings, wished_model
 from kotha.finetune.splits import divide
 from kotha.generation.beam import translate
-from kotha.i18n.message import Message
+from kotha.i18n.message import Message, OnRemark
 from kotha.model.config import ModelConfig, Seq2SeqConfig
 from kotha.text.corpus.documents import field_names
 from kotha.text.corpus.pairs import TextPairs
@@ -44,6 +44,7 @@ _USUAL: dict[str, Any] = {
 class TranslatePairs(ExampleTask):
     """Texts and their translations, for a translator."""
 
+    learns = Translation
     names = ("source", "target")
     called = ("{n} pair", "{n:,} pairs")
     too_long = (
@@ -70,20 +71,16 @@ class TranslatePairs(ExampleTask):
         about = {"fields": {**fields, "guessed": data.guessed}}
         return RunPlan(*settings, parts, tokenizer, about, encoded)
 
-    def task(self, plan: RunPlan) -> tuple[Translation, int]:
+    def task(self, plan: RunPlan) -> Translation:
         assert isinstance(plan.model, Seq2SeqConfig) and plan.tokenizer is not None
         both = (plan.parts.train, plan.parts.validation)
         learned, chosen = plan.encoded or (_encode(part, plan.tokenizer) for part in both)
-        task = Translation(plan.model, plan.config, learned, plan.tokenizer, chosen)
-        return task, task.left_out
+        return Translation(plan.model, plan.config, learned, plan.tokenizer, chosen)
 
     def sampler(self, plan: RunPlan) -> Sampler:
         shown, tokenizer = plan.parts.validation.sources[0], plan.tokenizer
         assert tokenizer is not None
         return lambda made: f"{shown} → {translate(made, tokenizer, [shown], beams=1)[0]}"
-
-    def resumes(self, model: ModelConfig, about: dict[str, Any]) -> bool:
-        return isinstance(model, Seq2SeqConfig)
 
     def read_part(self, file: Path, about: dict[str, Any]) -> TextPairs:
         fields = mapping(about, "fields")
@@ -122,7 +119,7 @@ def _settings(
     # The longer side of each pair that a context holds, with its mark.
     longer = (1 + max(len(source), len(target)) for source, target in (*encoded[0], *encoded[1]))
     lengths = [length for length in longer if length <= wished.context_length] or [wished.context_length]
-    check_lora(request.wish.changes.get("lora"), tokenizer, "the table of pairs", origin)
+    check_lora(request.changes.get("lora"), tokenizer, "the table of pairs", origin)
     return training_settings(
         model,
         request,

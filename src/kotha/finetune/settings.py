@@ -4,13 +4,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from kotha.errors import ConfigError, UsageError
-from kotha.finetune.examples import ExamplesRequest, OnRemark
-from kotha.i18n.message import Message, Option
+from kotha.finetune.examples import ExamplesRequest
+from kotha.i18n.message import Message, OnRemark, Option
 from kotha.model.config import ModelConfig, TextConfig
 from kotha.model.presets import preset
 from kotha.text.tokenizer.tokenizer import Tokenizer
-from kotha.training.config import TrainConfig, check_settings, recipe
-from kotha.training.plan.rules import pace_of, warmed_in_time
+from kotha.training.config import TrainConfig, recipe
+from kotha.training.plan.rules import pace_of
 from kotha.training.start import fit_to_minutes, take_sizes
 
 # Evaluations without gain that end a run (early stopping), and evaluations in each pass over the examples.
@@ -33,18 +33,18 @@ AnyConfig = TypeVar("AnyConfig", bound=ModelConfig)
 
 def wished_model(request: ExamplesRequest, kind: type[AnyConfig], usual_preset: str, data: Message) -> AnyConfig:
     """The model that was asked for, with the sizes that were given; of the kind that learns from the data."""
-    wish, origin = request.wish, request.origin
-    base = preset(wish.preset or usual_preset) if origin is None else origin.bundle.config
+    origin = request.origin
+    base = preset(request.preset or usual_preset) if origin is None else origin.bundle.config
     if not isinstance(base, kind):
         raise ConfigError(
             "{name} is a {family} model, and {data} are for a {wanted}: {usual}",
-            name=wish.preset if origin is None else origin.name,
+            name=request.preset if origin is None else origin.name,
             family=base.family,
             data=data,
             wanted=preset(usual_preset).family,
             usual=Option("preset", usual_preset),
         )
-    model, rest = take_sizes(base, wish.changes)
+    model, rest = take_sizes(base, request.changes)
     if isinstance(model, TextConfig) and rest.get("context_length") is not None:
         model = model.replace(context_length=rest["context_length"])
     assert isinstance(model, kind)
@@ -67,7 +67,7 @@ def finetune_settings(
     """Settings for some passes over the examples, from trained weights; ``warmup`` is a share of the steps."""
     if not 0 < request.epochs <= 1000:
         raise UsageError("{epochs} must be above 0, and at most 1,000", epochs=Option("epochs", request.epochs))
-    given = dict(request.wish.changes)
+    given = dict(request.changes)
     rate = learning_rate(model.d_model, lora=given.get("lora") is not None)
     config = TrainConfig().change(**{**USUAL_TEXTS, **usual, "learning_rate": rate, **given})
     per_pass = -(-n_examples // config.batch_size)
@@ -92,25 +92,21 @@ def training_settings(
 
     ``warmup`` gives the steps of warm-up where they go by the number of all; ``context`` holds the longest example.
     """
-    wish, given = request.wish, take_sizes(model, request.wish.changes)[1]
-    config = (
-        TrainConfig().change(**{**usual, **given})
-        if request.recipe is None
-        else recipe(request.recipe, **given)  # by name: to the letter
-    )
+    given = take_sizes(model, request.changes)[1]
+    # A recipe that is named is taken to the letter.
+    config = recipe(request.recipe, **given) if request.recipe else TrainConfig().change(**{**usual, **given})
     model, config = _changed(model, config, {}, given)
-    check_settings(model, config)
     if request.origin is not None:
         request.origin.check(model, tokenizer)
     if context is not None:
         config = config.change(context_length=context)
-    if wish.timed:
+    if request.timed:
         say(Message("measuring this machine …"))
-        choice = fit_to_minutes(wish, model, config, given, usual_length)
+        choice = fit_to_minutes(request, model, config, given, usual_length)
         say(choice.sentence)
         return model, choice.settings
-    if request.recipe is not None:
-        return model, warmed_in_time(config, given)
+    if request.recipe:
+        return model, config
     steps = config.steps if "steps" in given else max(1, round(examples_read / config.batch_size))
     pace = pace_of(steps, config.warmup_steps) if warmup is None else {**pace_of(steps), "warmup_steps": warmup(steps)}
     return _changed(model, config, pace, given)

@@ -3,8 +3,7 @@
 An answer turns tokens into text by whole letters, behind the prompt's last letter (a vowel sign may lean on it), looks
 for stop strings and knows why it ended. The text ends before a stop string, and no part of it is shown; they are
 compared as a reader sees letters (``ক`` does not stop ``কি``), and letters that could begin one wait until it is clear
-that they do not. Where nobody listens and nothing has to be looked for, letters are made at the
-end: at hundreds of thousands of tokens a second, Python has no time for each.
+that they do not.
 """
 
 import math
@@ -39,7 +38,7 @@ class Request:
     alternatives: int | None = None  # tell probabilities, and this many of the likeliest at each place
 
     def __post_init__(self) -> None:
-        if isinstance(self.tokens, bool) or not isinstance(self.tokens, int) or self.tokens < 0:
+        if self.tokens < 0:
             raise UsageError("{tokens} cannot be written; use 0 or more", tokens=Option("tokens", self.tokens))
         if "" in self.stop:
             raise UsageError("an empty stop string would end every text before its first letter; leave it out")
@@ -101,9 +100,7 @@ Seen = tuple[list[int], list[float], list[int], list[float]]
 class Answer:
     """A request while it is answered."""
 
-    def __init__(
-        self, number: int, request: Request, start: list[int], tokenizer: Tokenizer | None, streams: bool
-    ) -> None:
+    def __init__(self, number: int, request: Request, start: list[int], tokenizer: Tokenizer | None) -> None:
         self.number, self.request, self.start = number, request, start
         self.ids: list[int] = []
         self.written: list[Written] = []
@@ -111,7 +108,6 @@ class Answer:
         self.asked = 0  # tokens that were drawn, or are being drawn
         self.stopped: StopReason | None = None
         self._tokenizer, self._text = tokenizer, ""
-        self._listens = tokenizer is not None and (streams or bool(request.stop))
         self._began, self._seconds = time.perf_counter(), 0.0
         if tokenizer is not None:
             self._stops = Stops([tokenizer.normalize(text) for text in request.stop])
@@ -144,17 +140,13 @@ class Answer:
     def extend(self, tokens: Sequence[int], seen: Sequence[Seen], ends: frozenset[int]) -> str:
         """Take tokens until something ends the answer; return the letters that are now certain."""
         room, shown = self.request.tokens - len(self.ids), ""
-        end = len(tokens) if ends.isdisjoint(tokens) else next(i for i, each in enumerate(tokens) if each in ends)
+        end = next((place for place, token in enumerate(tokens) if token in ends), len(tokens))
         reason: StopReason | None = "length" if end >= room else "end" if end < len(tokens) else None
-        taken = tokens[: min(end, room)]
-        if not self._listens and not seen:
-            self.ids += taken
-            taken = ()
-        for place, token in enumerate(taken):
+        for place, token in enumerate(tokens[: min(end, room)]):
             self.ids.append(token)
             if seen:
                 self._note(*seen[place])
-            if self._listens:  # else all of it is spelled at the end
+            if self._tokenizer is not None:
                 shown += self._show(self._stream.push(token))
                 if self._stops.found is not None:
                     reason = "stop string"
@@ -166,13 +158,12 @@ class Answer:
         self.stopped, self._seconds = reason, time.perf_counter() - self._began
         if self._tokenizer is None:
             return ""
-        late = [] if self._listens else [self._stream.push(token) for token in self.ids]
-        rest = self._show("".join(late) + self._stream.finish())
+        shown = self._show(self._stream.finish())
         if self._stops.found is not None:
             self.stopped = "stop string"
-        last = self._stops.finish()
-        self._text += last
-        return rest + last if self._listens else ""
+        rest = self._stops.finish()
+        self._text += rest
+        return shown + rest
 
     def result(self) -> Result:
         """What came of it."""

@@ -2,8 +2,8 @@
 
 The likeliest next word is not always the start of the likeliest sentence. In each step every beam is extended by every
 token, and the best of all these live on (Graves 2012, https://arxiv.org/abs/1211.3711). A finished sentence is scored
-by its log-probability over ``length ** length_penalty``: at 0 short ones win, at 1 it is the average of a token. The
-search ends when no beam that still runs could beat the worst of the finished ones, however long it grew.
+by its log-probability a token, else short ones would win. The search ends when no beam that still runs could beat the
+worst of the finished ones, however long it grew.
 
 A source is read once: each decoder layer's view of it is kept, and the target's keys are cached and follow the beams.
 Many sources are searched side by side, a row of the model's batch for each beam of each; one that is settled leaves.
@@ -33,7 +33,6 @@ class BeamSettings:
     start: int  # the token that a target begins with; it is not part of the answer
     end: int  # the token that ends a target; nor is it
     beams: int = 4  # beginnings that are followed side by side; 1 takes the best token each time
-    length_penalty: float = 1.0  # 0 lets short sentences win; more favours longer ones
     tokens: int | None = None  # at most this many tokens; None: as the context allows
 
     def __post_init__(self) -> None:
@@ -43,11 +42,6 @@ class BeamSettings:
             raise UsageError(
                 "{tokens} leaves no room for an answer; use 1 or more", tokens=Option("tokens", self.tokens)
             )
-        if not -10 <= self.length_penalty <= 10:
-            raise UsageError(
-                "{length_penalty} is out of range; use 0 to 2, 1 is usual",
-                length_penalty=Option("length_penalty", self.length_penalty),
-            )
 
 
 @dataclass(frozen=True)
@@ -55,7 +49,7 @@ class Hypothesis:
     """A sentence that was found."""
 
     ids: tuple[int, ...]  # its tokens, without the start and the end
-    score: float  # log-probability, the end included, over its length to the power of the length penalty
+    score: float  # log-probability a token, the end included
 
 
 def beam_search(model: Seq2Seq, source: Sequence[int], settings: BeamSettings) -> list[Hypothesis]:
@@ -128,7 +122,7 @@ class _Search:
             ends = token == self.settings.end
             if rank < beams and (ends or length == self.longest) and total > -math.inf:
                 ids = (*self.running[beam], *(() if ends else (token,)))
-                self.finished.append(Hypothesis(ids, total / length**self.settings.length_penalty))
+                self.finished.append(Hypothesis(ids, total / length))
             if not ends and len(going_on) < beams:
                 going_on.append((total, beam, token))
         self.finished = sorted(self.finished, key=lambda each: -each.score)[:beams]
@@ -140,12 +134,10 @@ class _Search:
     @property
     def settled(self) -> bool:
         """Whether no running beam can still be better than the worst that is kept."""
-        length, penalty = len(self.running[0]), self.settings.length_penalty
-        if length == self.longest or len(self.finished) < self.settings.beams:
-            return length == self.longest
+        if len(self.running[0]) == self.longest or len(self.finished) < self.settings.beams:
+            return len(self.running[0]) == self.longest
         # A sum only falls; over the length that flatters it most, it stays below this.
-        n = self.longest if penalty > 0 else length
-        return bool(max(self.sums) / n**penalty <= self.finished[-1].score)
+        return max(self.sums) / self.longest <= self.finished[-1].score
 
 
 # -- texts -------------------------------------------------------------------------------------------------------------

@@ -50,9 +50,8 @@ class Classified:
     why: tuple[Influence, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON; ``why`` only where it was asked for."""
-        values = asdict(self)
-        return values if self.why else {name: value for name, value in values.items() if name != "why"}
+        """All of it, ready for JSON."""
+        return asdict(self)
 
 
 def _answer(names: Sequence[str], row: Tensor, why: tuple[Influence, ...] = ()) -> Classified:

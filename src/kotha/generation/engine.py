@@ -16,7 +16,7 @@ a prompt is. Which tokens these are depends on the text alone (``plain.first_in_
 import itertools
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 
@@ -53,8 +53,8 @@ class Event:
 class Engine:
     """Writes with a model.
 
-    ``weights`` is None (as they are), "float32", "bfloat16", "int8" or "auto" (see ``weights.py``); the model itself
-    is left as it was. ``kept_bytes`` may be used to remember prompts for others that begin alike. Without a tokenizer,
+    ``weights`` is None (as they are), "float32", "bfloat16" or "int8" (see ``weights.py``); the model itself is left as
+    it was. ``kept_bytes`` may be used to remember prompts for others that begin alike. Without a tokenizer,
     requests and results are token ids.
     """
 
@@ -98,12 +98,11 @@ class Engine:
 
     # -- asking -----------------------------------------------------------------------------------------------------
 
-    def submit(self, request: Request, streams: bool = False) -> int:
-        """Take a request; its number comes back with each event. ``streams``: letters come as they are written."""
-        request.settings.check_vocabulary(self._rows.vocab_size)
+    def submit(self, request: Request) -> int:
+        """Take a request; its number comes back with each event."""
         # Nothing beyond the context is read; but what was said there counts where saying it again is made less likely.
         most = self.model.config.context_length if request.settings.repetition_penalty is None else None
-        answer = Answer(next(self._numbers), request, self._ids(request.prompt, most), self.tokenizer, streams)
+        answer = Answer(next(self._numbers), request, self._ids(request.prompt, most), self.tokenizer)
         if request.tokens == 0:
             answer.finish("length")
             self._news.append(Event(answer.number, "", answer.result()))
@@ -156,16 +155,14 @@ class Engine:
         """Rows that nobody has, and nobody waits for."""
         return max(0, self._max_batch - len(self._active) - len(self._reading) - len(self._waiting))
 
-    def stream(self, *requests: Request) -> Iterator[Event]:
-        """Answer requests, their letters as they come; each one's last event carries its result."""
-        numbers = {self.submit(request, streams=True): place for place, request in enumerate(requests)}
+    def stream(self, request: Request) -> Iterator[Event]:
+        """Answer a request, its letters as they come; the last event carries its result."""
+        number = self.submit(request)
         try:
             while self.busy:
-                for event in self.step():
-                    yield replace(event, number=numbers[event.number])
+                yield from self.step()
         finally:  # whoever listened may have gone
-            for number in numbers:
-                self.cancel(number)
+            self.cancel(number)
             self._news.clear()
 
     def generate(self, requests: Iterable[Request]) -> list[Result]:

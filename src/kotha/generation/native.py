@@ -39,7 +39,7 @@ _MATRICES = ("joined", "output", "up", "gate", "down")
 _NORMS = ("attention_norm", "feedforward_norm", "query_norm", "key_norm")
 
 
-class Matrix(ctypes.Structure):
+class _Matrix(ctypes.Structure):
     """A linear layer, in float32 or in whole numbers with scales."""
 
     _fields_ = (("weight", _POINTER), ("scale", _POINTER), ("bias", _POINTER), ("outs", _LONG), ("width", _LONG))
@@ -51,7 +51,7 @@ class _Norm(ctypes.Structure):
 
 class _Layer(ctypes.Structure):
     _fields_ = (
-        *((name, Matrix) for name in _MATRICES),
+        *((name, _Matrix) for name in _MATRICES),
         *((name, _Norm) for name in _NORMS),
         ("first", _POINTER),
         *((name, _LONG) for name in ("n_heads", "n_kv_heads")),
@@ -61,7 +61,7 @@ class _Layer(ctypes.Structure):
 class _Model(ctypes.Structure):
     _fields_ = (
         ("layers", ctypes.POINTER(_Layer)),
-        ("head", Matrix),
+        ("head", _Matrix),
         ("last", _Norm),
         *((name, _LONG) for name in ("n_layers", "d_model", "d_head", "d_ff")),
         ("pre_norm", ctypes.c_int),
@@ -81,7 +81,7 @@ class _Shared(ctypes.Structure):
     _fields_ = tuple((name, _POINTER) for name in ("joined", "mixed", "inner", "gate", "out"))
 
 
-class Own(ctypes.Structure):
+class _Own(ctypes.Structure):
     """A thread's own memory for intermediate results."""
 
     _fields_ = tuple((name, _POINTER) for name in ("x", "read", "scale", "whole"))
@@ -129,15 +129,15 @@ class NativeStep:
         shared = (heads + 2 * n_keys, heads, config.d_ff, config.d_ff, config.d_model)
         self._shared = _Shared(*(self._room(width) for width in shared))
         rooms = [
-            Own(self._room(config.d_model), self._room(widest), self._room(1), self._room(widest, torch.int8))
+            _Own(self._room(config.d_model), self._room(widest), self._room(1), self._room(widest, torch.int8))
             for _ in range(self._threads)
         ]
-        self._owns = (Own * self._threads)(*rooms)
+        self._owns = (_Own * self._threads)(*rooms)
         self._layers = (_Layer * config.n_layers)(*map(self._layer, model.stack.blocks))
         sizes = ("n_layers", "d_model", "d_head", "d_ff")
         self._model = _Model(
             layers=self._layers,
-            head=matrix(model.head),
+            head=_matrix(model.head),
             last=_norm(model.stack.norm),
             pre_norm=config.norm_order == "pre",
             activation=_ACTIVATIONS[config.activation],
@@ -196,15 +196,25 @@ class NativeStep:
             first=first.data_ptr(),
             n_heads=len(attention.heads),
             n_kv_heads=len(attention.shares),
-            **{name: matrix(parts[name]) for name in _MATRICES if name in parts},
+            **{name: _matrix(parts[name]) for name in _MATRICES if name in parts},
             **{name: _norm(parts[name]) for name in _NORMS},
         )
 
 
-def matrix(linear: Any) -> Matrix:
-    """A linear layer as the C side sees it."""
+def product(linear: Any, x: Tensor, threads: int, library: ctypes.CDLL) -> Tensor:
+    """A linear layer, in float32 or whole numbers, of float32 rows: (..., in) -> (..., out)."""
+    given, n_rows = x.contiguous(), x.numel() // x.shape[-1]
+    found = torch.empty(*x.shape[:-1], linear.weight.shape[0])
+    whole, scale = torch.empty(x.shape, dtype=torch.int8), torch.empty(n_rows)
+    own = _Own(whole=_at(whole), scale=_at(scale))
+    where = (ctypes.byref(_matrix(linear)), _at(given), ctypes.byref(own), _at(found))
+    library.linear(*where, n_rows, threads)
+    return found
+
+
+def _matrix(linear: Any) -> _Matrix:
     scale = getattr(linear, "scale", None)
-    return Matrix(_at(linear.weight), _at(scale), _at(linear.bias), *linear.weight.shape)
+    return _Matrix(_at(linear.weight), _at(scale), _at(linear.bias), *linear.weight.shape)
 
 
 def _norm(norm: nn.Module) -> _Norm:

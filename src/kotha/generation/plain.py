@@ -4,11 +4,10 @@ The readable twin of the engine and of its sampling; tests hold them equal. When
 forgotten (``first_in_sight``). ``chances`` says in which order the settings act:
 
 1. repetition penalty, on the model's own scores (Keskar et al. 2019, https://arxiv.org/abs/1909.05858);
-2. banned tokens;
-3. temperature;
-4. top-k, then top-p of what is left (Holtzman et al. 2019, https://arxiv.org/abs/1904.09751), then min-p
+2. temperature;
+3. top-k, then top-p of what is left (Holtzman et al. 2019, https://arxiv.org/abs/1904.09751), then min-p
    (Nguyen et al. 2024, https://arxiv.org/abs/2407.01082);
-5. the draw.
+4. the draw.
 
 It is Hugging Face's order. llama.cpp's differs in one place, temperature comes last there; we take the former, so that
 top-p and min-p cut the very distribution that is drawn from.
@@ -47,13 +46,13 @@ def continue_plainly(
 ) -> list[int]:
     """The tokens that follow a start, up to one of ``ends``, which is left out."""
     device, written = model.tokens.weight.device, list(start)
-    for step, number in enumerate(uniforms(settings.seed, n_tokens).tolist()):
+    for number in uniforms(settings.seed, n_tokens).tolist():
         first = first_in_sight(len(written), len(start), model.config.context_length)
         seen = torch.tensor([written[first:]], device=device)
         with evaluating(model):
             logits = model(seen)[0, -1].float()  # (V,)
         said = [token for token in written if token not in ends]  # an end is no repetition
-        token = settings.forced[step] if step < len(settings.forced) else draw(logits, settings, said, number)
+        token = draw(logits, settings, said, number)
         if token in ends:
             break
         written.append(token)
@@ -109,11 +108,9 @@ def chances(logits: Tensor, settings: SamplingSettings, seen: Collection[int]) -
     if penalty is not None:
         for token in set(seen):
             scores[token] = scores[token] / penalty if scores[token] > 0 else scores[token] * penalty
-    for token in set(settings.banned):
-        scores[token] = -math.inf
     ranked = sorted(scores, key=lambda token: -scores[token])
     best = scores[ranked[0]]
-    if not math.isfinite(sum(score for score in scores.values() if score != -math.inf)):
+    if not math.isfinite(sum(scores.values())):
         raise KothaError(NO_NUMBERS)
     if settings.greedy:
         return {ranked[0]: 1.0}

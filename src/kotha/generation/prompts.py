@@ -44,7 +44,7 @@ class PromptReader:
         self._steps, self._kept_bytes = steps, kept_bytes
         self.piece = _PIECE.get(steps.rows.device.type, _PIECE["cpu"])
         self._kept: OrderedDict[tuple[int, ...], Prompt] = OrderedDict()
-        self.tokens_read, self.tokens_reused = 0, 0
+        self.tokens_reused = 0
 
     def begin(self, ids: Sequence[int]) -> Prompt | None:
         """A prompt to be read here; None for a short one, which can be read beside others."""
@@ -64,7 +64,6 @@ class PromptReader:
         some = prompt.ids[prompt.read : prompt.read + self.piece]
         self._steps.read(prompt.cache, 0, [some], prompt.read)
         prompt.read += len(some)
-        self.tokens_read += len(some)
         if prompt.done and prompt.n_bytes <= self._kept_bytes:
             self._kept[tuple(prompt.ids)] = prompt
             self._kept.move_to_end(tuple(prompt.ids))

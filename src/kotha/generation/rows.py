@@ -1,8 +1,8 @@
 """The state of a batch on the device: a row for each request, all of it in tensors that keep their place.
 
 A step reads each row's pending token, draws the next and writes it back; nothing of that needs the host, so that a GPU
-can do several steps before anyone looks, and one recording of a step serves all of them. What the host knows
-beforehand is handed over a few steps at a time: the numbers that the draws fall by, and forced tokens.
+can do several steps before anyone looks, and one recording of a step serves all of them. The numbers that the draws
+fall by are handed over a few steps at a time.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,9 +14,8 @@ from torch import Tensor
 from kotha.errors import KothaError
 from kotha.generation.answers import MOST_ALTERNATIVES, Answer, Seen
 from kotha.generation.plain import NO_NUMBERS
-from kotha.generation.sampling import Knobs, adjust, draw, knobs_of
+from kotha.generation.sampling import Knobs, draw, knobs_of, penalize
 
-_FREE = -1  # in ``forced``: nothing is forced here
 _BROKEN = -1  # in ``drawn``: the scores were no numbers
 
 
@@ -29,7 +28,6 @@ class Plan:
     width: int  # places of the ranking that some row needs; see ``sampling.draw``
     greedy: bool  # whether some row always takes the best token
     penalty: bool  # whether some row has a repetition penalty
-    bans: bool  # whether some row has banned tokens
     alternatives: int | None  # how many likely tokens are told; None: no probabilities at all
     even: int | None = None  # how much every row has read, where that is one number and this plan is for one step alone
 
@@ -45,14 +43,12 @@ class Rows:
         self.knobs = torch.zeros(len(Knobs._fields), max_rows, device=device)
         self.pending = torch.zeros(max_rows, dtype=torch.long, device=device)
         self.numbers = torch.zeros(max_rows, block, device=device)
-        self.forced = torch.full((max_rows, block), _FREE, device=device)
         self.drawn = torch.zeros(max_rows, block, dtype=torch.long, device=device)
         self.slot = torch.zeros(1, dtype=torch.long, device=device)  # which step of the block comes next
         pinned = device.type == "cuda"
         self._staging = [torch.zeros(max_rows, block, pin_memory=pinned) for _ in range(2)]
-        # Made when a request first needs them: a vocabulary for each row is large.
-        self.seen: Tensor | None = None  # (R, V), True: the row's text has the token
-        self.banned: Tensor | None = None  # (R, V), True: never drawn
+        # (R, V), True: the row's text has the token. Made when a request first needs it: it is large.
+        self.seen: Tensor | None = None
         # (R, block, 1 + alternatives), ids and log-probabilities of what was drawn and of the likeliest; and
         # (R, block, 1), the rank of what was drawn and the probability of all above it
         self.told: tuple[Tensor, Tensor, Tensor, Tensor] | None = None
@@ -69,7 +65,6 @@ class Rows:
             width=max((min(each.top_k or self.vocab_size, self.vocab_size) for each in drawing), default=1),
             greedy=len(drawing) < len(settings),
             penalty=any(each.repetition_penalty is not None for each in settings),
-            bans=any(each.banned for each in settings),
             alternatives=min(max(wanted), self.vocab_size) if wanted else None,
             even=even,
         )
@@ -80,22 +75,19 @@ class Rows:
         self.knobs[:, new] = knobs_of(settings, self.vocab_size).to(self.device)
         self.pending[new] = torch.tensor([answer.last for answer in answers], device=self.device)
         if self.seen is None and any(each.repetition_penalty is not None for each in settings):
-            self.seen = self._table()
-        if self.banned is None and any(each.banned for each in settings):
-            self.banned = self._table()
-        for row, answer in enumerate(answers, first):
-            said = [token for token in (*answer.start, *answer.ids) if token not in self._ends]
-            for table, tokens in ((self.seen, said), (self.banned, answer.request.settings.banned)):
-                if table is not None:
-                    table[row] = False
-                    table[row, torch.tensor(tokens, dtype=torch.long, device=self.device)] = True
+            self.seen = torch.zeros(len(self.pending), self.vocab_size, dtype=torch.bool, device=self.device)
+        if self.seen is not None:
+            for row, answer in enumerate(answers, first):
+                said = [token for token in (*answer.start, *answer.ids) if token not in self._ends]
+                self.seen[row] = False
+                self.seen[row, torch.tensor(said, dtype=torch.long, device=self.device)] = True
 
     def move(self, source: int, target: int) -> None:
         """Copy a row over another; what is handed over for each block is not copied."""
         self.knobs[:, target] = self.knobs[:, source]
-        for tensor in (self.pending, self.seen, self.banned):
-            if tensor is not None:
-                tensor[target] = tensor[source]
+        self.pending[target] = self.pending[source]
+        if self.seen is not None:
+            self.seen[target] = self.seen[source]
 
     def load(self, answers: Sequence[Answer], count: int, plan: Plan) -> None:
         """Hand over what the next steps need, without waiting for the steps before them."""
@@ -107,11 +99,6 @@ class Rows:
             some = answer.numbers[answer.asked : answer.asked + count]
             view[row, : len(some)] = some  # a row that needs fewer draws the rest by old numbers; nobody looks
         self.numbers[:n_rows].copy_(coming[:n_rows], non_blocking=True)
-        self.forced[: plan.n_rows] = _FREE
-        for row, answer in enumerate(answers):
-            forced = answer.request.settings.forced[answer.asked : answer.asked + count]
-            if forced:
-                self.forced[row, : len(forced)] = torch.tensor(forced, device=self.device)
         if plan.alternatives is not None and self.told is None:
             # As wide as it can get, for good: recorded steps point here.
             shape = (*self.drawn.shape, 1 + min(MOST_ALTERNATIVES, self.vocab_size))
@@ -125,11 +112,9 @@ class Rows:
         n = plan.n_rows
         knobs = Knobs(*self.knobs[:, :n])
         seen = self.seen[:n] if plan.penalty and self.seen is not None else None
-        banned = self.banned[:n] if plan.bans and self.banned is not None else None
+        scores = logits if seen is None else penalize(logits, knobs, seen)
         number = self.numbers[:n].index_select(1, self.slot)[:, 0]
-        forced = self.forced[:n].index_select(1, self.slot)[:, 0]
-        drawn = draw(adjust(logits, knobs, seen, banned), knobs, number, plan.width, plan.greedy)
-        tokens = torch.where(forced == _FREE, drawn, forced)[:, None]  # (B, 1)
+        tokens = draw(scores, knobs, number, plan.width, plan.greedy)[:, None]  # (B, 1)
         self.pending[:n].copy_(tokens[:, 0])
         numbers = logits.amax(dim=-1, keepdim=True).isfinite()  # nothing can be drawn from what is none
         self.drawn[:n].index_copy_(1, self.slot, torch.where(numbers, tokens, _BROKEN))
@@ -156,9 +141,6 @@ class Rows:
         above = (chances.exp() * likelier).sum(dim=-1, keepdim=True)
         for kept, new in zip(self.told, (ids, chances.gather(1, ids), rank, above), strict=True):
             kept[: len(ids), :, : new.shape[1]].index_copy_(1, self.slot, new[:, None])
-
-    def _table(self) -> Tensor:
-        return torch.zeros(len(self.pending), self.vocab_size, dtype=torch.bool, device=self.device)
 
 
 class Flight:

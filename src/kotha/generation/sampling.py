@@ -47,12 +47,10 @@ def knobs_of(settings: Sequence[SamplingSettings], vocab_size: int) -> Tensor:
     return torch.tensor(rows, dtype=torch.float32).T
 
 
-def adjust(logits: Tensor, knobs: Knobs, seen: Tensor | None, banned: Tensor | None) -> Tensor:
-    """Scores after repetition penalty and bans: (B, V) -> (B, V). ``seen`` and ``banned`` are booleans (B, V)."""
-    if seen is not None:
-        penalty = knobs.penalty[:, None]
-        logits = torch.where(seen, torch.where(logits > 0, logits / penalty, logits * penalty), logits)
-    return logits if banned is None else logits.masked_fill(banned, -torch.inf)
+def penalize(logits: Tensor, knobs: Knobs, seen: Tensor) -> Tensor:
+    """Scores after the repetition penalty: (B, V) and what each row has said, booleans (B, V) -> (B, V)."""
+    penalty = knobs.penalty[:, None]
+    return torch.where(seen, torch.where(logits > 0, logits / penalty, logits * penalty), logits)
 
 
 def draw(logits: Tensor, knobs: Knobs, numbers: Tensor, width: int, greedy: bool = True) -> Tensor:

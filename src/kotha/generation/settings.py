@@ -11,31 +11,25 @@ from typing import Any
 
 from kotha.errors import UsageError
 from kotha.i18n.message import Option
-from kotha.model.fields import LARGEST_SEED, is_number
+from kotha.model.fields import LARGEST_SEED
 
 _SHARE = "{setting} is no share; use a number above 0 and up to 1, or leave it out"
+_HOTTEST = 1e6
 # What each setting may be, and what is said of any other value.
 _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "temperature": (
-        lambda value: value >= 0,
+        lambda value: 0 <= value <= _HOTTEST,
         "{setting} cannot work; use 0 (always the best) or more; 0.8 is usual",
     ),
-    "top_k": (
-        lambda value: isinstance(value, int) and value >= 1,
-        "{setting} leaves nothing to draw from; use 1 or more, or leave it out",
-    ),
+    "top_k": (lambda value: value >= 1, "{setting} leaves nothing to draw from; use 1 or more, or leave it out"),
     "top_p": (lambda value: 0 < value <= 1, _SHARE),
     "min_p": (lambda value: 0 < value <= 1, _SHARE),
     "repetition_penalty": (
         lambda value: 0 < value <= 100,
         "{setting} cannot work; use 1.1 or so, up to 100, or leave it out",
     ),
-    "seed": (
-        lambda value: isinstance(value, int) and 0 <= value <= LARGEST_SEED,
-        "{setting} must be a whole number from 0 to {most}",
-    ),
+    "seed": (lambda value: 0 <= value <= LARGEST_SEED, "{setting} must be a whole number from 0 to {most}"),
 }
-_OPTIONAL = ("top_k", "top_p", "min_p", "repetition_penalty")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,35 +48,14 @@ class SamplingSettings:
     min_p: float | None = None  # draw among tokens at least this likely, as a share of the best one's probability
     repetition_penalty: float | None = 1.1  # above 1, tokens that the text already has become less likely
     seed: int = 0  # the same seed gives the same text, alone or beside others
-    banned: tuple[int, ...] = ()  # tokens that are never drawn
-    forced: tuple[int, ...] = ()  # tokens that the answer begins with, whatever the model says
 
     def __post_init__(self) -> None:
         for name, (fits, problem) in _RULES.items():
             value = getattr(self, name)
-            if value is None and name in _OPTIONAL:
-                continue
-            if not is_number(value) or not fits(value):
+            if value is not None and not fits(value):
                 raise UsageError(problem, setting=Option(name, value), most=LARGEST_SEED)
-        both = set(self.banned) & set(self.forced)
-        if both:
-            raise UsageError("token {both} is both banned and forced; choose one", both=min(both))
 
     @property
     def greedy(self) -> bool:
         """Whether nothing is left to chance."""
         return self.temperature == 0
-
-    def check_vocabulary(self, vocab_size: int) -> None:
-        """Refuse tokens that a vocabulary does not have, and a ban on all that it has."""
-        for name in ("banned", "forced"):
-            wrong = next((token for token in getattr(self, name) if not 0 <= token < vocab_size), None)
-            if wrong is not None:
-                raise UsageError(
-                    "{name} token {wrong} is outside the vocabulary of {vocab_size:,}",
-                    name=name,
-                    wrong=wrong,
-                    vocab_size=vocab_size,
-                )
-        if len(set(self.banned)) == vocab_size:
-            raise UsageError("all {vocab_size:,} tokens are banned; leave at least one", vocab_size=vocab_size)

@@ -1,52 +1,42 @@
 """The engine's own weights: as they are, narrower, or in eight bits (int8, quantization).
 
 At one token a step all weights but the embeddings are read once, so a step takes at least their bytes over the memory's
-bandwidth. Narrower weights are fewer bytes, where the machine has fast products for them; that is measured, not
-assumed. Eight bits are a quarter of the bytes, for some one percent of error a product. Queries, keys and values are
-made by one product instead of three. The model that was given stays as it was.
+bandwidth. Narrower weights are fewer bytes, where the machine has fast products for them. Eight bits are a quarter of
+the bytes, for some one percent of error a product. Queries, keys and values are made by one product instead of three.
+The model that was given stays as it was.
 """
 
 import copy
-import ctypes
-from collections.abc import Callable
-from timeit import repeat
-from typing import Literal, get_args
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
 from kotha.errors import UsageError, nearest
-from kotha.generation.native import Own, matrix, native
+from kotha.generation.native import native, product
 from kotha.i18n.message import Option
 from kotha.model.attention import Attention, Memory
 from kotha.model.gpt import GPT
 from kotha.model.rounding import round_rows
 
-Weights = Literal["auto", "float32", "bfloat16", "int8"]
-DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "int8": torch.float32}
-# Faster by this much, or it is not worth the lost digits.
-_WORTHWHILE = 1.3
-# Below this many weights, calls take longer than reading.
-_SMALL = 8_000_000
-_PROBE_SHAPE = (8192, 512)
-_PROBE_ROUNDS = 8
+Weights = Literal["float32", "bfloat16", "int8"]
+DTYPES: dict[str, torch.dtype] = {"float32": torch.float32, "bfloat16": torch.bfloat16, "int8": torch.float32}
 
 
 def prepare(model: GPT, weights: Weights | None) -> GPT:
     """A copy of the model for the engine; the model itself where nothing is to change."""
     if weights is None:
         return model
-    if weights not in get_args(Weights):
+    if weights not in DTYPES:
         raise UsageError(
             "{weights} is not a choice{nearest}",
             weights=Option("weights", weights),
-            nearest=nearest(str(weights), get_args(Weights)),
+            nearest=nearest(str(weights), DTYPES),
         )
-    kind = choose_weights(model) if weights == "auto" else weights
-    ours = copy.deepcopy(model).to(DTYPES[kind])
+    ours = copy.deepcopy(model).to(DTYPES[weights])
     for block in ours.stack.blocks:
         block.attention = JoinedAttention(block.attention)  # type: ignore[arg-type]
-    if kind == "int8":
+    if weights == "int8":
         _replace_linears(ours)
     return ours.eval()
 
@@ -55,26 +45,6 @@ def as_they_are(model: nn.Module) -> Weights | None:
     """The same numbers for whoever has no other use for the model: a copy of its own, which the step in C reads."""
     on_cpu = all(weight.device.type == "cpu" and weight.dtype == torch.float32 for weight in model.parameters())
     return "float32" if isinstance(model, GPT) and on_cpu else None
-
-
-def choose_weights(model: GPT) -> Weights:
-    """What reads fastest here: timed on a CPU, known of a GPU; a small model has nothing to gain."""
-    device = model.tokens.weight.device
-    if device.type == "cuda":
-        return "bfloat16" if torch.cuda.get_device_capability(device)[0] >= 8 else "float32"
-    if sum(weight.numel() for weight in model.parameters()) < _SMALL:
-        return "float32"
-    outs, width = _PROBE_SHAPE
-    x, linear = torch.ones(1, width), nn.Linear(width, outs, bias=False)
-    narrow, small = nn.Linear(width, outs, bias=False, dtype=torch.bfloat16), Int8Linear(linear)
-    products: dict[Weights, Callable[[], Tensor]] = {
-        "float32": lambda: linear(x),
-        "int8": lambda: small(x),
-        "bfloat16": lambda: narrow(x.bfloat16()),
-    }
-    seconds = {kind: min(repeat(product, number=1, repeat=_PROBE_ROUNDS)) for kind, product in products.items()}
-    best = min(seconds, key=lambda kind: seconds[kind])
-    return best if seconds["float32"] / seconds[best] >= _WORTHWHILE else "float32"
 
 
 class Int8Linear(nn.Module):
@@ -104,14 +74,7 @@ class Int8Linear(nn.Module):
             rows = x.reshape(-1, x.shape[-1])  # (rows, in)
             y: Tensor = torch._weight_int8pack_mm(rows, self.weight, self.scale.to(x.dtype)).view(*x.shape[:-1], -1)
             return y if self.bias is None else y + self.bias
-        wide = x.float().contiguous()
-        n_rows = wide.numel() // wide.shape[-1]
-        y = torch.empty(*wide.shape[:-1], len(self.scale))
-        whole, scale = torch.empty(wide.shape, dtype=torch.int8), torch.empty(n_rows)
-        own = Own(whole=whole.data_ptr(), scale=scale.data_ptr())
-        where = (ctypes.byref(matrix(self)), wide.data_ptr(), ctypes.byref(own), y.data_ptr())
-        library.linear(*where, n_rows, torch.get_num_threads())
-        return y.to(x.dtype)
+        return product(self, x.float(), torch.get_num_threads(), library).to(x.dtype)
 
 
 class JoinedAttention(Attention):

@@ -137,6 +137,7 @@ class Option:
 Text = Message | str
 # What long work reports: the stage, how much of it is done, of how much.
 OnProgress = Callable[[Text, int, int], None]
+OnRemark = Callable[[Text], None]
 
 
 def some_of(names: Sequence[str], most: int = 30) -> str:

@@ -1,4 +1,4 @@
-"""The table of embeddings: which rows stand for a word, who stands near whom, two words beside random ones, and a map.
+"""The table of embeddings: which rows stand for a word, who stands near whom, and a map.
 
 A word inside a text has a space before it, and so has its token. A word of several pieces has no row of its own: the
 mean of its pieces stands for it, and whoever shows it should say so.
@@ -10,44 +10,31 @@ stories, with eight lists of like words (kin, months, numbers, ...): of the near
 without the mean and 55.4 % with it (54.0 % and 52.5 % in the other model), and the cosine of two random words fell from
 0.18 to 0.00, so that a figure says something by itself. (Mu & Viswanath 2018, https://arxiv.org/abs/1702.01417)
 
-How far apart two words stand means nothing alone, so it is measured beside random pairs. A wider table has room for
-finer differences: given several runs of different widths, the same pair is measured in each.
-
 The map (PCA) lays words into the plane in which the centred vectors spread most, their two principal components. A
 table of a hundred dimensions never fits into two, so the share of the spread that the picture shows is part of the
 result. The sign of a component means nothing; here its largest word lies on the positive side, so that the same model
 gives the same map.
 """
 
-import difflib
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from kotha.artifacts.model_folder import Bundle
-from kotha.artifacts.run_folder import find_data, run_config
-from kotha.errors import KothaError, UsageError
+from kotha.errors import UsageError
 from kotha.i18n.message import Message
 from kotha.inside.view import View, to_json
 from kotha.model.family import Model
 from kotha.report.single_file import report_page
 from kotha.report.table import Table
-from kotha.text.shards import Dataset
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.text.tokenizer.view import view_token
 
-# A row that training met less often than this has little but what all rows share.
-_LEARNED = 20
 _LONE_BYTE = re.compile("<0x[0-9A-Fa-f]{2}>")
-_RANDOM_PAIRS = 2000
-_FREQUENT = 1000
 
 
 @dataclass(frozen=True)
@@ -58,45 +45,29 @@ class Word:
     tokens: tuple[int, ...]
     pieces: tuple[str, ...]  # the tokens, readable
     vector: Tensor  # its row, or the mean of its pieces' rows: (C,)
-    seen: int | None  # how often training met its rarest piece, where that is known
-
-    @property
-    def whole(self) -> bool:
-        """Has it a row of its own?"""
-        return len(self.tokens) == 1
-
-    @property
-    def learned(self) -> bool:
-        """Has training met it often enough to give it a place?"""
-        return self.seen is None or self.seen >= _LEARNED
 
 
 class Embeddings:
-    """The token table of a model, with what its rows mean."""
+    """The token table of a model, with what its rows mean; order in the vocabulary stands for frequency."""
 
-    def __init__(self, model: Model, tokenizer: Tokenizer | None, counts: Sequence[int] | None = None) -> None:
-        """``counts`` says how often training saw each token; without it, order in the vocabulary stands for it."""
+    def __init__(self, model: Model, tokenizer: Tokenizer | None) -> None:
         table = getattr(model, "tokens", None)
         if table is None or tokenizer is None:
             raise UsageError("this model has no words: it reads no text, or its folder has no tokenizer")
-        self.tokenizer, self.counts = tokenizer, counts
+        self.tokenizer = tokenizer
         self.vectors: Tensor = table.weight.detach().double()[: tokenizer.vocab_size]  # (V, C)
         self.width = self.vectors.shape[1]
         special = set(tokenizer.special.values())
         self.texts = ["" if token in special else _text(tokenizer, token) for token in range(tokenizer.vocab_size)]
         """What each row stands for, a space in front included; nothing for special tokens and lone bytes."""
-        rows = [token for token, text in enumerate(self.texts) if text.strip()]
-        learned = [token for token in rows if counts is None or counts[token] >= _LEARNED]
-        self.rows = torch.tensor(learned or rows, dtype=torch.long)
-        """What can be a neighbour: rows that stand for a text and that training has met often."""
+        self.rows = torch.tensor([token for token, text in enumerate(self.texts) if text.strip()])
+        """What can be a neighbour: rows that stand for a text."""
         self.mean = self.vectors[self.rows].mean(0)
         """What they have in common: (C,)."""
 
     def frequent_words(self, count: int) -> list[int]:
         """The most frequent tokens that are whole words, most frequent first; each word once."""
-        order, counts = self.rows.tolist(), self.counts
-        if counts is not None:
-            order.sort(key=lambda token: -counts[token])
+        order = self.rows.tolist()
         spaced = any(self.texts[token].startswith(" ") for token in order)  # or words carry no space here
         found: dict[str, int] = {}
         for token in order:
@@ -114,36 +85,15 @@ class Embeddings:
         chosen = alone if len(alone) < len(spaced) else spaced  # as it stands in a text, unless it is only a piece
         tokens = [token for token in chosen if self.texts[token] != " "]
         if not all(self.texts[token] for token in tokens):
-            close = difflib.get_close_matches(bare, sorted({each.strip() for each in self.texts if len(each) > 2}))
-            hint = Message("try a word of the model's language")
-            if close:
-                hint = Message("words that look like it: {words}", words=close)
-            raise UsageError("the vocabulary has no letters for “{text}”; {hint}", text=text, hint=hint)
+            unknown = "the vocabulary has no letters for “{text}”; try a word of the model's language"
+            raise UsageError(unknown, text=text)
         pieces = tuple(view_token(self.tokenizer, token).text for token in tokens)
-        seen = None if self.counts is None else min(self.counts[token] for token in tokens)
-        return Word(bare, tuple(tokens), pieces, self.vectors[tokens].mean(0), seen)
+        return Word(bare, tuple(tokens), pieces, self.vectors[tokens].mean(0))
 
     def cosines(self, vector: Tensor, centred: bool = True) -> Tensor:
         """How near each row that can be a neighbour is to a vector, from the mean or from zero: (C,) -> (N,)."""
         start = self.mean if centred else torch.zeros_like(self.mean)
         return torch.cosine_similarity(self.vectors[self.rows] - start, (vector - start)[None])
-
-
-def open_table(bundle: Bundle, run: str | Path | None = None) -> Embeddings:
-    """A model's table; tokens are counted if the data folder of its run is still there."""
-    data = None if run is None else find_data(run_config(Path(run)), Path(run))
-    return Embeddings(bundle.model, bundle.tokenizer, None if data is None else token_counts(data))
-
-
-def token_counts(data: str | Path) -> list[int] | None:
-    """How often each token stands in the training part of a data folder; None where it cannot be read or is empty."""
-    try:
-        opened = Dataset(data, verify=False)
-        shards = opened["train"].shards
-    except KothaError:
-        return None
-    counts = sum(np.bincount(shard, minlength=opened.tokenizer.vocab_size) for shard in shards)
-    return np.asarray(counts).tolist() if shards else None
 
 
 def _text(tokenizer: Tokenizer, token: int) -> str:
@@ -175,60 +125,6 @@ def nearest_words(table: Embeddings, word: Word, count: int = 10, centred: bool 
     best = cosines.topk(min(count, int(cosines.isfinite().sum())))
     pairs = zip(table.rows[best.indices].tolist(), best.values.tolist(), strict=True)
     return [Neighbour(token, table.texts[token].strip(), cosine) for token, cosine in pairs]
-
-
-@dataclass(frozen=True)
-class PairDistance:
-    """Two words in one table."""
-
-    width: int
-    cosine: float  # of the two words, from the mean
-    random_cosine: float  # the mean over pairs of random frequent words
-    distance: float  # between the two words, over the mean length of the two (from the mean of all rows)
-    random_distance: float  # the same, on average, for pairs of random frequent words
-    rank: int  # place of the second word among the neighbours of the first, from 1
-    pieces: tuple[int, int]  # tokens that the two words are made of
-    relative: float  # the pair's distance as a share of a random pair's
-
-
-def measure_pair(table: Embeddings, first: str, second: str, seed: int = 0) -> PairDistance:
-    """Cosine and distance of two words, and of random frequent ones."""
-    one, other = (table.find(each) for each in (first, second))
-    frequent = torch.tensor(table.frequent_words(_FREQUENT))
-    drawn = torch.randint(len(frequent), (2, _RANDOM_PAIRS), generator=torch.Generator().manual_seed(seed))
-    drawn = drawn[:, drawn[0] != drawn[1]]
-    random_cosine, random_distance = _apart(*(table.vectors[frequent[each]] - table.mean for each in drawn))
-    cosine, distance = _apart(*(word.vector[None] - table.mean for word in (one, other)))
-    others = ~torch.isin(table.rows, torch.tensor(one.tokens + other.tokens))
-    rank = 1 + int((table.cosines(one.vector)[others] > cosine).sum())
-    pieces, relative = (len(one.tokens), len(other.tokens)), distance / random_distance
-    return PairDistance(table.width, cosine, random_cosine, distance, random_distance, rank, pieces, relative)
-
-
-def _apart(left: Tensor, right: Tensor) -> tuple[float, float]:
-    """The cosine of pairs and their distance over their length, on average: (N, C), (N, C) -> two figures."""
-    distances = (left - right).norm(dim=1) / (left.norm(dim=1) + right.norm(dim=1)) * 2
-    return float(torch.cosine_similarity(left, right).mean()), float(distances.mean())
-
-
-def distance_at_widths(tables: dict[str, Embeddings], first: str, second: str) -> dict[str, PairDistance]:
-    """The same pair in several tables by name, narrowest first."""
-    names = sorted(tables, key=lambda name: tables[name].width)
-    return {name: measure_pair(tables[name], first, second) for name in names}
-
-
-def pair_table(words: tuple[str, str], found: dict[str, PairDistance]) -> Table:
-    """The same pair in several runs, to read."""
-    names = ("cosine", "random_cosine", "distance", "random_distance", "relative")
-    rows = [
-        [run, f"{each.width:,}", *(f"{getattr(each, name):.3f}" for name in names), f"{each.rank:,}"]
-        for run, each in found.items()
-    ]
-    header = ["run", "width", "cosine", "random", "distance", "random", "share of random", "neighbour no."]
-    in_pieces = any(max(each.pieces) > 1 for each in found.values())
-    remarks = [Message("a word that is not one token is the mean of its pieces")] if in_pieces else []
-    title = Message("{first} and {second}", first=words[0], second=words[1])
-    return Table(title, [Message(name) for name in header], rows, remarks)
 
 
 # -- the map ----------------------------------------------------------------------------------------------------------
@@ -282,14 +178,12 @@ class NearWord:
 
     word: str
     pieces: tuple[str, ...]
-    mean_of_pieces: bool
-    seen: int | None
     neighbours: list[Neighbour]
 
     def table(self) -> Table:
         """The neighbours, to read."""
         told, pieces = "{word} is not one token: this is the mean of {pieces}", " + ".join(self.pieces)
-        remarks = [Message(told, word=self.word, pieces=pieces)] if self.mean_of_pieces else []
+        remarks = [Message(told, word=self.word, pieces=pieces)] if len(self.pieces) > 1 else []
         rows = [[each.text, f"{each.cosine:.3f}"] for each in self.neighbours]
         return Table(self.word, [Message("nearest"), Message("cosine")], rows, remarks)
 
@@ -327,17 +221,9 @@ def embeddings_view(
     if count < 1 or map_words < 1:
         raise UsageError("count and map_words are whole numbers from 1")
     known = [table.find(each) for each in words]
-    near = tuple(
-        NearWord(word.text, word.pieces, not word.whole, word.seen, nearest_words(table, word, count, centred))
-        for word in known
-    )
+    near = tuple(NearWord(word.text, word.pieces, nearest_words(table, word, count, centred)) for word in known)
     model = {"vocab_size": len(table.vectors), "width": table.width, "centred": centred}
     found = NearWords(model, near, lambda: word_map(table, known, map_words))
     title = Message("Words of {name}", name=name)
-    seldom = "{word}: training met its rarest piece {n} times, too seldom to place it"
-    remarks = tuple(Message(seldom, word=word.text, n=word.seen) for word in known if not word.learned)
-
-    def page() -> str:
-        return report_page("words", title, found.page(name), remarks, made_by="kotha inside embeddings")
-
-    return View(title, found, page, lambda: to_json(found), remarks)
+    page = lambda: report_page("words", title, found.page(name), made_by="kotha inside embeddings")
+    return View(title, found, page, lambda: to_json(found))

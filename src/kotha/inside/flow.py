@@ -9,24 +9,21 @@ both languages (``report/studio/words/flow.json``).
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from kotha.artifacts.model_folder import Bundle
-from kotha.i18n.message import Message, Text
+from kotha.i18n.message import Message
 from kotha.inside.attention import entropy_bits
 from kotha.inside.hook_points import PARTS, layers, stacks
-from kotha.inside.inputs import Likely, ModelInput, Piece, headline, read_image, read_without_tokenizer
+from kotha.inside.inputs import Likely, ModelInput, Piece
 from kotha.inside.trace import Trace, trace
 from kotha.inside.view import View, to_json, view_of
 from kotha.model.bert import BERT
 from kotha.model.block import Block
-from kotha.model.config import TextConfig, ViTConfig
-from kotha.model.family import Model, build
-from kotha.model.presets import preset
+from kotha.model.config import TextConfig
+from kotha.model.family import Model
 from kotha.model.vit import ViT
 from kotha.report.table import Table
 
@@ -203,19 +200,3 @@ def flow_view(bundle: Bundle, given: ModelInput) -> View[Flow]:
     found = flow(bundle.model, given)
     beside = {"grid": given.grid, "masked": given.masked}
     return view_of("flow", given.title, found, lambda: to_json(found) | beside, given.remarks)
-
-
-def preset_flow_view(name: str, text: str | None = None, image: str | Path | None = None) -> View[Flow]:
-    """The same of a preset's shapes: fresh weights, the same each time; an image model reads noise if given none."""
-    config = preset(name)
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        model = build(config).eval()
-        if isinstance(config, ViTConfig):
-            noise = torch.rand(config.n_channels, config.image_size, config.image_size) * 2 - 1
-            given = read_image(model, noise if image is None else image)
-            title: Text = Message("noise") if image is None else Path(image).name
-        else:
-            given = read_without_tokenizer(model, QUESTION if text is None else text)
-            title = headline(QUESTION if text is None else text)
-    return flow_view(Bundle(model, None), replace(given, title=Message("{name}: {title}", name=name, title=title)))

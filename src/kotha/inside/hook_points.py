@@ -30,7 +30,6 @@ site                        shape            what it is
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from difflib import get_close_matches
 from typing import NamedTuple, cast
 
 from torch import nn
@@ -90,20 +89,6 @@ def _layer_sites(block: Block) -> Iterator[Site]:
     yield Site("residual_out", block)
 
 
-def nearest_site(pattern: str, known: Sequence[str]) -> str:
-    """Say which place was probably meant, as the end of a sentence; a layer's places once, as patterns for all layers.
-
-    >>> nearest_site("weights", ["tokens", "blocks.0.attention.scores", "blocks.0.attention.weights"])
-    "; did you mean '*.weights'?"
-    >>> nearest_site("x", ["tokens", "blocks.0.residual_in", "blocks.1.residual_in"])
-    '; known: *.residual_in, tokens'
-    """
-    if get_close_matches(pattern, known):
-        return str(nearest(pattern, known))
-    endings = {f"*.{name.rpartition('.')[2]}" if "." in name else name for name in known}
-    return str(nearest(f"*.{pattern.rpartition('.')[2]}", endings))
-
-
 def stacks(model: nn.Module) -> dict[str, Stack]:
     """The stacks of a model by name, in the order in which they work.
 
@@ -129,13 +114,10 @@ def choose_layers(model: nn.Module, words: Sequence[str | int]) -> list[str] | N
     """Layers as a user names them: ``blocks.0``, or ``0`` for that layer of every stack; none named: all."""
     if not words:
         return None
-    known = list(layers(model))
-    found: list[str] = []
+    known, found = list(layers(model)), list[str]()
     for word in map(str, words):
-        fits = [name for name in known if name.endswith(f".{word}")] if word.isdecimal() else [word]
-        if not fits:
-            raise UsageError("there is no layer {name} in this model; known: {known}", name=word, known=known)
-        found += fits
+        fits = [name for name in known if word.isdecimal() and name.endswith(f".{word}")]
+        found += fits or [word]  # a name that no layer has is refused where it is looked at
     return found
 
 

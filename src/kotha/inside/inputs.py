@@ -8,7 +8,6 @@ What it does not do: write. Where the model's own words shall be read too, the c
 the ids so far to those that the model adds.
 """
 
-import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +27,6 @@ from kotha.model.seq2seq import Seq2Seq
 from kotha.model.vit import ViT
 from kotha.storage.images import read_picture
 from kotha.text.akshara import aksharas
-from kotha.text.tokenizer.decoding import BufferedDecoder
 from kotha.text.tokenizer.prompt import encode_prompt
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.text.tokenizer.view import view_token
@@ -36,9 +34,7 @@ from kotha.text.tokenizer.view import view_token
 Write = Callable[[list[int]], Sequence[int]]
 Spell = Callable[[int], str]
 Image = str | Path | NDArray[np.float32] | Tensor
-# Past this many positions a picture of all of them is hard to read; it is still made.
-MANY = 96
-_LONGEST_TITLE, _CUT = 90, " …"
+_LONGEST_TITLE = 45  # letters
 
 
 @dataclass(frozen=True)
@@ -150,33 +146,15 @@ def read_image(model: Model, image: Image) -> ModelInput:
     return ModelInput((pixels,), {"patches": (Piece("class"), *patches)}, grid=(rows, columns), spell=spell)
 
 
-def read_without_tokenizer(model: Model, text: str) -> ModelInput:
-    """A text for a model that never learned: every letter gets the next free id, for shapes and sizes alone."""
-    if isinstance(model, ViT):
-        raise UsageError("this model is a ViT, it reads images and no text; give it an image")
-    letters = aksharas(text) or ["∅"]
-    n_most = model.config.context_length
-    ids = {letter: place % model.config.vocab_size for place, letter in enumerate(dict.fromkeys(letters))}
-    remarks = [
-        Message("a preset has no tokenizer and fresh weights: each letter gets a made-up id, only the shapes say much")
-    ]
-    if len(letters) > n_most:
-        remarks.append(Message("only the first {n:,} of {all:,} letters fit the context", n=n_most, all=len(letters)))
-    pieces = tuple(Piece(letter.replace(" ", "␣"), ids[letter]) for letter in letters[:n_most])
-    names = ("source", "target") if isinstance(model, Seq2Seq) else ("tokens",)
-    row = torch.tensor([[piece.id for piece in pieces]])
-    return ModelInput((row,) * len(names), dict.fromkeys(names, pieces), (*remarks, *_crowded(len(pieces))))
-
-
 def name_piece(tokenizer: Tokenizer, token: int) -> Piece:
     """A token as a reader would write it: space as ␣, a lone sign on ◌, part of a character in ‹›, specials by name."""
     if token >= tokenizer.vocab_size:
         return Piece(f"‹{token}›", token)  # a row that the model has beyond its tokenizer
-    if token in tokenizer.special.values() or isinstance(tokenizer.stream(), BufferedDecoder):
+    if token in tokenizer.special.values():
         return Piece(tokenizer.pieces[token], token)
     viewed = view_token(tokenizer, token)
-    text = f"‹{viewed.text}›" if viewed.is_part else viewed.text
-    return Piece(text or "‹empty›", token, viewed.is_part)
+    text = f"‹{viewed.text}›" if viewed.part else viewed.text
+    return Piece(text or "‹empty›", token, viewed.part)
 
 
 def speller(tokenizer: Tokenizer | None) -> Spell:
@@ -185,11 +163,10 @@ def speller(tokenizer: Tokenizer | None) -> Spell:
 
 
 def headline(text: str) -> Text:
-    """A text as a page's title, cut between words, or letters, if it is long."""
-    if not text.strip():
-        return Message("An empty text")
-    whole_words = textwrap.shorten(text, _LONGEST_TITLE, placeholder=_CUT)
-    return "".join(aksharas(text.strip())[: _LONGEST_TITLE // 2]) + _CUT if whole_words == _CUT.strip() else whole_words
+    """A text as a page's title, cut between letters if it is long."""
+    letters = aksharas(" ".join(text.split()))
+    cut = "".join(letters[:_LONGEST_TITLE]) + (" …" if len(letters) > _LONGEST_TITLE else "")
+    return cut or Message("An empty text")
 
 
 # -- one reader for each body -----------------------------------------------------------------------------------------
@@ -247,13 +224,7 @@ def _given(
     """Lines of ids as an input, a row for each, and other tensors ``besides``."""
     lines = {name: tuple(name_piece(tokenizer, token) for token in line) for name, line in ids.items()}
     rows = (torch.tensor([line]) for line in ids.values())
-    remarks = (*remarks, *_crowded(max(map(len, ids.values()))))
-    return ModelInput((*rows, *besides), lines, remarks, spell=speller(tokenizer), **more)
-
-
-def _crowded(n_positions: int) -> list[Text]:
-    many = "{n:,} positions are many for one picture; a shorter text reads better"
-    return [Message(many, n=n_positions)] if n_positions > MANY else []
+    return ModelInput((*rows, *besides), lines, tuple(remarks), spell=speller(tokenizer), **more)
 
 
 def _with_masks(tokenizer: Tokenizer, text: str) -> list[int]:

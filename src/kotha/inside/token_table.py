@@ -1,15 +1,11 @@
-"""What a table of tokens costs, and which of its rows one step of training touches.
-
-The table has a row for each token and a column for each dimension, so its cost grows with both. What a width is good
-for is no formula: ``embeddings.py`` measures it on trained models.
+"""Which rows of the token table one step of training touches.
 
 Looking up a token sends a gradient back to its row alone. Where the head has a table of its own, rows of tokens that
 are not in the batch stay as they are (but for weight decay). Where head and embedding share one table, the softmax
 sends a gradient to every row: up to those that should have come, down to all that got some probability.
 """
 
-from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -21,42 +17,6 @@ from kotha.model.evaluating import evaluating
 from kotha.model.family import Model
 from kotha.model.gpt import GPT
 from kotha.report.table import Table
-
-# The course's own.
-WIDTHS = (128, 256, 512, 1024)
-_MIB = 1 << 20
-
-
-@dataclass(frozen=True)
-class WidthCost:
-    """A table of tokens of one width."""
-
-    width: int
-    parameters: int
-    float32_mib: float  # megabytes as the course counts them: 1,048,576 bytes each
-    bfloat16_mib: float
-    training_mib: float  # weights, gradients and AdamW's two memories in float32
-
-
-def width_costs(vocab_size: int, widths: Sequence[int] = WIDTHS) -> list[WidthCost]:
-    """Parameters and megabytes of a token table at each width.
-
-    >>> cost = width_costs(32_100, [512])[0]
-    >>> cost.parameters, round(cost.float32_mib, 2)
-    (16435200, 62.7)
-    """
-    wrong = next((each for each in (vocab_size, *widths) if each < 1), None)
-    if wrong is not None:
-        raise UsageError("{n} is no size of a table; vocabulary and widths are whole numbers from 1", n=wrong)
-    sizes = [(width, vocab_size * width) for width in widths]
-    return [WidthCost(width, n, 4 * n / _MIB, 2 * n / _MIB, 4 * 4 * n / _MIB) for width, n in sizes]
-
-
-def width_table(vocab_size: int, costs: Sequence[WidthCost]) -> Table:
-    """What each width costs, to read."""
-    header = ("width", "parameters", "MiB in float32", "MiB in bfloat16", "MiB to train with AdamW")
-    rows = [[f"{cell:,}" if isinstance(cell, int) else f"{cell:,.2f}" for cell in astuple(each)] for each in costs]
-    return Table(Message("a table of {n:,} tokens", n=vocab_size), [Message(name) for name in header], rows)
 
 
 @dataclass(frozen=True)

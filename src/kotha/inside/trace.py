@@ -29,13 +29,12 @@ import torch
 from torch import Tensor, nn
 
 from kotha.errors import UsageError, nearest
-from kotha.inside.hook_points import Site, attentions, nearest_site, sites
+from kotha.inside.hook_points import Site, attentions, sites
 from kotha.inside.inputs import ModelInput
 from kotha.model.attention import Attention
 from kotha.model.family import Model
 from kotha.storage.atomic import atomic_file
 
-_NAMED = 3  # places that a trace names of itself
 _WORKED_OUT = ("scores", "masked_scores", "weights")
 
 
@@ -48,7 +47,9 @@ class Trace:
         self._known = [name for name in known if self.wants(name)]
         for pattern in self._wanted or ():
             if not any(fnmatchcase(name, pattern) for name in self._known):
-                close = nearest_site(pattern, known)
+                # The places of a layer once, as patterns for all layers.
+                endings = {f"*.{name.rpartition('.')[2]}" if "." in name else name for name in known}
+                close = nearest(pattern, endings)
                 raise UsageError("there is no place {name!r} to look at{nearest}", name=pattern, nearest=close)
 
     def wants(self, name: str) -> bool:
@@ -72,8 +73,7 @@ class Trace:
         raise UsageError("{name!r} was not traced{nearest}", name=name, nearest=nearest(name, self._known))
 
     def __repr__(self) -> str:
-        more = [f"… {len(self)} in all"] if len(self) > _NAMED else []
-        return f"Trace(seen: {', '.join([*list(self)[:_NAMED], *more]) or 'nothing yet'})"
+        return f"Trace({len(self)} places seen)"
 
     def __len__(self) -> int:
         return len(self._seen)

@@ -19,7 +19,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import dropout, scaled_dot_product_attention
 
-from kotha.errors import ConfigError
 from kotha.model.config import BlockConfig
 from kotha.model.masks import Mask, as_tensor
 from kotha.model.norm import RMSNorm
@@ -55,18 +54,7 @@ class Attention(nn.Module):
         self.queries, self.keys, self.values = nn.Identity(), nn.Identity(), nn.Identity()
         self.scores, self.masked_scores, self.weights = nn.Identity(), nn.Identity(), nn.Identity()
         self.head_outputs = nn.Identity()
-        self._reading: Reading = "fused"
-
-    @property
-    def reading(self) -> Reading:
-        """``explicit`` or ``fused``."""
-        return self._reading
-
-    @reading.setter
-    def reading(self, reading: Reading) -> None:
-        if reading not in ("explicit", "fused"):
-            raise ConfigError("reading={reading} is not known; use 'explicit' or 'fused'", reading=repr(reading))
-        self._reading = reading
+        self.reading: Reading = "fused"
 
     def forward(
         self,
@@ -83,7 +71,7 @@ class Attention(nn.Module):
         if store is not None:
             k, v = store(k, v)  # S grows by what was read before
         q, k, v = self.queries(q), self.keys(k), self.values(v)
-        mix = self._mix_explicit if self._reading == "explicit" else self._mix_fused
+        mix = self._mix_explicit if self.reading == "explicit" else self._mix_fused
         heads = self.head_outputs(mix(q, k, v, mask))  # (B, H, T, D)
         y: Tensor = self.output(heads.transpose(1, 2).flatten(2))  # (B, T, C)
         return y

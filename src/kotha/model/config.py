@@ -5,29 +5,31 @@ has a class of its own. Fields that follow from others (``d_head``, ``n_kv_heads
 they are worked out once and saved as plain values. Nothing here imports torch.
 """
 
-from collections.abc import Callable, Sequence
+import operator
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from functools import partial
 from typing import Any, ClassVar, Literal, Self
 
 from kotha.errors import ConfigError, nearest
 from kotha.model.fields import check_names, check_types, follows, indivisible, roomier_width
-from kotha.model.heads import Stacks, attention_names, head_number, in_order
 
 Norm = Literal["layer", "rms"]
 NormOrder = Literal["pre", "post"]
 Activation = Literal["relu", "gelu", "gelu-tanh", "swiglu"]
 Positions = Literal["learned", "sinusoidal", "sinusoidal-halves", "rotary", "none"]
 Initialization = Literal["gpt2", "xavier"]
+# The layers of each stack, and the attentions of each of its layers.
+Stacks = Mapping[str, tuple[int, tuple[str, ...]]]
 # Heads are kept by name, and layers built, one by one: neither a file nor a slip of the hand must ask for a billion.
 MOST_HEADS, MOST_LAYERS = 4096, 1024
-_MOST = {"n_heads": MOST_HEADS, "n_layers": MOST_LAYERS, "n_decoder_layers": MOST_LAYERS}
 _TOO_MANY = "{name}={value} is more than any model has; use 1 to {most:,}"
 _NO_SHARE = "{name}={value} is not a share; use 0 (off) up to 0.9"
+_MOST = {"n_heads": MOST_HEADS, "n_layers": MOST_LAYERS, "n_decoder_layers": MOST_LAYERS}
 # What a number must be beside its type, and what is said of one that is not.
 _LIMITS: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "n_heads": (lambda count: count <= MOST_HEADS, _TOO_MANY),
-    "n_layers": (lambda count: count <= MOST_LAYERS, _TOO_MANY),
-    "n_decoder_layers": (lambda count: count <= MOST_LAYERS, _TOO_MANY),
+    **{name: (partial(operator.ge, most), _TOO_MANY) for name, most in _MOST.items()},
     "dropout": (lambda share: 0 <= share < 1, _NO_SHARE),
     "attention_dropout": (lambda share: 0 <= share < 1, _NO_SHARE),
     "norm_eps": (lambda eps: 0 < eps < 1, "{name}={value} is not a small positive number; try 1e-5"),
@@ -103,14 +105,15 @@ class ModelConfig(BlockConfig):
     """A norm after the last block. Left out: where norms come before the parts, so that the last sum has one too."""
     initialization: Initialization = "gpt2"  # how weights start; see initialization.py
     removed_heads: tuple[str, ...] = ()
-    """Heads that were taken out of the weights, by name: blocks.0.attention.3; see pruning.py."""
+    """Heads that were taken out of the weights, by name: blocks.0.attention.3; see pruning.py. Numbers are those of the
+    whole model: they stay when other heads go, so that a head keeps its name for good."""
 
     def _following(self) -> dict[str, Any]:
         return {**super()._following(), "final_norm": self.norm_order == "pre"}
 
     def _check(self) -> None:
         super()._check()
-        object.__setattr__(self, "removed_heads", in_order(self.removed_heads, self.stacks(), self.n_heads))
+        object.__setattr__(self, "removed_heads", _in_order(self.removed_heads, self.attentions(), self.n_heads))
 
     def stacks(self) -> Stacks:
         """Each stack's layers, and the attentions of a layer."""
@@ -118,12 +121,13 @@ class ModelConfig(BlockConfig):
 
     def attentions(self) -> list[str]:
         """The names of all attentions, first to last: blocks.0.attention, blocks.1.attention, ..."""
-        return list(attention_names(self.stacks()))
+        stacks = self.stacks().items()
+        return [f"{stack}.{layer}.{part}" for stack, (n, parts) in stacks for layer in range(n) for part in parts]
 
     def heads_of(self, attention: str) -> list[int]:
         """The numbers of the heads that an attention still has."""
-        removed = {number for name, number in map(head_number, self.removed_heads) if name == attention}
-        return [number for number in range(self.n_heads) if number not in removed]
+        removed = set(self.removed_heads)
+        return [number for number in range(self.n_heads) if f"{attention}.{number}" not in removed]
 
     def key_heads_of(self, attention: str) -> list[int]:
         """The numbers of the key heads that an attention's remaining heads look at."""
@@ -133,6 +137,27 @@ class ModelConfig(BlockConfig):
         """All of it, resolved, ready for JSON."""
         values = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
         return {"family": self.family, **values}
+
+
+def _in_order(removed: Sequence[str], attentions: Sequence[str], n_heads: int) -> tuple[str, ...]:
+    """Names of removed heads, in the model's own order, each once; every attention keeps at least one."""
+    places = {name: place for place, name in enumerate(attentions)}
+    numbers = set(map(str, range(n_heads)))
+    found: set[tuple[int, int]] = set()
+    for head in removed:
+        attention, _, number = head.rpartition(".")
+        if attention not in places or number not in numbers:
+            known = "there is no head {name!r}; each attention has heads 0 to {last}, named as in {first}.0"
+            raise ConfigError(known, name=head, last=n_heads - 1, first=attentions[0])
+        found.add((places[attention], int(number)))
+    for place, count in Counter(place for place, _ in found).items():
+        if count == n_heads:
+            raise ConfigError(
+                "all {n} heads of {attention} would be removed; leave at least one",
+                n=n_heads,
+                attention=attentions[place],
+            )
+    return tuple(f"{attentions[place]}.{number}" for place, number in sorted(found))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,18 +171,14 @@ class TextConfig(ModelConfig):
 
     def _check(self) -> None:
         super()._check()
-        if self.positions == "rotary" and self.d_head % 2:
+        pairs = {"rotary": "d_head", "sinusoidal": "d_model", "sinusoidal-halves": "d_model"}.get(self.positions)
+        if pairs is not None and getattr(self, pairs) % 2:
             raise ConfigError(
-                "{name}={value} is odd, and rotary positions turn pairs; try {even}",
-                name="d_head",
-                value=self.d_head,
-                even=self.d_head + 1,
-            )
-        if self.positions.startswith("sinusoidal") and self.d_model % 2:
-            raise ConfigError(
-                "{name}={value} is odd, and sinusoidal positions are pairs of sine and cosine",
-                name="d_model",
-                value=self.d_model,
+                "{name}={value} is odd, and {positions} positions come in pairs; try {even}",
+                name=pairs,
+                value=getattr(self, pairs),
+                positions=self.positions,
+                even=getattr(self, pairs) + 1,
             )
 
 
@@ -213,11 +234,9 @@ ClassifierConfig = GPTClassifierConfig | BERTClassifierConfig
 
 
 def _checked_labels(labels: Sequence[str]) -> tuple[str, ...]:
-    if len(labels) < 2:
-        raise ConfigError("labels={labels} leave nothing to choose; give at least 2 classes", labels=str(list(labels)))
-    if len(set(labels)) < len(labels) or not all(label.strip() for label in labels):
+    if len(set(labels)) < max(2, len(labels)) or not all(label.strip() for label in labels):
         raise ConfigError(
-            "labels={labels} name a class twice, or not at all; give each its own name", labels=str(list(labels))
+            "labels={labels} cannot be used; give at least 2, each its own name", labels=str(list(labels))
         )
     return tuple(labels)
 

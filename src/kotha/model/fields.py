@@ -4,6 +4,7 @@ import math
 import sys
 from collections.abc import Mapping
 from dataclasses import MISSING, field, fields
+from types import UnionType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from kotha.errors import ConfigError, nearest
@@ -19,6 +20,11 @@ def follows() -> Any:
     return field(default=None, metadata={"follows": True})
 
 
+def at_least(least: int, *, default: int, most: int = LARGEST_COUNT) -> Any:
+    """A whole number with limits of its own; others are from 1 to ``LARGEST_COUNT``."""
+    return field(default=default, metadata={"limits": (least, most)})
+
+
 def is_number(value: object) -> bool:
     """Whether something is a finite number; a whole one that no float can hold is not.
 
@@ -29,12 +35,13 @@ def is_number(value: object) -> bool:
 
 
 def check_types(config: Any) -> None:
-    """Refuse a field whose value is not of its type; what follows from others may still be None."""
+    """Refuse a field whose value is not of its type; what follows from others, or is optional, may be None."""
     hints = get_type_hints(type(config))
     for each in fields(config):
-        value, hint = getattr(config, each.name), hints[each.name]
-        if value is None and each.metadata.get("follows"):
+        value, (hint, *optional) = getattr(config, each.name), _alternatives(hints[each.name])
+        if value is None and (optional or each.metadata.get("follows")):
             continue
+        least, most = each.metadata.get("limits", (1, LARGEST_COUNT))
         said: dict[str, Any] = {"name": each.name, "value": repr(value)[:50]}
         if get_origin(hint) is Literal and value not in get_args(hint):
             raise ConfigError(
@@ -42,13 +49,18 @@ def check_types(config: Any) -> None:
             )
         if hint is bool and not isinstance(value, bool):
             raise ConfigError("{name}={value} must be true or false", **said)
-        if hint is int and not (type(value) is int and 1 <= value <= LARGEST_COUNT):
-            raise ConfigError("{name}={value} must be a whole number from 1 to {most:,}", **said, most=LARGEST_COUNT)
+        if hint is int and not (type(value) is int and least <= value <= most):
+            told = "{name}={value} must be a whole number from {least} to {most:,}"
+            raise ConfigError(told, **said, least=least, most=most)
         if hint is float and not is_number(value):
             raise ConfigError("{name}={value} must be a number", **said)
         listed = isinstance(value, tuple | list) and all(isinstance(part, str) for part in value)
         if hint == tuple[str, ...] and not listed:
             raise ConfigError("{name}={value} must be a list of names", **said)
+
+
+def _alternatives(hint: Any) -> tuple[Any, ...]:
+    return get_args(hint) if isinstance(hint, UnionType) else (hint,)
 
 
 def check_names(kind: Any, values: Mapping[str, object], whole: bool = False) -> None:

@@ -11,8 +11,8 @@ own type. No fast kernel of a GPU takes a head of 50,257 rows: there the copy of
 filled up to a multiple of 64, and the words that do not exist are impossible. Tests hold all of them equal to
 ``F.cross_entropy`` on all logits.
 
-Where teachers say how likely each word was (``taught_loss``), the target is a mixture of theirs and the text's: one
-more product a chunk for each of them, and no more than a chunk of their logits either.
+Where teachers say how likely each word was (knowledge distillation), the target is a mixture of theirs and the text's:
+one more product a chunk for each of them, and no more than a chunk of their logits either.
 """
 
 from collections.abc import Sequence
@@ -36,21 +36,30 @@ RowsAndHead = tuple[Tensor, Tensor]
 
 
 def next_token_loss(
-    hidden: Tensor, weight: Tensor, targets: Tensor, bias: Tensor | None = None, *, label_smoothing: float = 0.0
+    hidden: Tensor,
+    weight: Tensor,
+    targets: Tensor,
+    bias: Tensor | None = None,
+    *,
+    label_smoothing: float = 0.0,
+    teachers: Sequence[RowsAndHead] = (),
+    teacher_share: float = 0.0,
 ) -> Tensor:
     """Mean nats over the targets that are not ``IGNORED``: (..., C), (V, C), (...) -> ().
 
     ``hidden`` is what the model's head would read and ``weight`` that head's matrix. Under autocast both are used in
-    its type; the losses themselves are always summed in float32.
+    its type; the losses themselves are always summed in float32. A ``teacher_share`` of the loss is the cross-entropy
+    to the mean of what ``teachers`` say, the rest that to the text.
     """
     rows, flat = hidden.flatten(0, -2), targets.flatten()
-    if _torch_loss is not None and not label_smoothing and not torch.compiler.is_compiling() and not rows.is_cuda:
+    plain = not label_smoothing and not teachers
+    if _torch_loss is not None and plain and not torch.compiler.is_compiling() and not rows.is_cuda:
         rows, weight, bias = _autocast(rows, weight, bias)
         size = _chunk_rows(rows.shape[0], weight)
         options = _torch_options(batch_chunk_size=size, chunking_method=None)
         loss: Tensor = _torch_loss(rows, weight, flat, linear_bias=bias, ignore_index=IGNORED, options=options)
         return loss.float()
-    return chunked_loss(rows, weight, flat, bias, label_smoothing)
+    return chunked_loss(rows, weight, flat, bias, label_smoothing, teachers, teacher_share)
 
 
 def chunked_loss(
@@ -63,30 +72,12 @@ def chunked_loss(
     teacher_share: float = 0.0,
 ) -> Tensor:
     """The same with no help from torch: (N, C), (V, C), (N,) -> ()."""
-    rows = rows.to(_product_type(rows, weight))
+    dtype = _product_type(rows, weight)
+    taught = [(each.flatten(0, -2).to(dtype), _filled_up(head, dtype)) for each, head in teachers]
     loss: Tensor = _Chunked.apply(  # type: ignore[no-untyped-call]
-        rows, weight, bias, targets, label_smoothing, teachers, teacher_share
+        rows.to(dtype), weight, bias, targets, label_smoothing, taught, teacher_share
     )
     return loss
-
-
-def taught_loss(
-    hidden: Tensor,
-    weight: Tensor,
-    targets: Tensor,
-    bias: Tensor | None,
-    teachers: Sequence[RowsAndHead],
-    teacher_share: float,
-    label_smoothing: float = 0.0,
-) -> Tensor:
-    """The same with a share of each target taken from the mean of what teachers say: (..., C), (V, C), (...) -> ().
-
-    Knowledge distillation: that share is the cross-entropy to the teachers' probabilities, the rest that to the text.
-    """
-    dtype = _product_type(hidden, weight)
-    taught = [(each.flatten(0, -2).to(dtype), _filled_up(head, dtype)) for each, head in teachers]
-    rows, flat = hidden.flatten(0, -2), targets.flatten()
-    return chunked_loss(rows, weight, flat, bias, label_smoothing, taught, teacher_share)
 
 
 @torch.no_grad()

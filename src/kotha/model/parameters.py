@@ -1,9 +1,9 @@
-"""How many parameters a config has, and where: counted on the built model, without its memory.
+"""How many parameters a config has, and where: counted on a model of one layer, without its memory.
 
-Layers are alike but for removed heads, so few of them are built: a thousand would take seconds.
+Layers are alike but for removed heads, so one of each stack is built and counted as often as there are layers.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from torch import nn
 
@@ -12,20 +12,20 @@ from kotha.model.classifier import TextClassifier
 from kotha.model.config import ModelConfig
 from kotha.model.family import build
 from kotha.model.feedforward import FeedForward, SwiGLU
-from kotha.model.norm import RMSNorm
-from kotha.model.position import NoPositions
-from kotha.model.vit import GridPositions, PatchEmbedding, ViT
+from kotha.model.vit import ViT
 
-# Which modules make which part; what else there is belongs to the part that it stands in.
-_PARTS: dict[str, tuple[type[nn.Module], ...]] = {
-    "token_embedding": (PatchEmbedding,),
-    "positions": (NoPositions, GridPositions),
-    "attention": (Attention,),
-    "feedforward": (FeedForward, SwiGLU),
-    "norms": (nn.LayerNorm, RMSNorm),
+# Which part a parameter belongs to, by the first of these in its name; a norm is a norm wherever it stands.
+_PARTS = {
+    "tokens": "token_embedding",
+    "patches": "token_embedding",
+    "class_token": "token_embedding",
+    "segments": "segments",
+    "positions": "positions",
+    "attention": "attention",
+    "cross": "attention",
+    "feedforward": "feedforward",
 }
-_NAMED = ("token_embedding", "segments", "positions", "attention", "feedforward", "norms", "head")
-_DEPTHS = ("n_layers", "n_decoder_layers")
+_NAMED = (*dict.fromkeys(_PARTS.values()), "norms", "head")
 
 
 @dataclass(frozen=True)
@@ -55,47 +55,34 @@ def count_parameters(config: ModelConfig) -> ParameterCount:
     >>> count_parameters(preset("bangla-58m")).total
     58139648
     """
-    depths = {name: getattr(config, name) for name in _DEPTHS if hasattr(config, name)}
-    # As few layers as show all that there are: one after the last of which heads were removed.
-    enough = max((int(head.split(".")[1]) for head in config.removed_heads), default=-1) + 2
-    few = {name: min(n_layers, enough) for name, n_layers in depths.items()}
-    counted = first = _counted(config.replace(**few))
-    for name, n_layers in few.items():
-        if n_layers < depths[name]:
-            another, further = _counted(config.replace(**{**few, name: n_layers + 1})), depths[name] - n_layers
-            grown = {
-                part: getattr(counted, part) + further * (getattr(another, part) - getattr(first, part))
-                for part in (*_NAMED, "total")
-            }
-            counted = replace(counted, **grown)
-    return counted
-
-
-def _counted(config: ModelConfig) -> ParameterCount:
-    model = build(config, "meta")
-    parts, seen = dict.fromkeys(_NAMED, 0), set[nn.Parameter]()
-
-    def count(module: nn.Module, name: str, part: str) -> None:
-        """Add a module's own parameters to the part that it belongs to, then its children's."""
-        part = {"tokens": "token_embedding", "segments": "segments"}.get(name, part)
-        part = next((each for each, kinds in _PARTS.items() if isinstance(module, kinds)), part)
-        for own_name, parameter in module.named_parameters(recurse=False):
-            if parameter not in seen:
-                parts["token_embedding" if own_name == "class_token" else part] += parameter.numel()
-                seen.add(parameter)
-        for child_name, child in module.named_children():
-            count(child, child_name, part)
-
-    count(model, "", "head")
+    stacks = config.stacks()
+    shallow = {name: 1 for name in ("n_layers", "n_decoder_layers") if hasattr(config, name)}
+    model, parts = build(config.replace(removed_heads=(), **shallow), "meta"), dict.fromkeys(_NAMED, 0)
+    for name, parameter in model.named_parameters():  # what is tied comes once
+        path = name.split(".")
+        is_norm = any(step.endswith("norm") for step in path)
+        part = "norms" if is_norm else next((_PARTS[step] for step in path if step in _PARTS), "head")
+        n_layers = 1
+        if "blocks" in path:
+            stack = path[path.index("blocks") - 1]
+            n_layers, _ = stacks["blocks" if stack == "stack" else stack]
+        parts[part] += n_layers * parameter.numel()
     attention = next(module for module in model.modules() if isinstance(module, Attention))
     feedforward = next(module for module in model.modules() if isinstance(module, FeedForward | SwiGLU))
-    query_side = _size(attention.query) + attention.output.weight.numel()
-    key_side = _size(attention.key) + _size(attention.value)
+    per_head = (_size(attention.query) + attention.output.weight.numel()) // config.n_heads
+    per_key_head = (_size(attention.key) + _size(attention.value)) // config.n_kv_heads
+    removed = [
+        per_head * (config.n_heads - len(config.heads_of(name)))
+        + per_key_head * (config.n_kv_heads - len(config.key_heads_of(name)))
+        for name in config.attentions()
+    ]
+    parts["attention"] -= sum(removed)
+    whole = _size(attention) - _size(attention.query_norm) - _size(attention.key_norm)
     return ParameterCount(
         **parts,
         total=sum(parts.values()),
-        attention_per_layer=_size(attention) - _size(attention.query_norm) - _size(attention.key_norm),
-        attention_per_head=query_side // len(attention.heads) + key_side // len(attention.shares),
+        attention_per_layer=whole - removed[0],
+        attention_per_head=per_head + per_key_head,
         feedforward_per_layer=_size(feedforward),
         tied_head=not isinstance(model, ViT | TextClassifier) and model.head.weight is model.tokens.weight,
     )

@@ -7,7 +7,7 @@ no head and stays.
 
 Michel et al. 2019, https://arxiv.org/abs/1905.10650, found that many heads can go after training; Voita et al. 2019,
 https://arxiv.org/abs/1905.09418, that those which do something nameable go last. Which heads to take is chosen in
-``inside/heads``; here they are removed. Names keep the numbers of the whole model (``heads.py``), so a model that was
+``inside/heads``; here they are removed. Names keep the numbers of the whole model, so a model that was
 pruned can be pruned again.
 """
 
@@ -18,7 +18,6 @@ from typing import TypeVar
 import torch
 from torch import Tensor, nn
 
-from kotha.errors import ConfigError
 from kotha.model.attention import Attention
 from kotha.model.config import ModelConfig
 
@@ -37,12 +36,6 @@ def remove_heads(model: Body, heads: Iterable[str]) -> Body:
     """
     config = model.config
     assert isinstance(config, ModelConfig), "a model of the family has a config"
-    heads = list(heads)
-    gone = [head for head in heads if head in config.removed_heads]
-    if gone:
-        raise ConfigError(
-            "{name} was removed before; numbers are those of the whole model, not of what is left", name=gone[0]
-        )
     smaller = config.replace(removed_heads=(*config.removed_heads, *heads))
     pruned = copy.deepcopy(model)
     cut(pruned, smaller)

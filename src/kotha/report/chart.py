@@ -1,10 +1,10 @@
-"""Line charts as SVG, for chapters and lessons: no library, no script; the same data give the same bytes.
+"""Line charts as SVG, for chapters and lessons (``drawing.lines``): no library, no script.
 
 What it does not do: levels, markers, zoom; for those a page has curves of its own (`kotha.report.document.Curves`).
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kotha.report.page import escape
@@ -12,63 +12,31 @@ from kotha.report.page import escape
 WIDTH, HEIGHT = 640, 320
 LEFT, RIGHT, TOP, BOTTOM = 66, 14, 44, 52
 _BUCKETS = 300
-_DOTS = 40
+_DOTS = 40  # a line of fewer points has a dot on each
 # No figure of ours is beyond these; they keep the arithmetic below free of overflow.
 _LARGEST, _SMALLEST = 1e100, 1e-100
 # A range narrower than this share of its values is drawn as a constant: its ticks would all read the same.
 _NARROWEST = 1e-4
-_COLOURS = {"accent": "#0b6e4f", "warm": "#b3541e", "soft": "#6b665b", "ink": "#1c1b19"}
+COLOURS = ("#0b6e4f", "#b3541e", "#6b665b", "#1c1b19")
+_SOFT = "#6b665b"
 
 Point = tuple[float, float | None]
+Lines = Mapping[str, Sequence[Point]]
 
 
-@dataclass(frozen=True)
-class Series:
-    """A named line; a value of None or NaN is a gap."""
+def chart(series: Lines, x: str, y: str, *, log_y: bool = False, from_zero: bool = False) -> str:
+    """Named lines over a common x, as SVG elements of `WIDTH` by `HEIGHT`; a value of None or NaN is a gap.
 
-    name: str
-    points: Sequence[Point]
-    colour: str = "accent"  # accent, warm, soft or ink
-    dots: bool = False  # a dot on each point, which says its value when pointed at; for lines of few points
-
-
-@dataclass(frozen=True)
-class Chart:
-    """Lines over a common x, with what helps to read them."""
-
-    title: str  # for those who cannot see the picture; a page has its own caption
-    x_title: str
-    y_title: str
-    series: Sequence[Series]
-    log_y: bool = False
-    from_zero: bool = False  # begin the y axis at zero, so that heights can be compared
-
-    def svg(self) -> str:
-        """The picture, as an ``<svg>`` element that is safe to put into a page."""
-        series = [(each, thin(drawable_points(each.points, self.log_y))) for each in self.series]
-        xs = [x for _, points in series for x, _ in points]
-        ys = [y for _, points in series for _, y in points if y is not None]
-        ys += [0.0] if self.from_zero and not self.log_y else []
-        across = _Scale.over(xs, LEFT, WIDTH - RIGHT)
-        up = _Scale.over(ys, HEIGHT - BOTTOM, TOP, log=self.log_y, rounded=True)
-        parts = [
-            f"<title>{escape(self.title)}</title><desc>{escape(self._words())}</desc>",
-            _grid(across, up, whole=all(x == round(x) for x in xs)),
-            _texts(self),
-            *(_line(each, points, across, up) for each, points in series),
-        ]
-        return f'<svg role="img" viewBox="0 0 {WIDTH} {HEIGHT}" font-size="13">{"".join(parts)}</svg>'
-
-    def _words(self) -> str:
-        """The chart in sentences, for those who hear it."""
-        said = [f"{self.y_title} over {self.x_title}."]
-        for each in self.series:
-            points = [(x, y) for x, y in drawable_points(each.points, self.log_y) if y is not None]
-            if points:
-                (x0, y0), (x1, y1), (low_x, low) = points[0], points[-1], min(points, key=lambda point: point[1])
-                ends = f"{number(y0)} at {number(x0)}, {number(y1)} at {number(x1)}"
-                said.append(f"{each.name}: {ends}; lowest {number(low)} at {number(low_x)}.")
-        return " ".join(said)
+    ``from_zero`` begins the y axis at zero, so that heights can be compared.
+    """
+    kept = {name: thin(drawable_points(points, log_y)) for name, points in series.items()}
+    xs = [x for points in kept.values() for x, _ in points]
+    ys = [y for points in kept.values() for _, y in points if y is not None]
+    ys += [0.0] if from_zero and not log_y else []
+    across = _Scale.over(xs, LEFT, WIDTH - RIGHT)
+    up = _Scale.over(ys, HEIGHT - BOTTOM, TOP, log=log_y, rounded=True)
+    drawn = [_line(points, colour, across, up) for points, colour in zip(kept.values(), COLOURS, strict=False)]
+    return "".join((_grid(across, up, whole=all(x == round(x) for x in xs)), _texts(series, x, y), *drawn))
 
 
 def thin(points: Sequence[Point]) -> list[Point]:
@@ -191,23 +159,22 @@ def _grid(across: _Scale, up: _Scale, whole: bool) -> str:
         lines += f"M{x:g} {bottom}v5"
         x, anchor = (WIDTH, "end") if x > right - 2 * RIGHT else (x, "middle")  # the last one has no room on its right
         labels += f'<text x="{x:g}" y="{bottom + 8}" dy=".9em" text-anchor="{anchor}">{number(tick)}</text>'
-    return _path(lines, "stroke:var(--line,#ded9cc)") + f'<g style="fill:{_colour("soft")}">{labels}</g>'
+    return _path(lines, "#ded9cc") + f'<g fill="{_SOFT}">{labels}</g>'
 
 
-def _texts(chart: Chart) -> str:
+def _texts(names: Lines, x: str, y: str) -> str:
     """The titles of the axes, and what each line is where there are several."""
-    soft = f'style="fill:{_colour("soft")}"'
-    words = f'<text x="0" y="16" {soft}>{escape(chart.y_title)}</text>'
-    words += f'<text x="{WIDTH - RIGHT}" y="{HEIGHT - 6}" text-anchor="end" {soft}>{escape(chart.x_title)}</text>'
-    if len(chart.series) < 2:
+    words = f'<text x="0" y="16" fill="{_SOFT}">{escape(y)}</text>'
+    words += f'<text x="{WIDTH - RIGHT}" y="{HEIGHT - 6}" text-anchor="end" fill="{_SOFT}">{escape(x)}</text>'
+    if len(names) < 2:
         return words
-    names = "".join(
-        f'<tspan style="fill:{_colour(each.colour)}">\u2002● {escape(each.name)}</tspan>' for each in chart.series
+    legend = "".join(
+        f'<tspan fill="{colour}">\u2002● {escape(name)}</tspan>' for name, colour in zip(names, COLOURS, strict=False)
     )
-    return words + f'<text x="{WIDTH - RIGHT}" y="16" text-anchor="end">{names}</text>'
+    return words + f'<text x="{WIDTH - RIGHT}" y="16" text-anchor="end">{legend}</text>'
 
 
-def _line(series: Series, points: Sequence[Point], across: _Scale, up: _Scale) -> str:
+def _line(points: Sequence[Point], colour: str, across: _Scale, up: _Scale) -> str:
     runs: list[list[str]] = [[]]
     for x, y in points:
         if y is None:
@@ -215,25 +182,14 @@ def _line(series: Series, points: Sequence[Point], across: _Scale, up: _Scale) -
         else:
             runs[-1].append(f"{across.place(x):g} {up.place(y):g}")
     path = "".join(f"M{run[0]}L{' '.join(run[1:] or run)}" for run in runs if run)
-    look = f"stroke:{_colour(series.colour)};stroke-width:2"
-    drawn = _path(path, look, ' stroke-linejoin="round" stroke-linecap="round"')
-    return drawn + (_dots(series, points, across, up) if series.dots else "")
-
-
-def _dots(series: Series, points: Sequence[Point], across: _Scale, up: _Scale) -> str:
-    every = 1 + len(points) // _DOTS
-    dots = (
-        f'<circle cx="{across.place(x):g}" cy="{up.place(y):g}" r="3"><title>'
-        f"{escape(f'{series.name}: {y:.4g} at {number(x)}')}</title></circle>"
-        for x, y in points[::-1][::every]
-        if y is not None
+    drawn = _path(path, colour, ' stroke-width="2" stroke-linejoin="round" stroke-linecap="round"')
+    if len(points) >= _DOTS:
+        return drawn
+    dots = "".join(
+        f'<circle cx="{across.place(x):g}" cy="{up.place(y):g}" r="3"/>' for x, y in points[::-1] if y is not None
     )
-    return f'<g style="fill:{_colour(series.colour)}">{"".join(dots)}</g>'
+    return f'{drawn}<g fill="{colour}">{dots}</g>'
 
 
-def _path(drawn: str, style: str, more: str = "") -> str:
-    return f'<path d="{drawn}" fill="none"{more} style="{style}" vector-effect="non-scaling-stroke"/>'
-
-
-def _colour(name: str) -> str:
-    return f"var(--{name},{_COLOURS[name]})"
+def _path(drawn: str, colour: str, more: str = "") -> str:
+    return f'<path d="{drawn}" fill="none" stroke="{colour}"{more}/>'

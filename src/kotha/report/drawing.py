@@ -14,15 +14,15 @@ from pathlib import Path
 from typing import Any, Self
 
 from kotha.errors import UsageError
-from kotha.report.chart import HEIGHT, WIDTH, Chart, Point, Series
+from kotha.report.chart import COLOURS, HEIGHT, WIDTH, Lines, chart
 from kotha.report.page import escape
 from kotha.storage.atomic import atomic_write
 
-_PAPER, _INK, _SOFT, _MORE, _LESS = "#fffdf7", "#1c1b19", "#6b665b", "#0b6e4f", "#b3541e"
+_PAPER = "#fffdf7"
+_MORE, _LESS, _SOFT, _INK = COLOURS
 _FONT = "Noto Sans Bengali, Nirmala UI, Kohinoor Bangla, Bangla Sangam MN, Vrinda, system-ui, sans-serif"
 _EDGE, _SIZE = 16, 16  # the margin, and how large letters are
 _DARK = 0.55  # the share of colour beyond which letters on it are white
-_COLOURS = ("accent", "warm", "soft", "ink")
 _SMALLEST_CELL = 4
 
 
@@ -133,19 +133,17 @@ def pieces(lines: Mapping[str, Sequence[str]], *, title: str = "") -> Picture:
     return _titled(parts, widest + _EDGE, top + len(lines) * 44 + _EDGE - 10, title)
 
 
-def lines(series: Mapping[str, Sequence[Point]], *, x: str, y: str, title: str = "", log_y: bool = False) -> Picture:
-    """Lines over a common x, named by colour; see ``kotha.report.chart`` for more.
+def lines(series: Lines, *, x: str, y: str, title: str = "", log_y: bool = False, from_zero: bool = False) -> Picture:
+    """Lines over a common x, named by colour; see ``kotha.report.chart``.
 
     >>> lines({"loss": [(0, 8.3), (100, 5.1)]}, x="step", y="loss").svg().count("<path")
     2
     """
-    if not 0 < len(series) <= len(_COLOURS):
-        raise UsageError("{n} lines cannot be told apart; draw 1 to {most}", n=len(series), most=len(_COLOURS))
-    named = zip(series.items(), _COLOURS, strict=False)
-    drawn = [Series(name, points, colour, dots=len(points) < 40) for (name, points), colour in named]
-    chart = Chart(title or y, x, y, drawn, log_y=log_y).svg()
+    if not 0 < len(series) <= len(COLOURS):
+        raise UsageError("{n} lines cannot be told apart; draw 1 to {most}", n=len(series), most=len(COLOURS))
     above = _EDGE + (30 if title else 0)
-    inner = chart.replace("<svg ", f'<svg x="{_EDGE}" y="{above}" width="{WIDTH}" height="{HEIGHT}" ', 1)
+    drawn = chart(series, x, y, log_y=log_y, from_zero=from_zero)
+    inner = f'<g transform="translate({_EDGE} {above})" font-size="13">{drawn}</g>'
     return _titled([inner], WIDTH + 2 * _EDGE, HEIGHT + above + _EDGE, title)
 
 

@@ -8,13 +8,9 @@ so the sentence of the passages that fits the question best stands as the answer
 """
 
 import math
-import unicodedata
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
-
-import regex
 
 from kotha.i18n.message import Message, Text
 from kotha.retrieval.hybrid import Hit
@@ -28,9 +24,8 @@ if TYPE_CHECKING:
 
 NOT_FOUND = Message("not found in these documents")
 UNTAUGHT = Message(
-    "this model was never taught to answer; what stands here is the sentence that fits the question best"
+    "no model was named that was taught to answer; what stands here is the sentence that fits the question best"
 )
-NO_MODEL = Message("no model was named to answer; what stands here is the sentence that fits the question best")
 _THRESHOLD = 0.4  # how much of the question the best passage repeats at least
 _SUPPORTED = 0.3  # how much of a written sentence a passage repeats at least, to be cited for it
 _LOOKED_AT = 3  # best passages, out of which a sentence is taken
@@ -49,9 +44,7 @@ class TaughtWriter:
     @classmethod
     def of(cls, engine: "Engine", tokens: int) -> "TaughtWriter | None":
         """The writer of a model; None where it was never taught to answer."""
-        from kotha.generation.conversation import was_taught
-
-        return cls(engine, tokens) if was_taught(engine) else None
+        return None if engine.chat is None else cls(engine, tokens)
 
     def fits(self, text: str) -> bool:
         """Whether a turn leaves room for an answer in the context."""
@@ -81,17 +74,14 @@ class CitedAnswer:
     remark: Message | None = None
 
 
-def answer(result: SearchResult, write: TaughtWriter | None, silent: Message = UNTAUGHT) -> CitedAnswer:
-    """Answer a question from what was found for it; ``write`` is a model that was taught to, or None.
-
-    ``silent`` is what is remarked where no model writes.
-    """
+def answer(result: SearchResult, write: TaughtWriter | None) -> CitedAnswer:
+    """Answer a question from what was found for it; ``write`` is a model that was taught to, or None."""
     hits = result.hits
     if (reason := why_not_found(result)) is not None:
         return CitedAnswer(result.question, NOT_FOUND, False, [], hits, reason)
     if write is None:
         sentence, number = best_sentence(result.question, hits)
-        return CitedAnswer(result.question, f"{sentence} [{number}]", True, [number], hits, silent)
+        return CitedAnswer(result.question, f"{sentence} [{number}]", True, [number], hits, UNTAUGHT)
     shown = list(hits)  # at least one, of which a model then sees the end
     while len(shown) > 1 and not write.fits(prompt(result.question, shown)):
         shown.pop()
@@ -105,14 +95,6 @@ def why_not_found(result: SearchResult) -> Message | None:
     if best >= _THRESHOLD:
         return None
     if best == 0.0:
-        texts = [*(hit.passage.text for hit in result.hits), *result.beside]
-        asked, written = _script(result.question), _script(" ".join(texts))
-        if asked and written and asked != written:
-            return Message(
-                "the question is in {asked} letters and these documents are in {written} ones; ask in theirs",
-                asked=Message(asked),
-                written=Message(written),
-            )
         return Message("no passage has a word of the question")
     share = math.floor(100 * best)  # rounded up it would read as enough
     return Message(
@@ -172,10 +154,3 @@ def _worth(texts: Sequence[Sequence[FoldedWord]]) -> dict[str, float]:
     everywhere = set.intersection(*({word.stem for word in text} for text in texts)) if len(texts) > 1 else set()
     stems = {word.stem for text in texts for word in text}
     return {stem: 0.5 if stem in everywhere else 1.0 for stem in stems}
-
-
-def _script(text: str) -> str | None:
-    """The script that most letters of a text are of, by name."""
-    letters = regex.findall(r"\p{L}", text[:10_000])
-    names = Counter(unicodedata.name(letter, "?").split()[0].capitalize() for letter in letters)
-    return names.most_common(1)[0][0] if names else None

@@ -9,11 +9,23 @@ Su et al. 2021, https://arxiv.org/abs/2103.15316.
 """
 
 import numpy as np
+from numpy.typing import NDArray
 
-from kotha.retrieval.store import Vectors, unit
+Vectors = NDArray[np.float32]
 
 _FLOOR = 0.1  # added to each direction's variance, as a share of the mean one
 _FEWEST = 2  # vectors a direction, to learn from
+
+
+def unit(vectors: Vectors) -> Vectors:
+    """Vectors at length 1; what has none stays zero.
+
+    >>> unit(np.array([[3, 4], [0, 0]], np.float32)).tolist()
+    [[0.6000000238418579, 0.800000011920929], [0.0, 0.0]]
+    """
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    scaled: Vectors = (vectors / np.where(lengths > 0, lengths, 1)).astype(np.float32)
+    return scaled
 
 
 class Near:

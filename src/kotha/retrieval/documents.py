@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kotha.errors import CorpusError
-from kotha.i18n.message import Message
+from kotha.errors import CorpusError, UsageError
+from kotha.i18n.message import Option
 from kotha.retrieval.paragraphs import READERS, read_paragraphs
-from kotha.retrieval.passages import LETTERS, Excerpt, check_letters, gather
+from kotha.retrieval.passages import FEWEST_LETTERS, LETTERS, Excerpt, gather
 from kotha.storage.status import is_directory, is_file
 from kotha.text.choices import Errors
 from kotha.text.corpus.documents import OnBytes, OnProblem, Reading, read_documents
@@ -31,7 +31,13 @@ class Indexing:
     errors: Errors = "stop"  # what happens to a document that cannot be read
 
     def __post_init__(self) -> None:
-        check_letters(self.letters)
+        if self.letters < FEWEST_LETTERS:  # too short to hold a sentence
+            raise UsageError(
+                "{letters}: a passage holds at least {fewest}; {usual} is usual",
+                letters=Option("letters", self.letters),
+                fewest=FEWEST_LETTERS,
+                usual=LETTERS,
+            )
 
 
 def list_files(paths: Sequence[str | os.PathLike[str]], on_problem: OnProblem | None = None) -> tuple[list[Path], bool]:
@@ -65,18 +71,15 @@ def list_files(paths: Sequence[str | os.PathLike[str]], on_problem: OnProblem | 
 
 
 def _in_folder(folder: Path, hear: OnProblem, unread: list[CorpusProblem]) -> list[Path]:
-    found = []
     try:
-        for source in list_sources([folder], format="txt", errors="skip", on_problem=hear):  # of any ending
-            if _is_known(source.path):
-                found.append(Path(source.path).resolve())
-            else:
-                hear(CorpusProblem(shown(source.path), Message("passed over: unknown ending")))
-    except CorpusError as error:
-        raise CorpusError("{problem}", problem=unread[0]) if unread else error from None
-    if not found:
-        raise CorpusError("{place}: no file to read in this folder; known: {known}", place=shown(folder), known=_KNOWN)
-    return found
+        sources = list_sources([folder], others=READERS, errors="skip", on_problem=hear)
+    except CorpusError:
+        if unread:
+            raise CorpusError("{problem}", problem=unread[0]) from None
+        raise CorpusError(
+            "{place}: no file to read in this folder; known: {known}", place=shown(folder), known=_KNOWN
+        ) from None
+    return [Path(source.path).resolve() for source in sources]
 
 
 def read_file(
@@ -92,10 +95,3 @@ def read_file(
         return gather(found, how.letters) if kind == "txt" else found
     complaints = Complaints(shown(file), how.errors, on_problem)
     return gather((Excerpt(text, str(file), place) for text, place in read_paragraphs(file, complaints)), how.letters)
-
-
-def _is_known(name: str) -> bool:
-    try:
-        return Path(name).suffix.lower() in READERS or kind_of(name) is not None
-    except ValueError:
-        return False

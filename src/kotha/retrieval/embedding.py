@@ -21,7 +21,8 @@ from kotha.model.bert import BERT
 from kotha.model.evaluating import evaluating
 from kotha.model.family import Model
 from kotha.model.gpt import GPT
-from kotha.retrieval.store import EmbedderNote, Vectors, unit
+from kotha.retrieval.dense import Vectors, unit
+from kotha.retrieval.sqlite_store import EmbedderNote
 from kotha.storage.json_files import as_json
 from kotha.text.tokenizer.tokenizer import Tokenizer
 

@@ -17,11 +17,12 @@ import numpy as np
 
 from kotha.errors import KothaError, UsageError, nearest
 from kotha.i18n.message import Message, OnProgress, Option
+from kotha.retrieval.dense import Vectors
 from kotha.retrieval.documents import Indexing, list_files, read_file
 from kotha.retrieval.hybrid import Hit, fuse
 from kotha.retrieval.lexical import rank_by_words
 from kotha.retrieval.passages import cut
-from kotha.retrieval.store import EmbedderNote, NewDocument, Store, Vectors
+from kotha.retrieval.sqlite_store import EmbedderNote, NewDocument, SqliteStore
 from kotha.storage.status import is_directory
 from kotha.text.corpus.documents import OnProblem
 from kotha.text.corpus.problems import CorpusProblem
@@ -29,7 +30,6 @@ from kotha.text.corpus.problems import CorpusProblem
 By = Literal["words", "meaning", "both"]
 
 _BATCH_PASSAGES = 128
-_QDRANT = "qdrant:"
 _CANDIDATES = 50  # of each ranking, from which the hits are taken
 
 
@@ -42,31 +42,30 @@ class Embeds(Protocol):
         """Vectors of length 1: (texts, width)."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class IndexReport:
     """What an update did, and how much there is now."""
 
-    added: int
-    unchanged: int
-    removed: int
-    problems: int
-    documents: int
-    passages: int
-    sources: int
+    added: int = 0
+    unchanged: int = 0
+    removed: int = 0
+    problems: int = 0
+    documents: int = 0
+    passages: int = 0
+    sources: int = 0
 
 
 @dataclass(frozen=True)
 class SearchResult:
-    """What was found for a question, and by what; ``beside`` are a few passages where nothing shares a word with it."""
+    """What was found for a question, and by what."""
 
     question: str
     by: By
     hits: list[Hit]
-    beside: tuple[str, ...] = ()
 
 
 def update(
-    store: Store,
+    store: SqliteStore,
     paths: Sequence[str | os.PathLike[str]],
     how: Indexing,
     embed: Embeds | None = None,
@@ -84,29 +83,28 @@ def update(
     for source in store.sources() if complete else ():  # what could not be looked into may hold it still
         if Path(source) not in files and folders & set(Path(source).parents):
             work.keep(source, removed=[number for number, _ in store.digests(source).values()])
-    now = store.measures()
-    return IndexReport(**work.done, documents=now.documents, passages=now.passages, sources=now.sources)
+    now, report = store.measures(), work.report
+    report.documents, report.passages, report.sources = now.documents, now.passages, now.sources
+    return report
 
 
 @dataclass
 class _Update:
-    """One update under way, and what it has done."""
+    """One update under way, and its report."""
 
-    store: Store
+    store: SqliteStore
     how: Indexing
     embed: Embeds | None
     on_progress: OnProgress | None
     on_problem: OnProblem | None
     total_bytes: int = 0
     done_bytes: int = 0
-    done: dict[str, int] = field(
-        default_factory=lambda: dict.fromkeys(("added", "unchanged", "removed", "problems"), 0)
-    )
+    report: IndexReport = field(default_factory=IndexReport)
     unread: bool = False  # of the file that is being taken in: whether the disk kept some of it back
 
     def problem(self, problem: CorpusProblem) -> None:
         """Count a problem, and pass it on."""
-        self.done["problems"] += 1
+        self.report.problems += 1
         self.unread = self.unread or problem.unread
         if self.on_problem is not None:
             self.on_problem(problem)
@@ -136,7 +134,7 @@ class _Update:
         for document in read_file(file, self.how, self.problem, self._advance):
             digest = self._digest(document.text)
             if digest in known:
-                self.done["unchanged"] += gone.pop(digest, None) is not None
+                self.report.unchanged += gone.pop(digest, None) is not None
                 number, place = known[digest]
                 if place != document.place:
                     moved.append((number, document.place))
@@ -162,8 +160,8 @@ class _Update:
                 document.vectors, vectors = np.split(vectors, [len(document.passages)])
         if fresh or moved or removed:
             self.store.write(source, list(fresh), moved, removed)
-        self.done["added"] += len(fresh)
-        self.done["removed"] += len(removed)
+        self.report.added += len(fresh)
+        self.report.removed += len(removed)
 
     def _digest(self, text: str) -> bytes:
         """A document's: another way to cut it, or another model, makes it another."""
@@ -177,7 +175,7 @@ class _Update:
 
 
 def search(
-    store: Store, question: str, limit: int = 5, by: By | None = None, embed: Embeds | None = None
+    store: SqliteStore, question: str, limit: int = 5, by: By | None = None, embed: Embeds | None = None
 ) -> SearchResult:
     """The passages that fit a question best: by words, by meaning, or both where a model is there (``by`` None)."""
     if limit < 1:
@@ -193,8 +191,7 @@ def search(
             "{by} is no way to search{nearest}", by=Option("by", chosen), nearest=nearest(chosen, get_args(By))
         )
     if chosen == "words":
-        hits = fuse(rank_by_words(store, question, limit), ())
-        return SearchResult(question, chosen, hits, () if hits else tuple(store.some_texts()))
+        return SearchResult(question, chosen, fuse(rank_by_words(store, question, limit), ()))
     if kept is None:
         raise UsageError(
             "{name} holds no vectors; index the documents with a model, or search {by}",
@@ -212,14 +209,3 @@ def search(
     if chosen == "meaning":
         return SearchResult(question, chosen, [Hit(each, cosine, meaning=cosine) for each, cosine in near[:limit]])
     return SearchResult(question, chosen, fuse(rank_by_words(store, question, max(limit, _CANDIDATES)), near)[:limit])
-
-
-def open_store(name: str | os.PathLike[str], *, write: bool = False) -> Store:
-    """The store of a name: a path, or ``qdrant:URL/COLLECTION``, such as ``qdrant:http://localhost:6333/news``."""
-    if os.fspath(name).startswith(_QDRANT):
-        from kotha.retrieval.qdrant_store import QdrantStore
-
-        return QdrantStore.named(os.fspath(name).removeprefix(_QDRANT), write=write)
-    from kotha.retrieval.sqlite_store import SqliteStore
-
-    return SqliteStore(name, write=write)

@@ -16,8 +16,8 @@ from itertools import pairwise
 from operator import attrgetter
 
 from kotha.retrieval.passages import Excerpt
+from kotha.retrieval.sqlite_store import SqliteStore
 from kotha.retrieval.stemming import FoldedWord, fold
-from kotha.retrieval.store import Store
 
 _K1, _B = 0.4, 0.75
 _CANDIDATES = 30
@@ -27,7 +27,7 @@ _ASKING = {word.form for word in fold(_QUESTION_WORDS)}
 _MOST_WORDS = 64  # of a question; what is longer is a document
 
 
-def rank_by_words(store: Store, question: str, limit: int) -> list[tuple[Excerpt, float]]:
+def rank_by_words(store: SqliteStore, question: str, limit: int) -> list[tuple[Excerpt, float]]:
     """Passages that share words with a question, best first; 1 is the score of the question itself, word for word."""
     asked = fold(question)[:_MOST_WORDS]
     asked = [word for word in asked if word.form not in _ASKING] or asked

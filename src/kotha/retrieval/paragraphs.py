@@ -29,10 +29,10 @@ def read_paragraphs(file: Path, complaints: Complaints) -> Paragraphs:
             )
         empty = True
         for text, place in READERS[file.suffix.lower()](file, complaints):
-            sound = complaints.mend((text.strip(),))
-            if sound is not None and sound[0]:
+            text = text.strip()
+            if text and complaints.are_sound((text,)):
                 empty = False
-                yield sound[0], place
+                yield text, place
         if empty:
             pictures = Message("there is no text in it; its pages may be pictures: run OCR first")
             raise Unreadable(pictures if file.suffix.lower() == ".pdf" else Message("there is no text in it"))

@@ -10,12 +10,10 @@ from dataclasses import dataclass
 
 import regex
 
-from kotha.errors import UsageError
-from kotha.i18n.message import Option
 from kotha.text.akshara import aksharas
 
 LETTERS = 600  # of a passage at most, as code points: about a hundred words, so that several fit a small context
-_FEWEST_LETTERS = 40
+FEWEST_LETTERS = 40
 # The end of a sentence: its mark, what closes after it, then white space; or an empty line.
 _SENTENCE = regex.compile(r""".*?(?:[।॥৷.!?…]["'”’»)\]]*(?=\s|$)|।|\n\s*\n|$)""", regex.DOTALL)
 
@@ -48,19 +46,7 @@ def cut(text: str, letters: int = LETTERS) -> list[str]:
     >>> cut("নদীর ধারে একটি গ্রাম। সেখানে থাকে মিনা। মিনা স্কুলে যায় রোজ সকালে।", letters=50)
     ['নদীর ধারে একটি গ্রাম। সেখানে থাকে মিনা।', 'মিনা স্কুলে যায় রোজ সকালে।']
     """
-    check_letters(letters)
     return list(_packed((piece for each in sentences(text) for piece in _pieces(each, letters)), letters))
-
-
-def check_letters(letters: int) -> None:
-    """Refuse passages too short to hold a sentence."""
-    if letters < _FEWEST_LETTERS:
-        raise UsageError(
-            "{letters}: a passage holds at least {fewest}; {usual} is usual",
-            letters=Option("letters", letters),
-            fewest=_FEWEST_LETTERS,
-            usual=LETTERS,
-        )
 
 
 def gather(texts: Iterable[Excerpt], letters: int = LETTERS) -> Iterator[Excerpt]:

@@ -13,21 +13,20 @@ import sqlite3
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import astuple
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from kotha.errors import KothaError
-from kotha.retrieval.dense import Near
+from kotha.retrieval.dense import Near, Vectors
 from kotha.retrieval.passages import Excerpt
-from kotha.retrieval.store import EmbedderNote, Measures, NewDocument, Vectors
-from kotha.storage.status import exists, is_file
+from kotha.retrieval.stemming import fold
+from kotha.storage.status import exists
 
 _APPLICATION = 0x4B544849  # "KTHI", where SQLite's header has a place for whose file it is
 _VERSION = 1
-_HEADER = b"SQLite format 3\0"
 _TABLES = (
     "CREATE TABLE embedder (fingerprint TEXT NOT NULL, name TEXT NOT NULL, width INTEGER NOT NULL)",
     "CREATE TABLE documents (id INTEGER PRIMARY KEY, source TEXT NOT NULL, place TEXT NOT NULL, "
@@ -46,8 +45,40 @@ _BUSY_SECONDS = 20
 _MOST_MATCHES = 2000
 
 
+@dataclass
+class NewDocument:
+    """A document to be kept: its place in its source, a digest of its text, and its passages with their vectors."""
+
+    place: str
+    digest: bytes
+    passages: list[str]
+    vectors: Vectors | None = None
+
+
+@dataclass(frozen=True)
+class Measures:
+    """How large a store is: passages, their documents and files, and the words of a passage on average."""
+
+    passages: int
+    documents: int
+    sources: int
+    mean_words: float
+
+
+@dataclass(frozen=True)
+class EmbedderNote:
+    """Whose vectors a store holds: the model's fingerprint, what it was called, and how wide the vectors are."""
+
+    fingerprint: str
+    name: str
+    width: int
+
+
 class SqliteStore:
-    """An index file, open for reading, or for writing too; made where it is to be written and is not there."""
+    """An index file, open for reading, or for writing too; made where it is to be written and is not there.
+
+    A document is known by its source and the digest of its text.
+    """
 
     def __init__(self, path: str | os.PathLike[str], *, write: bool = False) -> None:
         self.name = os.fspath(path)
@@ -55,8 +86,10 @@ class SqliteStore:
         self._writes, self._is_new = write, write and not exists(self._path)
         if self._is_new:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-        else:
-            _check_header(self._path)
+        elif not exists(self._path):
+            raise KothaError(
+                "there is no index {path}; make one first, from the documents that you want to ask", path=self._path
+            )
         self._seen_version: int | None = None
         self._vectors: tuple[list[int], Near | None] | None = None
         self._measures: Measures | None = None
@@ -95,13 +128,9 @@ class SqliteStore:
         return [row[0] for row in self._query("SELECT DISTINCT source FROM documents ORDER BY source")]
 
     def digests(self, source: str) -> dict[bytes, tuple[int, str]]:
-        """Documents of a source by their digests."""
+        """Documents of a source by their digests: their numbers here, and their places there."""
         rows = self._query("SELECT digest, id, place FROM documents WHERE source = ?", [source])
         return {digest: (number, place) for digest, number, place in rows}
-
-    def some_texts(self) -> list[str]:
-        """A few passages, whichever."""
-        return [row[0] for row in self._query("SELECT text FROM passages LIMIT 20")]
 
     def frequencies(self, stems: Sequence[str]) -> dict[str, int]:
         """In how many passages each stem occurs."""
@@ -192,7 +221,10 @@ class SqliteStore:
         moved: Sequence[tuple[int, str]] = (),
         removed: Sequence[int] = (),
     ) -> None:
-        """Keep, move and forget documents in one transaction."""
+        """Keep new documents, note other places of known ones, forget others: in one transaction.
+
+        One that is there already stays as it is.
+        """
         with self._writing() as database:
             for document in added:
                 self._add(source, document)
@@ -206,8 +238,9 @@ class SqliteStore:
         added = self._database.execute(row, [source, document.place, document.digest])
         if not added.rowcount:
             return
-        for text, stems, vector in document.rows():
-            blob = None if vector is None else vector.astype(np.float16).tobytes()
+        for index, text in enumerate(document.passages):
+            stems = [word.stem for word in fold(text)]
+            blob = None if document.vectors is None else document.vectors[index].astype(np.float16).tobytes()
             kept = self._database.execute(
                 "INSERT INTO passages (document, text, words, vector) VALUES (?, ?, ?, ?)",
                 [added.lastrowid, text, len(stems), blob],
@@ -273,18 +306,10 @@ class SqliteStore:
             raise KothaError("{name} cannot be used: {error}", name=self.name, error=error) from error
         except (sqlite3.Error, UnicodeDecodeError) as error:
             raise KothaError(
-                "{name} is damaged ({error}); index the documents again", name=self.name, error=error
+                "{name} is no index, or damaged ({error}); choose another name, or index again",
+                name=self.name,
+                error=error,
             ) from error
-
-
-def _check_header(path: Path) -> None:
-    if not exists(path):
-        raise KothaError("there is no index {path}; make one first, from the documents that you want to ask", path=path)
-    if is_file(path):
-        with path.open("rb") as file:
-            if file.read(len(_HEADER)) in (b"", _HEADER):
-                return
-    raise KothaError("{path} is no index; choose another name", path=path)
 
 
 def _let_go(database: sqlite3.Connection) -> None:
@@ -294,15 +319,5 @@ def _let_go(database: sqlite3.Connection) -> None:
 
 def _connect(path: Path, write: bool) -> sqlite3.Connection:
     """A connection that begins no transaction by itself; one that only reads cannot write."""
-    if write:
-        return sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
-    place = path.resolve().as_uri()
-    database = sqlite3.connect(f"{place}?mode=ro", uri=True, timeout=_BUSY_SECONDS, isolation_level=None)
-    try:
-        database.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        return database
-    except sqlite3.OperationalError:  # in a folder that cannot be written; without a log nobody is writing either
-        database.close()
-        if exists(path.with_name(f"{path.name}-wal")):
-            raise
-        return sqlite3.connect(f"{place}?immutable=1", uri=True, isolation_level=None)
+    place = path.resolve().as_uri() + ("" if write else "?mode=ro")
+    return sqlite3.connect(place, uri=True, timeout=_BUSY_SECONDS, isolation_level=None)

@@ -8,26 +8,25 @@ from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.types import ASGIApp
 
 import kotha
-from kotha.server import errors
-from kotha.server.api import exercise, heads, inside, judging, numbers, plan, runs, tables, text, uses
-from kotha.server.indexes import Indexes
+from kotha.server import errors, pages
+from kotha.server.api import exercise, inside, judging, numbers, plan, runs, tables, text, uses
 from kotha.server.jobs import routes as job_routes
 from kotha.server.jobs.store import JobStore
 from kotha.server.model_registry import ModelRegistry
 from kotha.server.openai import routes
-from kotha.server.pages import page_router
 from kotha.server.safety import Guard
 from kotha.server.settings import ServeSettings
-from kotha.server.state import State, state_of
-from kotha.server.watching import Metrics, RequestWatch
+from kotha.server.state import Indexes, State, state_of
+from kotha.server.watching import AT_WORK, WAITING, RequestWatch
 from kotha.storage import bundled
 
 _FIELDS = Path(__file__).with_name("fields.json")
 # Our own routes, in the order of the OpenAPI page.
-_OURS = (text, inside, heads, exercise, numbers, uses, runs, plan, judging, tables)
+_OURS = (text, inside, exercise, numbers, uses, runs, plan, judging, tables)
 # What is being written when the server stops was given its time; how long the last steps of it may take.
 _DRAIN_SECONDS = 5.0
 
@@ -80,12 +79,12 @@ def make_app(
         redoc_url=None,
         responses=errors.RESPONSES,
     )
-    app.state.kotha = State(settings, registry, Metrics(registry), jobs, Indexes(settings.indexes, jobs))
+    app.state.kotha = State(settings, registry, jobs, Indexes(settings.indexes, jobs))
     errors.install(app)
-    app.include_router(routes.router)
-    for module in (*_OURS, job_routes):
+    for module in (routes, *_OURS, job_routes, pages):
         app.include_router(module.router)
-    app.include_router(page_router(settings.book))
+    if settings.book is not None:
+        app.mount("/book", pages.Book(settings.book))
     _add_running(app)
     return app
 
@@ -116,10 +115,16 @@ def _add_running(app: FastAPI) -> None:
     @app.get("/metrics", tags=["Running"], response_class=Response)
     async def metrics(request: Request) -> Response:
         """Counters, as Prometheus reads them."""
-        return Response(state_of(request).metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+        for gauge in (WAITING, AT_WORK):
+            gauge.clear()
+        for name, served in state_of(request).registry.opened.items():
+            if served.batcher is not None:
+                WAITING.labels(name).set(served.batcher.n_waiting)
+                AT_WORK.labels(name).set(served.batcher.n_at_work)
+        return Response(generate_latest(), media_type=CONTENT_TYPE_LATEST)
 
 
 def guarded(app: FastAPI) -> ASGIApp:
     """The app with the doorkeeper before it."""
     state: State = app.state.kotha
-    return Guard(RequestWatch(app, state.metrics, state.settings.log_as), state.settings)
+    return Guard(RequestWatch(app), state.settings)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from kotha.generation.answers import Request, Result, Written
 from kotha.generation.engine import Engine
 from kotha.server.errors import RefusedError
+from kotha.server.watching import TOKENS
 
 
 @dataclass(frozen=True)
@@ -76,15 +77,14 @@ async def letters(tickets: Sequence[Ticket], news: News) -> AsyncIterator[tuple[
 class Batcher:
     """Drives an engine from a thread of its own."""
 
-    def __init__(self, engine: Engine, most_waiting: int, most_waiting_for_one: int) -> None:
-        self.engine = engine
+    def __init__(self, engine: Engine, most_waiting: int, most_waiting_for_one: int, name: str = "") -> None:
+        self.engine, self._name = engine, name
         self._most, self._most_for_one = most_waiting, most_waiting_for_one
         self._waiting: OrderedDict[str, deque[Ticket]] = OrderedDict()  # a queue a client, whose turn is next first
         self._begun: dict[int, Ticket] = {}  # what the engine has
         self._leaving: list[Ticket] = []
         self._changed = threading.Condition()
         self._closing = False
-        self.tokens_written = 0
         self._thread = threading.Thread(target=self._run, name="kotha-batch", daemon=True)
         self._thread.start()
 
@@ -150,7 +150,7 @@ class Batcher:
                 ticket = self._begun.get(event.number)
                 if event.result is not None:
                     self._begun.pop(event.number, None)
-                    self.tokens_written += event.result.tokens
+                    TOKENS.labels(self._name).inc(event.result.tokens)
                 if ticket is not None:
                     ticket.publish(StreamChunk(event.text, event.result, event.written))
 
@@ -171,7 +171,7 @@ class Batcher:
             try:
                 number = ticket.number
                 if number is None:
-                    number = self.engine.submit(ticket.request, streams=True)
+                    number = self.engine.submit(ticket.request)
                 else:
                     self.engine.resume(number)
             except Exception as error:  # a prompt that this model cannot read

@@ -42,11 +42,11 @@ def serve(
     name: Annotated[tuple[str, ...], _flag("Another name under which it may be addressed; may be given again.")] = (),
     jobs: Annotated[Path | None, _flag("A folder for trainings and other work; left out, none is taken.")] = None,
     index: Annotated[tuple[str, ...], _flag("An index to ask, by its file's name; may be given again.")] = (),
-    book: Annotated[Path | None, _flag("The built book (make docs: build/book), to be read at /book/.")] = None,
     rows: Annotated[int, _flag("Texts written side by side; more wait.")] = 32,
-    log: Annotated[Literal["text", "json", "none"], _flag("A line for each request, on stderr.")] = "none",
+    book: Annotated[Path | None, _flag("The built book (make docs: build/book), to be read at /book/.")] = None,
+    log: Annotated[bool, _flag("Write a line for each request, on stderr.")] = False,
     weights: Annotated[
-        Literal["auto", "float32", "bfloat16", "int8"] | None,
+        Literal["float32", "bfloat16", "int8"] | None,
         _flag("The weights that write: narrower ones are faster; left out: as they are stored."),
     ] = None,
     device: Annotated[str, _flag("cpu, cuda, or auto: a GPU where there is one.")] = "auto",
@@ -56,7 +56,6 @@ def serve(
     _prepare("serving needs FastAPI and uvicorn: pip install 'kotha[serve]'")
     from kotha.server.running import run
     from kotha.server.settings import Limits, ServeSettings, is_open, read_key
-    from kotha.server.watching import log_requests
 
     settings = ServeSettings(
         host=host,
@@ -68,25 +67,24 @@ def serve(
         jobs=jobs,
         indexes=index,
         book=book,
-        log_as=log,
+        log=log,
         opens_ahead=True,
     )
-    log_requests(log)
+    if log:
+        logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
     named = models or (bundled.NAME,)
 
-    def say(message: Message) -> None:
-        if log == "json":
-            logging.getLogger("kotha.serve").info(str(message))
-        else:
-            _say(message, language)
-
     if key_file is not None and is_open(key_file):
-        say(Message("others on this machine can read the key in {file}; `chmod 600` keeps it to you", file=key_file))
+        _say(
+            Message("others on this machine can read the key in {file}; `chmod 600` keeps it to you", file=key_file),
+            language,
+        )
 
     def ready(at: str) -> None:
-        beside = "" if book is None else Message(", the book at {at}/book/", at=at)
-        where = "serving {models} at {at}/v1; the studio is at {at}/{beside}; Ctrl-C stops it"
-        say(Message(where, models=named, at=at, beside=beside))
+        _say(
+            Message("serving {models} at {at}/v1; the studio is at {at}/; Ctrl-C stops it", models=named, at=at),
+            language,
+        )
 
     run(named, settings, device, ready)
 

@@ -4,7 +4,6 @@ An error may have a ``status``, a ``param`` and a ``code`` of its own. What a se
 is told to nobody (``by_name``).
 """
 
-import errno
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -26,8 +25,6 @@ from kotha.server.wire import JsonObject, first_fault
 _log = logging.getLogger("kotha.serve")
 _TYPES = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
 _RETRY_AFTER = {"Retry-After": "1"}
-# What the system says of a disk that is broken, full or closed to us; a place that is not there is ours to foresee.
-_OF_THE_DISK = {errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM}
 
 
 class ErrorDetail(BaseModel):
@@ -62,13 +59,6 @@ class RefusedError(KothaError):
     ) -> None:
         super().__init__(template, **values)
         self.status, self.param, self.code = status, param, code
-
-
-class UnsupportedByModelError(RefusedError):
-    """A request that other models could meet, and this one cannot by its nature."""
-
-    def __init__(self, template: str, /, param: str = "model", **values: Any) -> None:
-        super().__init__(template, 400, param, "unsupported_by_model", **values)
 
 
 def start_with(argument: str) -> Message:
@@ -132,11 +122,10 @@ def answer(error: Exception) -> tuple[int, JsonObject, dict[str, str]]:
         return 500, as_error(Message("there is not enough memory for this"), 500), {}
     if isinstance(error, KothaError):  # a damaged folder, broken weights
         return 500, as_error(error, 500), {}
-    if isinstance(error, OSError) and error.errno in _OF_THE_DISK:  # where it was is for the log alone
-        _log.error("%s: %s", error.filename or "a file of the server", error.strerror)
+    _log.error("an unforeseen error", exc_info=error)
+    if isinstance(error, OSError):  # where it was is for the log alone
         fails = Message("the server's disk fails: {why}; its log says where", why=error.strerror)
         return 500, as_error(fails, 500), {}
-    _log.error("an unforeseen error", exc_info=error)
     return 500, as_error(Message("something went wrong in the server; its log says what"), 500), {}
 
 

@@ -18,9 +18,8 @@ from pathlib import Path
 from kotha.api.model import LanguageModel, load
 from kotha.artifacts.model_folder import Bundle
 from kotha.errors import KothaError, UsageError, nearest
-from kotha.generation.conversation import was_taught
 from kotha.generation.weights import Weights, as_they_are
-from kotha.inside.embeddings import Embeddings, open_table
+from kotha.inside.embeddings import Embeddings
 from kotha.inside.heads.overlap import HeadWeights, head_weights
 from kotha.inside.numbers.ledger import Ledger
 from kotha.model.classifier import TextClassifier
@@ -48,7 +47,7 @@ class Served:
         self.batcher: Batcher | None = None
         if isinstance(model.model, GPT) and not isinstance(model.model, TextClassifier) and model.tokenizer is not None:
             engine = model.engine(limits.rows, weights or as_they_are(model.model), kept_bytes=_KEPT_BYTES)
-            self.batcher = Batcher(engine, limits.waiting, limits.waiting_for_one)
+            self.batcher = Batcher(engine, limits.waiting, limits.waiting_for_one, name)
 
     @cached_property
     def apart(self) -> Bundle:
@@ -66,12 +65,12 @@ class Served:
     @cached_property
     def embeddings(self) -> Embeddings:
         """Its words as vectors, in double precision."""
-        return open_table(self.apart, self.model.path)
+        return Embeddings(self.apart.model, self.apart.tokenizer)
 
-    @cached_property
+    @property
     def takes_turns(self) -> bool:
-        """Whether it was taught to converse, which may take a look at what it says; for whoever is in a thread."""
-        return self.batcher is not None and was_taught(self.batcher.engine)
+        """Whether it was taught to converse."""
+        return self.batcher is not None and self.batcher.engine.chat is not None
 
     @property
     def n_bytes(self) -> int:
@@ -111,7 +110,6 @@ class ModelRegistry:
                 )
             self.places[name] = place
         self._jobs = jobs  # of which models may come
-        self._closed = dict[str, tuple[int, int]]()  # what models that were put away had written and reused
         self._limits, self.device, self._weights = limits, device, weights
         self._opened: dict[str, Served] = {}
         self._opening: dict[str, asyncio.Task[Served]] = {}
@@ -125,10 +123,6 @@ class ModelRegistry:
     def named(self) -> dict[str, Path]:
         """Every model that can be asked for, those that were trained here among them."""
         return self.places if self._jobs is None else {**self.places, **self._jobs.trained()}
-
-    async def find(self, name: str) -> Path:
-        """The folder of a model; what must be looked up on the disk holds nobody up meanwhile."""
-        return self.places[name] if name in self.places else await asyncio.to_thread(self.place, name)
 
     def place(self, name: str) -> Path:
         """The folder of a model, for whoever is in a thread."""
@@ -145,8 +139,9 @@ class ModelRegistry:
     @asynccontextmanager
     async def use(self, name: str) -> AsyncIterator[Served]:
         """A model by its name, for as long as it is used."""
-        await self.find(name)
-        served = self._opened.get(name) or await self._open(name)
+        # What must be looked up on the disk holds nobody up meanwhile.
+        place = self.places[name] if name in self.places else await asyncio.to_thread(self.place, name)
+        served = self._opened.get(name) or await self._open(name, place)
         served.users += 1
         try:
             yield served
@@ -154,14 +149,13 @@ class ModelRegistry:
             served.users -= 1
             served.last_used = time.monotonic()
 
-    async def _open(self, name: str) -> Served:
+    async def _open(self, name: str, place: Path) -> Served:
         if name not in self._opening:
-            self._opening[name] = asyncio.create_task(self._open_beside(name))
+            self._opening[name] = asyncio.create_task(self._open_beside(name, place))
         return await asyncio.shield(self._opening[name])
 
-    async def _open_beside(self, name: str) -> Served:
+    async def _open_beside(self, name: str, place: Path) -> Served:
         try:
-            place = await self.find(name)
             with by_name({str(place): name}):
                 model = await asyncio.to_thread(load, place, self.device)
             served = await asyncio.to_thread(Served, name, model, self._limits, self._weights)
@@ -178,7 +172,7 @@ class ModelRegistry:
             if sum(each.n_bytes for each in self._opened.values()) <= self._limits.model_bytes:
                 return
             if not served.users:
-                self._close(served.name)
+                self._opened.pop(served.name).close(0)
 
     def let_go(self, name: str) -> None:
         """Close a model whose folder shall be removed; one that is in use is not."""
@@ -186,27 +180,10 @@ class ModelRegistry:
         if name in self._opening or (served is not None and served.users):
             raise RefusedError("the model {name} is being used; ask again when nobody does", 409, name=name)
         if served is not None:
-            self._close(name)
-
-    def _close(self, name: str, seconds: float = 0) -> None:
-        written, reused, *_ = self.figures()[name]
-        self._opened.pop(name).close(seconds)
-        self._closed[name] = written, reused
-
-    def figures(self) -> dict[str, tuple[int, int, int, int]]:
-        """Of each model: tokens written and reused so far, texts that wait and that are being written."""
-        found = {name: (*closed, 0, 0) for name, closed in self._closed.items()}
-        for name, served in self._opened.items():
-            written, reused = self._closed.get(name, (0, 0))
-            if (each := served.batcher) is not None:
-                written, reused = written + each.tokens_written, reused + each.engine.prompts.tokens_reused
-                found[name] = written, reused, each.n_waiting, each.n_at_work
-            else:
-                found.setdefault(name, (0, 0, 0, 0))
-        return found
+            self._opened.pop(name).close(0)
 
     def close(self, seconds: float) -> None:
         """Finish what is being written, in so many seconds, and close every model."""
         until = time.monotonic() + seconds
         for name in list(self._opened):
-            self._close(name, max(0.0, until - time.monotonic()))
+            self._opened.pop(name).close(max(0.0, until - time.monotonic()))

@@ -1,40 +1,29 @@
-"""The pages at the server's address: the studio (``/``), and the book under ``/book/``, a built site, read once.
+"""The pages at the server's address: the studio (``/``), and the book under ``/book/``, a built site.
 
-The book's pages hold a few short scripts of the builder's. Each is allowed by its hash alone, so that the policy of
-the other pages (``safety.py``) need not be widened: no other script runs, and nothing is asked of another host. Styles
-may be written in, as the builder's search does; nothing that a user says ever stands on these pages.
+The book's pages hold a few short scripts of the builder's. They are allowed by their hashes alone, so that the policy
+of the other pages (``safety.py``) need not be widened: no other script runs, and nothing is asked of another host.
+Styles may be written in, as the builder's search does; nothing that a user says ever stands on these pages.
 """
 
 import base64
 import hashlib
 import re
-from functools import cache
 from pathlib import Path
+from typing import Any
 
-from fastapi import APIRouter, Request, Response
-from fastapi.responses import RedirectResponse
+from fastapi import APIRouter, HTTPException, Request, Response
+from fastapi.staticfiles import StaticFiles
 
 from kotha.errors import UsageError
 from kotha.i18n.message import Option
 from kotha.report.built import pages
-from kotha.storage.status import is_file, is_link, walk
+from kotha.storage.status import is_file
 
-AT = "/book/"
 # Names of built files change with what is in them, so a browser need not ask for one again.
 _NAMED_BY_CONTENT = "/studio/"
 _KEPT = "public, max-age=31536000, immutable"
-_KINDS = {
-    ".css": "text/css; charset=utf-8",
-    ".html": "text/html; charset=utf-8",
-    ".ipynb": "application/x-ipynb+json",
-    ".js": "text/javascript; charset=utf-8",
-    ".json": "application/json",
-    ".png": "image/png",
-    ".svg": "image/svg+xml",
-    ".webp": "image/webp",
-    ".woff2": "font/woff2",
-    ".xml": "application/xml",
-}
+# What of a book's folder is served.
+_KINDS = {".css", ".html", ".ipynb", ".js", ".json", ".png", ".svg", ".webp", ".woff2", ".xml"}
 _WRITTEN_IN = re.compile(rb"<script(?![^>]*\bsrc=)[^>]*>(.*?)</script>", re.DOTALL)
 _POLICY = (
     "default-src 'none'; script-src 'self'{scripts}; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
@@ -42,56 +31,40 @@ _POLICY = (
     "frame-ancestors 'none'"
 )
 
-
-Page = tuple[bytes, str, dict[str, str]]  # a file, its kind, and headers of its own
-
-
-@cache
-def book_pages(folder: Path) -> dict[str, Page]:
-    """Every file of a built book by its path on the server; the first page also by the folder's own."""
-    if not is_file(folder / "index.html"):
-        raise UsageError(
-            "{book} holds no index.html; build it with `make docs`, and name build/book",
-            book=Option("book", str(folder)),
-        )
-    found = {
-        AT + path.relative_to(folder).as_posix(): _page(path)
-        for path in walk(folder)
-        if path.suffix in _KINDS and is_file(path) and not is_link(path)
-    }
-    found[AT] = found[f"{AT}index.html"]
-    return found
+router = APIRouter(include_in_schema=False)
 
 
-def _page(path: Path) -> Page:
-    content = path.read_bytes()
-    scripts = [hashlib.sha256(script).digest() for script in _WRITTEN_IN.findall(content) if path.suffix == ".html"]
-    allowed = "".join(f" 'sha256-{base64.b64encode(each).decode()}'" for each in scripts)
-    headers = {"cache-control": "no-cache", "content-security-policy": _POLICY.format(scripts=allowed)}
-    return content, _KINDS[path.suffix], headers
+async def page(request: Request) -> Response:
+    """One file of the studio."""
+    path = request.url.path
+    content, kind = pages()[path]
+    kept = _KEPT if path.startswith(_NAMED_BY_CONTENT) else "no-cache"
+    return Response(content, media_type=kind, headers={"cache-control": kept})
 
 
-def studio_pages() -> dict[str, Page]:
-    """Every file of the studio by its path."""
-    return {
-        path: (content, kind, {"cache-control": _KEPT if path.startswith(_NAMED_BY_CONTENT) else "no-cache"})
-        for path, (content, kind) in pages().items()
-    }
+for path in pages():
+    router.add_api_route(path, page, methods=["GET", "HEAD"])
 
 
-def page_router(book: Path | None) -> APIRouter:
-    """A route for each file of the studio, and of the book; what is not among them is not found."""
-    router, found = APIRouter(include_in_schema=False), studio_pages() | ({} if book is None else book_pages(book))
+class Book(StaticFiles):
+    """The files of a built book; links out of its folder are not followed."""
 
-    async def page(request: Request) -> Response:
-        content, kind, headers = found[request.url.path]
-        return Response(content, media_type=kind, headers=headers)
+    def __init__(self, folder: Path) -> None:
+        if not is_file(folder / "index.html"):
+            raise UsageError(
+                "{book} holds no index.html; build it with `make docs`, and name build/book",
+                book=Option("book", str(folder)),
+            )
+        super().__init__(directory=folder, html=True)
+        scripts = {script for path in folder.rglob("*.html") for script in _WRITTEN_IN.findall(path.read_bytes())}
+        hashes = sorted(base64.b64encode(hashlib.sha256(script).digest()).decode() for script in scripts)
+        policy = _POLICY.format(scripts="".join(f" 'sha256-{each}'" for each in hashes))
+        self._headers = {"cache-control": "no-cache", "content-security-policy": policy}
 
-    async def begin() -> Response:
-        return RedirectResponse(AT)
-
-    for path in found:
-        router.add_api_route(path, page, methods=["GET", "HEAD"])
-    if book is not None:
-        router.add_api_route(AT.rstrip("/"), begin, methods=["GET", "HEAD"])
-    return router
+    def file_response(self, full_path: Any, *given: Any, **how: Any) -> Response:
+        """One file of the book."""
+        if Path(full_path).suffix not in _KINDS:
+            raise HTTPException(404)
+        response = super().file_response(full_path, *given, **how)
+        response.headers.update(self._headers)
+        return response

@@ -118,7 +118,7 @@ def server_config(app: FastAPI) -> uvicorn.Config:
         guarded(app),
         lifespan="on",
         http=HttpConnection,
-        log_config=uvicorn.config.LOGGING_CONFIG if state.settings.log_as == "none" else None,
+        log_config=uvicorn.config.LOGGING_CONFIG if not state.settings.log else None,
         log_level="warning",
         access_log=False,  # addresses may hold what people ask
         server_header=False,

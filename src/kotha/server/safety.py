@@ -21,7 +21,6 @@ from starlette.types import Message as AsgiMessage
 
 from kotha.report.built import pages
 from kotha.server.errors import RefusedError, as_error, start_with
-from kotha.server.pages import book_pages
 from kotha.server.settings import LOOPBACK, ServeSettings
 
 OPEN_PATHS = ("/health",)
@@ -53,7 +52,6 @@ class Guard:
 
     def __init__(self, app: ASGIApp, settings: ServeSettings) -> None:
         self._app, self._settings = app, settings
-        self._book = frozenset() if settings.book is None else frozenset(book_pages(settings.book))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request in, or refuse it."""
@@ -97,7 +95,8 @@ class Guard:
             )
         if origin is not None and not self._is_our_page(origin, host):
             raise RefusedError("this page is not one of the server's own, and may not speak with it", 403)
-        is_page = scope["path"] in pages() or scope["path"] in self._book
+        has_book = self._settings.book is not None
+        is_page = scope["path"] in pages() or (has_book and scope["path"].startswith("/book/"))
         if headers.get("sec-fetch-site") in _FOREIGN and not is_page:  # a link to the studio may stand anywhere
             raise RefusedError("a page of another site may not speak with this server", 403)
         if key is not None and scope["path"] not in OPEN_PATHS and not is_page:

@@ -4,13 +4,11 @@ import ipaddress
 import stat
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
 
 from kotha.errors import UsageError
 from kotha.generation.weights import Weights
 from kotha.i18n.message import Option
 
-LogKind = Literal["text", "json", "none"]
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 # A key that can be guessed keeps nobody out.
 _SHORTEST_KEY = 16
@@ -33,15 +31,10 @@ class Limits:
     prompts: int = 64  # in one request
     cut_characters: int = 20_000  # of a text whose letters and tokens are told
     choices: int = 64  # texts that one request may ask for: prompts times n
-    tokens: int = 4096  # written for one text
-    stops: int = 16
-    alternatives: int = 20  # whose probabilities are told at each token
     positions: int = 256  # of a text or an image that is looked into
     numbers: int = 1_000_000  # in one answer: some ten megabytes
-    studied: int = 4096  # tokens that heads are measured on
     image_bytes: int = 1 << 20
     image_pixels: int = 4 << 20
-    runs: int = 8  # set side by side
     seconds: float = 600.0  # for one request, from its place in the batch on
     rows: int = 32  # texts written side by side
     waiting: int = 512  # texts that wait for a row
@@ -62,7 +55,7 @@ class ServeSettings:
     jobs: Path | None = None  # a folder for work that takes its time; None: none is taken
     indexes: tuple[str, ...] = ()  # index files, asked by their names
     book: Path | None = None  # the folder of the built book; None: it is not served
-    log_as: LogKind = "none"
+    log: bool = False  # a line for each request
     opens_ahead: bool = False  # the first model, as the server begins: who comes first need not wait for it
 
     def __post_init__(self) -> None:

@@ -1,16 +1,51 @@
-"""What every request finds: the models, the settings, and who asks."""
+"""What every request finds: the models, the indexes, the jobs, the settings, and who asks."""
 
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import PurePath
 
 from fastapi import Request
 
-from kotha.server.errors import RefusedError, start_with
-from kotha.server.indexes import Indexes
+from kotha.api.index import Index
+from kotha.api.model import LanguageModel
+from kotha.errors import UsageError, nearest
+from kotha.server.errors import RefusedError, by_name, start_with
 from kotha.server.jobs.store import JobStore
 from kotha.server.model_registry import ModelRegistry
 from kotha.server.serial_executor import SerialExecutor
 from kotha.server.settings import ServeSettings
-from kotha.server.watching import Metrics
+
+
+class Indexes:
+    """Indexes by name; for whoever is in a thread, as jobs are looked up on the disk."""
+
+    def __init__(self, places: Iterable[str], jobs: JobStore | None = None) -> None:
+        self._places, self._jobs = dict[str, str](), jobs
+        for place in places:
+            name = PurePath(place).stem
+            if name in self._places:
+                raise UsageError("two indexes are called {name}; rename one, since clients ask by name", name=name)
+            self._places[name] = place
+            with Index(place) as index:
+                index.measures  # noqa: B018 - what is no index is said before anyone asks it
+
+    def all(self) -> dict[str, tuple[str, str]]:
+        """What people call each, and where it is, which they never learn."""
+        made = {} if self._jobs is None else self._jobs.indexed()
+        return {name: (name, place) for name, place in self._places.items()} | made
+
+    @contextmanager
+    def opened(self, name: str, model: LanguageModel | None = None) -> Iterator[Index]:
+        """An index for one question, opened by the thread that asks; another may bring it up to date meanwhile."""
+        known = self.all()
+        if not known:
+            raise RefusedError("this server has no indexes; {advice}", 404, advice=start_with("index"))
+        if name not in known:
+            raise RefusedError("there is no index {name!r}{nearest}", 404, name=name, nearest=nearest(name, known))
+        _, place = known[name]
+        with by_name({place: name}), Index(place, model) as index:
+            yield index
 
 
 @dataclass
@@ -19,7 +54,6 @@ class State:
 
     settings: ServeSettings
     registry: ModelRegistry
-    metrics: Metrics
     jobs: JobStore | None  # None: no folder was named for them
     indexes: Indexes
     # For what takes its time and is about no opened model; and for what reads a few files, and waits for none of that.

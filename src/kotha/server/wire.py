@@ -27,6 +27,8 @@ _MOST_MARKS = 30
 _HALF = regex.compile("[\ud800-\udfff]")  # which JSON can spell, and UTF-8 cannot
 _PILE = regex.compile(rf"\p{{M}}{{{_MOST_MARKS + 1}}}")
 
+MOST_TOKENS = 4096  # written for one text
+MOST_ALTERNATIVES = 20  # whose probabilities are told at each token
 JsonObject = dict[str, Any]
 Id = Annotated[str, Field(pattern="^[0-9a-f]{12}$")]  # of a job, a file, a judging
 ModelName = Annotated[

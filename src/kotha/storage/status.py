@@ -77,15 +77,6 @@ def _is_of_nobody(error: OSError) -> bool:
     return error.errno in _NOBODY or getattr(error, "winerror", None) in _NOBODY_ON_WINDOWS
 
 
-def is_a_name(path: Path) -> bool:
-    """Whether a file could be called so."""
-    try:
-        path.lstat()
-    except (OSError, ValueError) as error:
-        return isinstance(error, OSError) and error.errno not in _NO_NAME
-    return True
-
-
 def is_file_in(folder: Path, name: str) -> bool:
     """Whether a folder has a file of this plain name; one that leads elsewhere, or that no file can have, is none."""
     try:

@@ -6,7 +6,7 @@ from typing import Literal
 from kotha.errors import KothaError, UsageError, nearest
 from kotha.i18n.message import Option
 
-Errors = Literal["stop", "skip", "replace"]  # what happens to a document that cannot be read
+Errors = Literal["stop", "skip"]  # what happens to a document that cannot be read
 
 
 def check_choice(name: str, value: str, known: Collection[str], error: type[KothaError] = UsageError) -> None:

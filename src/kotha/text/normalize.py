@@ -1,24 +1,23 @@
 """Normalization: one spelling for what reads the same.
 
 Real Bangla text writes য় in two ways, hides joiners where they do nothing, and mistypes signs in ways that no reader
-sees and every tokenizer does. The canonical form here is Unicode's NFC followed by the rules below, each with a name,
-each switchable. Rules are data: a pattern and its replacement over explicit code points, so that the same table runs
+sees and every tokenizer does. The canonical form here is Unicode's NFC followed by the rules below, each with a name.
+Rules are data: a pattern and its replacement over explicit code points, so that the same table runs
 here (with counts) and inside ``tokenizer.json`` (for whoever opens it elsewhere), and the tests hold the two equal.
 
-What is left alone unless asked for: danda look-alikes, digits, quotes. What is never touched: joiners that carry
+What is left alone: danda look-alikes, digits, quotes, joiners that carry
 meaning (র‍্যা, hasanta + ZWNJ, emoji sequences, other scripts' joiners), and double spaces.
 """
 
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import regex
 
-from kotha.errors import ConfigError, nearest
-from kotha.i18n.numbers import DIGITS
+from kotha.text.choices import check_choice
 
 _VOWEL_SIGNS = "\u09be-\u09c4\u09c7\u09c8\u09cb\u09cc\u09d7"
 _JOINERS = "\u200c\u200d"
@@ -31,7 +30,6 @@ class Rule:
     name: str
     help: str
     pairs: tuple[tuple[str, str], ...]
-    default: bool = True
 
 
 # The order matters: what deletes comes first, so that what then stands side by side is seen by the rest; and ব় is র
@@ -83,25 +81,10 @@ RULES: tuple[Rule, ...] = (
         (("\u09cd{2,}", "\u09cd"), ("\u09bc{2,}", "\u09bc"), ("\u0981{2,}", "\u0981")),
     ),
     Rule("a_kar", "write অ + া as আ", (("\u0985\u09be", "\u0986"),)),
-    Rule(
-        "danda",
-        "write ৷ and a pipe after a Bangla letter as the danda ।",
-        (("\u09f7", "\u0964"), ("(?<=[\u0980-\u09ff])\\|(?=[ \n]|\\z)", "\u0964")),
-        default=False,
-    ),
-    Rule("bangla_digits", "write 0-9 as ০-৯", DIGITS, default=False),
-    Rule("ascii_digits", "write ০-৯ as 0-9", tuple((bangla, ascii_) for ascii_, bangla in DIGITS), default=False),
-    Rule(
-        "quotes",
-        "write curly quotes as straight ones",
-        (("[\u2018\u2019\u201a\u201b]", "'"), ("[\u201c\u201d\u201e\u201f]", '"')),
-        default=False,
-    ),
 )
 
 NFC = "nfc"
 RULE_NAMES: tuple[str, ...] = (NFC, *(rule.name for rule in RULES))
-DEFAULT_RULES: tuple[str, ...] = (NFC, *(rule.name for rule in RULES if rule.default))
 
 # The first round can set the stage for a rule that has had its turn; a second settles it (the tests look for a third).
 ROUNDS = 2
@@ -109,7 +92,7 @@ ROUNDS = 2
 
 # Most texts need nothing: ASCII, Bangla without its precomposed nukta letters, and the usual punctuation, ...
 _PLAIN = re.compile("[\t\n -~\u0964\u0965\u0980-\u09db\u09de\u09e0-\u09fb\u2013\u2014\u2018\u2019\u201c\u201d\u2026]*")
-# ... without any of these pairs: what NFC would compose or reorder, and what the default rules look for.
+# ... without any of these pairs: what NFC would compose or reorder, and what the rules look for.
 _PAIRS = (
     *("\u09c7\u09be", "\u09c7\u09d7", "\u09cd\u09bc", "\u09cd\u09cd", "\u09bc\u09bc", "\u0985\u09be", "\u09ac\u09bc"),
     *("\u0981" + sign for sign in "\u0981\u09be\u09bf\u09c0\u09c1\u09c2\u09c7\u09c8\u09cb\u09cc"),
@@ -117,7 +100,7 @@ _PAIRS = (
 
 
 def is_plain(text: str) -> bool:
-    """Whether a quick look shows that NFC and the default rules would leave a text alone; False leaves it open.
+    """Whether a quick look shows that NFC and the rules would leave a text alone; False leaves it open.
 
     >>> is_plain("নদীর ধারে"), is_plain("তঁার")
     (True, False)
@@ -126,20 +109,18 @@ def is_plain(text: str) -> bool:
 
 
 class Normalizer:
-    """A chosen set of rules, ready to run.
+    """Rules, ready to run: all of them, or those that a tokenizer's file has.
 
     >>> Normalizer()("র‌্যাব তঁার কাছে")  # ZWNJ becomes ZWJ; the chandrabindu moves
     'র‍্যাব তাঁর কাছে'
     """
 
-    def __init__(self, rules: Iterable[str] = DEFAULT_RULES) -> None:
+    def __init__(self, rules: Iterable[str] = RULE_NAMES) -> None:
         wanted = set(rules)
-        _check_names(wanted)
-        if {"bangla_digits", "ascii_digits"} <= wanted:
-            raise ConfigError("bangla_digits and ascii_digits undo each other; choose one")
+        for name in sorted(wanted):
+            check_choice("rules", name, RULE_NAMES)
         self.rules: tuple[str, ...] = tuple(name for name in RULE_NAMES if name in wanted)
         self._nfc = NFC in wanted
-        self._quick = wanted <= set(DEFAULT_RULES)
         self._compiled = [
             (rule.name, regex.compile(pattern), replacement)
             for rule in RULES
@@ -149,11 +130,11 @@ class Normalizer:
 
     def __call__(self, text: str, changes: Counter[str] | None = None) -> str:
         """Normalize a text; how often each rule changed something is added to ``changes``: for ``nfc`` in words."""
-        if self._quick and is_plain(text):
+        if is_plain(text):
             return text
         for _ in range(ROUNDS):
             composed = self._compose(text, changes)
-            if self._quick and is_plain(composed):
+            if is_plain(composed):
                 return composed
             text = composed
             for name, pattern, replacement in self._compiled:
@@ -172,23 +153,6 @@ class Normalizer:
             rewritten = sum(old != new for old, new in zip(text.split(), composed.split(), strict=True))
             changes[NFC] += max(1, rewritten)
         return composed
-
-
-def choose_rules(add: Sequence[str] = (), drop: Sequence[str] = ()) -> tuple[str, ...]:
-    """The default rules with some switched on and some off.
-
-    >>> "danda" in choose_rules(add=["danda"]), "joiners" in choose_rules(drop=["joiners"])
-    (True, False)
-    """
-    _check_names({*add, *drop})
-    return tuple(name for name in RULE_NAMES if (name in DEFAULT_RULES or name in add) and name not in drop)
-
-
-def _check_names(names: set[str]) -> None:
-    for name in sorted(names - set(RULE_NAMES)):
-        raise ConfigError(
-            "normalization rule {name!r} does not exist{nearest}", name=name, nearest=nearest(name, RULE_NAMES)
-        )
 
 
 normalize = Normalizer()

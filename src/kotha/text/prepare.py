@@ -56,7 +56,7 @@ class PrepareOptions:
     validation: float | str | Path = 0.05  # share of documents held out, or the path of a file that holds them
     seed: int = 0  # which documents are held out
     field: str = "text"  # field or column that holds the text
-    errors: Errors = "stop"  # what happens to a document that cannot be read: stop, skip or replace
+    errors: Errors = "stop"  # what happens to a document that cannot be read: stop or skip
     duplicates: Duplicates = "exact"
     """Which copies are left out: none (keep), equal ones (exact), also similar ones (near)."""
     leak_threshold: float | None = DEFAULT_THRESHOLD
@@ -122,7 +122,7 @@ def prepare(
         job = _Job(_spool_stdin(paths, folder), tokenizer, options, on_progress, noted)
         with ExitStack() as stack:
             pool = stack.enter_context(worker_pool(options.on, options.workers, job.workers))
-            job.survey(pool, folder)
+            job.survey(pool)
             writers = {name: stack.enter_context(SplitWriter(folder, name, job.dtype, eos)) for name in _SPLITS}
             encoded = stack.enter_context(closing(job.encoded(pool)))
             for document in encoded:
@@ -175,7 +175,7 @@ class _Job:
             "problems": report.problems,
         }
 
-    def survey(self, pool: WorkerPool, folder: Path) -> None:
+    def survey(self, pool: WorkerPool) -> None:
         """Count, mark duplicates, draw the validation documents."""
         wished, share = self.options.validation, 0.0
         if isinstance(wished, float | int):
@@ -188,7 +188,7 @@ class _Job:
         drawn: list[tuple[int, int, str]] = []  # a heap with the largest lot on top
         n_characters = 0
         texts = self._read(Message("surveying"), self._on_problem)
-        for index, (text, is_new) in enumerate(told_apart(texts, self.options.duplicates, pool, folder)):
+        for index, (text, is_new) in enumerate(told_apart(texts, self.options.duplicates, pool)):
             self.kept.append(is_new)
             if is_new and share > 0:
                 push = heapq.heappush if len(drawn) < self.options.max_validation_documents else heapq.heappushpop

@@ -264,17 +264,6 @@ def bring_together(path: Path, ranks: Ranks) -> None:
             _send(path / name, source, ranks, path / name if lacking else None)
 
 
-def bring_last(path: Path, count: int, ranks: Ranks) -> list[int]:
-    """The steps of the last whole checkpoints that a run has anywhere, brought to each disk that lacks a part."""
-    if not ranks.apart:
-        return list_checkpoints(path / runs.CHECKPOINTS)[-count:]
-    every = ranks.each(_held(path) if ranks.writes else OnDisk())
-    last = whole_checkpoints(every)[-count:]
-    for source, step in last:
-        _bring_checkpoint(path, step, every[source].named[step], every, ranks)
-    return [step for _, step in last]
-
-
 def whole_checkpoints(every: list[OnDisk]) -> list[tuple[int, int]]:
     """The checkpoints of which all files are on some disk, by step: a process whose disk has the manifest, the step."""
     found: dict[int, int] = {}

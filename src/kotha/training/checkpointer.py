@@ -16,19 +16,18 @@ from functools import cached_property
 from types import FrameType
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from kotha.artifacts import model_folder as bundle
 from kotha.artifacts import run_folder as runs
 from kotha.artifacts.run_folder import RunFolder
 from kotha.errors import TrainingError
-from kotha.i18n.message import Message, Option, Text
+from kotha.i18n.message import Message, Text
 from kotha.model.family import Model, build
 from kotha.storage.atomic import clear_leftovers
 from kotha.training import adapter, checkpoint
 from kotha.training.adapter import base_fingerprint, merged, save_adapter
-from kotha.training.checkpoint import Checkpoint, bring_last, checkpoint_path, list_checkpoints
+from kotha.training.checkpoint import Checkpoint, checkpoint_path, list_checkpoints
 from kotha.training.config import TrainConfig
 from kotha.training.distributed import Ranks, whole
 from kotha.training.optim import Average, Optimizers, copy_into, swapped_weights
@@ -111,12 +110,7 @@ class Checkpointer:
             state = {**state, "average_updates": self.average.updates}
         checkpoint.save_checkpoint(self.folder.checkpoints, Checkpoint(step, tensors, state), self.ranks)
         if self.ranks.writes:
-            checkpoint.prune_checkpoints(self.folder.checkpoints, self._keep, best)
-
-    @property
-    def _keep(self) -> int:
-        """How many checkpoints stay; a mean of the last needs all that it is made of."""
-        return max(self.config.keep_checkpoints, self.config.average_last or 1)
+            checkpoint.prune_checkpoints(self.folder.checkpoints, self.config.keep_checkpoints, best)
 
     def restore(self) -> dict[str, Any]:
         """Go on from the last checkpoint that is whole: its state, empty where there is none.
@@ -126,8 +120,8 @@ class Checkpointer:
         saved = checkpoint.latest_checkpoint(self.folder.checkpoints, self.ranks) or Checkpoint(0)
         state = saved.state
         if self.ranks.writes:
-            best = state.get("best_step")
-            checkpoint.prune_checkpoints(self.folder.checkpoints, self._keep, best, newest=saved.step)
+            keep, best = self.config.keep_checkpoints, state.get("best_step")
+            checkpoint.prune_checkpoints(self.folder.checkpoints, keep, best, newest=saved.step)
             clear_leftovers(self.folder.path, "best")
             self.folder.forget_after(saved.step)
         if not saved.tensors:
@@ -144,48 +138,18 @@ class Checkpointer:
 
     def last_good(self) -> Text:
         """Where one can go on from, for an error message."""
-        return self._last() or Message("none yet")
-
-    def resume_hint(self) -> Message:
-        """What to do when a disk is full, for an error message: nothing is resumed that was never saved."""
-        saved = self._last()
-        if saved is None:
-            return Message("nothing had been saved yet; make room, and start a new run")
-        return Message(
-            "the run stays in {path}, its last checkpoint: {saved}; make room, and go on with {resume}",
-            path=self.folder.path,
-            saved=saved,
-            resume=Option("resume", True),
-        )
-
-    def _last(self) -> Text | None:
         try:
             saved = list_checkpoints(self.folder.checkpoints)
         except OSError as error:  # what went wrong first is what shall be told
             folder = self.folder.checkpoints
             return Message("in {folder}, which cannot be read just now ({why})", folder=folder, why=error.strerror)
-        return str(checkpoint_path(self.folder.checkpoints, saved[-1])) if saved else None
+        return str(checkpoint_path(self.folder.checkpoints, saved[-1])) if saved else Message("none yet")
 
     # -- to take away -------------------------------------------------------------------------------------------------
 
     def kept_weights(self) -> AbstractContextManager[None]:
         """The model with the weights that are measured and kept: their running average, where there is one."""
         return swapped_weights(self.model, self.average.tensors) if self.average is not None else nullcontext()
-
-    def mean_of_last(self) -> dict[str, Tensor] | None:
-        """The mean of the kept weights of the last checkpoints; None where it is not wanted, or there are too few."""
-        count = self.config.average_last
-        if count is None:
-            return None
-        steps = [step for step in bring_last(self.folder.path, count, self.ranks) if step > 0]
-        if len(steps) < count:
-            return None
-        mean: dict[str, Tensor] = {}
-        for step in steps:
-            saved = checkpoint.load_checkpoint(checkpoint_path(self.folder.checkpoints, step), self.ranks)
-            for name, each in saved.tensors["average" if self.average is not None else "model"].items():
-                mean[name] = mean.get(name, torch.zeros_like(each)) + each / count
-        return mean
 
     def plain_model(self) -> Model | None:
         """A model that can be called by itself, and only a process that writes gets one.

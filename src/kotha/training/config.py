@@ -6,46 +6,39 @@ The names are the keys of a recipe, of a TOML file and, with dashes, of the comm
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import asdict, dataclass, fields, replace
-from types import UnionType
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal
 
 from kotha.errors import ConfigError, nearest
 from kotha.i18n.message import Message
-from kotha.model.config import ClassifierConfig, GPTConfig, ModelConfig, ViTConfig
-from kotha.model.fields import LARGEST_COUNT, LARGEST_SEED, is_number
+from kotha.model.config import ClassifierConfig, GPTConfig, ModelConfig, TextConfig, ViTConfig
+from kotha.model.fields import LARGEST_SEED, at_least, check_types
 
 Optimizer = Literal["adamw", "muon"]
 Schedule = Literal["cosine", "stable", "constant", "inverse-sqrt"]
 Sampling = Literal["documents", "offsets"]
 Precision = Literal["auto", "float32", "bfloat16", "float16"]
 Compile = Literal["auto", "on", "off"]
-BestBy = Literal["loss", "macro_f1"]
 ClassWeights = Literal["equal", "balanced"]
 Augment = Literal["none", "move", "mirror"]
 
 
-_COUNTS = (
-    "steps context_length ema_every evaluate_every decay_steps evaluate_tokens patience checkpoint_every "
-    "keep_checkpoints average_last lora"
-)
 # As large as any that was ever reported, far above what this package's models gain from.
 _LARGEST_BATCH = 1 << 16
 
 
-def _upto(least: int, most: int) -> Message:
-    return Message("from {least} to {most:,}", least=least, most=most)
-
-
 _BOUNDS: tuple[tuple[str, Callable[[Any], bool], Message], ...] = (
-    (_COUNTS, lambda value: 1 <= value <= LARGEST_COUNT, _upto(1, LARGEST_COUNT)),
-    ("batch_size micro_batch_size", lambda value: 1 <= value <= _LARGEST_BATCH, _upto(1, _LARGEST_BATCH)),
-    ("seed", lambda value: 0 <= value <= LARGEST_SEED, Message("from {least} to {most}", least=0, most=LARGEST_SEED)),
+    (
+        "batch_size micro_batch_size",
+        lambda value: value <= _LARGEST_BATCH,
+        Message("at most {most:,}", most=_LARGEST_BATCH),
+    ),
     ("learning_rate muon_learning_rate gradient_clip spike lora_alpha", lambda value: value > 0, Message("above 0")),
     (
         "beta1 beta2 ema_decay label_smoothing dropout",
         lambda value: 0 <= value < 1,
         Message("a share from 0 up to, but not including, 1"),
     ),
+    ("weight_decay", lambda value: value >= 0, Message("0 or more")),
     ("floor teacher_share backwards", lambda value: 0 <= value <= 1, Message("a share from 0 to 1")),
 )
 
@@ -59,7 +52,9 @@ class TrainConfig:
     micro_batch_size: int | None = None  # sequences that go through the model at once; None finds what fits
     context_length: int | None = None  # tokens in a sequence; None takes the model's
     sampling: Sampling = "documents"  # each token once an epoch, shuffled anew; offsets: random places, as the course
-    seed: int = 0  # decides the first weights, the order of the data, and dropout
+    seed: int = at_least(
+        0, default=0, most=LARGEST_SEED
+    )  # decides the first weights, the order of the data, and dropout
 
     optimizer: Optimizer = "adamw"  # adamw, or muon for the matrices with adamw for the rest
     learning_rate: float = 3e-4  # largest learning rate of adamw
@@ -71,7 +66,7 @@ class TrainConfig:
 
     schedule: Schedule = "cosine"
     """After the warm-up: cosine to the floor, stable with a decay at the end, constant, or inverse-sqrt (of 2017)."""
-    warmup_steps: int = 100  # steps in which the learning rate grows from nothing
+    warmup_steps: int = at_least(0, default=100)  # steps in which the learning rate grows from nothing
     decay_steps: int | None = None  # for stable: steps of the last decay; None for a fifth of all
     floor: float = 0.1  # share of the learning rate that is left at the end
 
@@ -86,11 +81,9 @@ class TrainConfig:
     teacher_share: float = 0.8  # share of the loss that is the teachers'
     ema_decay: float | None = None  # memory of the average of the weights that is evaluated and kept; None for none
     ema_every: int = 1  # steps between two updates of that average
-    average_last: int | None = None  # at the end, try the mean of so many checkpoints, and keep it if it is better
 
     evaluate_every: int = 250  # steps between two looks at the validation set
     evaluate_tokens: int | None = None  # validation tokens to look at; None for all
-    best_by: BestBy = "loss"  # what decides which model is kept; macro_f1 is for classes
     patience: int | None = None  # stop after this many evaluations without gain; None to go on
     checkpoint_every: int | None = None  # steps between two checkpoints; None: at each evaluation
     keep_checkpoints: int = 2  # latest checkpoints that are kept, besides the best
@@ -102,16 +95,12 @@ class TrainConfig:
     def __post_init__(self) -> None:
         if isinstance(self.teachers, list):  # as JSON and TOML have it
             object.__setattr__(self, "teachers", tuple(self.teachers))
-        hints = get_type_hints(type(self))
-        for each in fields(self):
-            _check_type(each.name, getattr(self, each.name), hints[each.name])
+        check_types(self)
         for names, is_right, wanted in _BOUNDS:
             for name in names.split():
                 value = getattr(self, name)
                 if value is not None and not is_right(value):
                     raise ConfigError("{name}={value} must be {wanted}", name=name, value=value, wanted=wanted)
-        if self.weight_decay < 0 or self.warmup_steps < 0:
-            raise ConfigError("weight_decay and warmup_steps cannot be below 0")
 
     def change(self, **changes: Any) -> "TrainConfig":
         """A config with some settings changed; a setting that does not exist is answered with the nearest."""
@@ -130,43 +119,20 @@ def check_names(given: Iterable[str], known: Collection[str]) -> None:
             raise ConfigError("setting {name!r} does not exist{nearest}", name=name, nearest=nearest(name, known))
 
 
-_KINDS: dict[Any, tuple[Callable[[Any], bool], Message]] = {
-    int: (lambda value: type(value) is int, Message("int")),
-    float: (is_number, Message("a finite number")),
-    tuple[str, ...]: (
-        lambda value: isinstance(value, tuple) and all(isinstance(each, str) for each in value),
-        Message('a list of texts, such as ["run-1", "run-2"]'),
-    ),
-}
-
-
-def _check_type(name: str, value: Any, hint: Any) -> None:
-    """Refuse a value of the wrong type; a whole number will do for a fraction."""
-    kind, *more = get_args(hint) if isinstance(hint, UnionType) else (hint,)
-    if value is None and more:
-        return
-    if get_origin(kind) is Literal:
-        if value not in get_args(kind):
-            choices = nearest(str(value), get_args(kind))
-            raise ConfigError("{name}={value!r} is not a choice{nearest}", name=name, value=value, nearest=choices)
-        return
-    is_right, wanted = _KINDS[kind]
-    if not is_right(value):
-        wanted = Message("{one} or {other}", one=wanted, other="none") if more else wanted
-        raise ConfigError("{name}={value!r} should be {wanted}", name=name, value=value, wanted=wanted)
+_ONLY_FOR: tuple[tuple[str, Any, Message], ...] = (
+    ("teachers", GPTConfig, Message("a gpt, which learns next tokens")),
+    ("backwards", GPTConfig, Message("a gpt, which learns next tokens")),
+    ("augment", ViTConfig, Message("images")),
+    ("class_weights", ViTConfig | ClassifierConfig, Message("classes of texts or images")),
+    ("lora", TextConfig, Message("models of text")),
+)
 
 
 def check_settings(model: ModelConfig, config: TrainConfig) -> None:
     """Refuse settings that only another family learns by."""
-    for name in ("teachers", "backwards"):
-        if getattr(config, name) and not isinstance(model, GPTConfig):
-            raise ConfigError("{name} is for a gpt, which learns next tokens; train this one without", name=name)
-    if config.augment != "none" and not isinstance(model, ViTConfig):
-        raise ConfigError("augment is for images; leave it out")
-    if isinstance(model, ViTConfig | ClassifierConfig):
-        return
-    if config.class_weights != "equal" or config.best_by != "loss":
-        raise ConfigError("class_weights and best_by are for classes, and this run learns words; leave them out")
+    for name, kinds, learners in _ONLY_FOR:
+        if getattr(config, name) != TrainConfig.__dataclass_fields__[name].default and not isinstance(model, kinds):
+            raise ConfigError("{name} is for {learners}; train this model without", name=name, learners=learners)
 
 
 # -- recipes -----------------------------------------------------------------------------------------------------------
@@ -205,11 +171,14 @@ RECIPES: dict[str, dict[str, Any]] = {
 
 
 def recipe(name: str, **changes: Any) -> TrainConfig:
-    """The settings of a recipe, with some changed.
+    """The settings of a recipe, with some changed; a warm-up that was not chosen never takes most of the steps.
 
-    >>> recipe("course").warmup_steps
-    1000
+    >>> [recipe("course", steps=steps).warmup_steps for steps in (20_000, 500)]
+    [1000, 50]
     """
     if name not in RECIPES:
         raise ConfigError("recipe {name!r} does not exist{nearest}", name=name, nearest=nearest(name, RECIPES))
-    return TrainConfig().change(**{**RECIPES[name], **changes})
+    config = TrainConfig().change(**{**RECIPES[name], **changes})
+    if "warmup_steps" in changes or config.warmup_steps <= config.steps // 2:
+        return config
+    return config.change(warmup_steps=config.steps // 10)

@@ -147,7 +147,7 @@ def _cgroup_rooms(root: Path) -> list[int]:
 def describe_machine(device: torch.device) -> dict[str, Any]:
     """What a run writes down about where it ran."""
     found: dict[str, Any] = {
-        "processor": _processor(),
+        "processor": _fields("cpuinfo").get("model name") or platform.processor() or platform.machine(),
         "cores": usable_cores(),
         "threads": torch.get_num_threads(),
         "memory_bytes": total_memory(),
@@ -165,15 +165,6 @@ def describe_machine(device: torch.device) -> dict[str, Any]:
 def usable_cores() -> int:
     """Cores that this process may use, which can be fewer than the machine has."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _processor() -> str:
-    """The processor's name where the system tells it; ARM tells numbers, which say more than nothing."""
-    fields = _fields("cpuinfo")
-    if "model name" in fields:
-        return fields["model name"]
-    numbers = [f"{name} {fields[name]}" for name in ("CPU implementer", "CPU part") if name in fields]
-    return ", ".join([platform.processor() or platform.machine(), *numbers])
 
 
 def _fields(file: str) -> dict[str, str]:

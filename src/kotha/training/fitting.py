@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from kotha.errors import KothaError, TrainingError
-from kotha.i18n.message import Message, Text
+from kotha.i18n.message import Message, OnRemark, Text
 from kotha.model.block import Block
 from kotha.model.evaluating import evaluating
 from kotha.model.family import Model
@@ -31,7 +31,6 @@ from kotha.training.tasks.task import Batch, Task, Tensors
 
 OutOfMemory = torch.OutOfMemoryError
 Result = TypeVar("Result")
-OnRemark = Callable[[Text], None]
 
 
 class Fitting:

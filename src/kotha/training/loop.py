@@ -21,17 +21,17 @@ from torch import Tensor, nn
 from kotha.artifacts import run_folder as runs
 from kotha.artifacts.run_folder import RunFolder
 from kotha.errors import CheckpointError, ConfigError, TrainingError
-from kotha.i18n.message import Message
+from kotha.i18n.message import Message, OnRemark, Option
 from kotha.model.config import ModelConfig
 from kotha.model.family import Model, build
 from kotha.model.lora import add_low_rank, learned_whole
 from kotha.storage.atomic import NotWrittenError
 from kotha.training.checkpointer import Checkpointer, Interrupts
-from kotha.training.config import TrainConfig
+from kotha.training.config import TrainConfig, check_settings
 from kotha.training.device import choose_arithmetic, largest_memory, peak_flops_per_second, peak_memory, share_of_peak
 from kotha.training.distributed import ALONE, Ranks, Stragglers, distribute, gathering, whole
-from kotha.training.fitting import Fitting, Learner, OnRemark, OutOfMemory, Recording, blocks, measure
-from kotha.training.optim import Average, Optimizers, learning_rate_share, swapped_weights
+from kotha.training.fitting import Fitting, Learner, OutOfMemory, Recording, blocks, measure
+from kotha.training.optim import Average, Optimizers, learning_rate_share
 from kotha.training.plan.memory import check_room, how_planned
 from kotha.training.plan.rules import fit_to_time
 from kotha.training.plan.step_time import count_work
@@ -65,11 +65,6 @@ class Progress:
         self.recent = [float(loss) for loss in self.recent]
         self.speeds: deque[float] = deque(maxlen=_LAST_SPEEDS)  # tokens per second, of the last steps
         self._since: tuple[float, int] | None = None
-        for name, value in asdict(self).items():
-            kind = (int, float) if name in ("seconds", "best_loss") else int
-            reached = isinstance(value, kind) and not isinstance(value, bool) and value >= 0
-            if not reached and name != "recent" and not (value is None and name == "best_step"):
-                raise CheckpointError("{name}={value!r} is nothing that a run can have reached", name=name, value=value)
 
     def start_clock(self) -> None:
         """Count from here, unless it already counts."""
@@ -114,6 +109,7 @@ class Training:
         """Build the model; ``initialize`` may put other weights into it than those of chance."""
         self.config, self.task, self.folder, self.ranks = config, task, folder, ranks
         self._sampler, self._on_event, self.say, self._planned = sampler, on_event, on_remark, config
+        check_settings(model_config, config)
         self.deadline = math.inf  # on the clock of time.perf_counter
         self.most_steps: int | None = None  # that the text bears; None: no more than were planned
         self.first_example, self.n_examples = ranks.share(config.batch_size)
@@ -160,14 +156,17 @@ class Training:
                     self.save()
                     if self.progress.best_step is None and not self.ranks.any(self.interrupts.hurried):
                         self._evaluate()  # without it there would be no model at all
-                elif (mean := self.checkpointer.mean_of_last()) is not None:  # perhaps it is better than each
-                    self._evaluate(mean=mean)
                 summary = self._finish(stopped)
                 if stopped and not self.ranks.on_one_machine:
                     self.interrupts.expect(self.progress.step)
             return summary
         except NotWrittenError as error:
-            raise CheckpointError("{what}; {hint}", what=error.what, hint=self.checkpointer.resume_hint()) from error
+            raise CheckpointError(
+                "{what}; make room, and go on with {resume}. Last checkpoint: {last_good}",
+                what=error.what,
+                resume=Option("resume", True),
+                last_good=self.checkpointer.last_good(),
+            ) from error
         finally:
             self.folder.release()
 
@@ -274,11 +273,10 @@ class Training:
         complaint = progress.complaint(value, self.config.spike)
         if complaint:
             raise TrainingError(
-                "the loss {complaint} at step {step}. Documents of that batch: {documents}. Last good checkpoint: "
-                "{last_good}. Try a lower learning_rate or a longer warm-up",
+                "the loss {complaint} at step {step}. Last good checkpoint: {last_good}. Try a lower learning_rate or "
+                "a longer warm-up",
                 complaint=complaint,
                 step=step - 1,
-                documents=[str(each) for each in self.task.document_ids(step - 1)[:20]],
                 last_good=self.checkpointer.last_good(),
             )
         progress.stop_clock()
@@ -301,11 +299,11 @@ class Training:
     def _held_out(self) -> Sequence[Batch]:
         return self.task.validation()
 
-    def _evaluate(self, until: Callable[[], bool] | None = None, mean: dict[str, Tensor] | None = None) -> None:
+    def _evaluate(self, until: Callable[[], bool] | None = None) -> None:
         """Measure with the weights that would be kept, write a sample, and keep them if they are the best so far."""
         self.progress.stop_clock()
-        progress, about = self.progress, {} if mean is None else {"average_of": self.config.average_last}
-        with self.checkpointer.kept_weights() if mean is None else swapped_weights(self.model, mean):
+        progress = self.progress
+        with self.checkpointer.kept_weights():
             found = measure(self.learner, self._held_out, self.arithmetic, self.ranks, until)
             if found is None:
                 return
@@ -319,7 +317,7 @@ class Training:
                 self.checkpointer.save_best(plain, progress.step, score)
             else:
                 progress.evaluations_without_gain += 1
-        self._emit(step=progress.step, validation=score, sample=sample, **about)
+        self._emit(step=progress.step, validation=score, sample=sample)
 
     def _emit(self, **event: Any) -> None:
         if self.ranks.writes:

@@ -12,9 +12,9 @@ from typing import Any
 
 import torch
 
-from kotha.artifacts.run_folder import CONFIG, LAUNCH, RunFolder, data_of, describe_data
+from kotha.artifacts.run_folder import CONFIG, LAUNCH, RunFolder, describe_data
 from kotha.errors import CheckpointError, ConfigError, DataError, KothaError, UsageError
-from kotha.i18n.message import Message, Option, Plural, ProgressMessage, Text
+from kotha.i18n.message import Message, OnRemark, Option, Plural, ProgressMessage, Text
 from kotha.i18n.numbers import Count, Duration, Size
 from kotha.model.config import BERTConfig, ClassifierConfig, GPTConfig, ModelConfig, TextConfig
 from kotha.model.fields import is_number
@@ -23,10 +23,9 @@ from kotha.storage.status import matching
 from kotha.text.shards import Dataset
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.training.checkpoint import bring_together
-from kotha.training.config import TrainConfig, check_names, check_settings, recipe
+from kotha.training.config import TrainConfig, check_names, recipe
 from kotha.training.device import describe_machine
 from kotha.training.distributed import ALONE, Ranks
-from kotha.training.fitting import OnRemark
 from kotha.training.loop import Training
 from kotha.training.origin import Origin, check_lora
 from kotha.training.plan.design import (
@@ -41,8 +40,8 @@ from kotha.training.plan.design import (
     propose,
 )
 from kotha.training.plan.memory import planned_context
-from kotha.training.plan.rules import EVALUATIONS, pace_of, times, warmed_in_time
-from kotha.training.plan.step_time import GPU, predict_seconds_per_step, use_fastest_threads
+from kotha.training.plan.rules import EVALUATIONS, pace_of, times
+from kotha.training.plan.step_time import GPU, use_fastest_threads
 from kotha.training.show.report import write_report
 from kotha.training.tasks.masked_words import MaskedWords
 from kotha.training.tasks.task import NextToken
@@ -62,13 +61,13 @@ class TrainRequest:
     """What was asked for; all the rest is chosen."""
 
     preset: str | None = None  # exact name; None for sizes that suit the text and the time
-    recipe: str = RECIPE  # course, classic or modern
+    recipe: str | None = None  # course, classic or modern; None for what suits the data
     minutes: float | None = None  # how long it may take, all in all
     memory_bytes: int | None = None  # how much memory it may take; None for what there is
     device: str | None = None  # cpu or cuda; None for this machine's best
     gpu: GPU | None = None  # A GPU that need not be here, for a plan
     changes: Mapping[str, Any] = field(default_factory=dict)  # settings of the training and sizes of the model, by name
-    model: ModelConfig | None = None  # of weights to start from
+    origin: Origin | None = None  # a trained model to start from; None: chance
 
     def __post_init__(self) -> None:
         if self.minutes is not None and not (is_number(self.minutes) and 0 < self.minutes <= LONGEST_MINUTES):
@@ -79,7 +78,7 @@ class TrainRequest:
             )
         if self.minutes is not None and "steps" in self.changes:
             raise UsageError("minutes and steps both say how long to train; give one of them")
-        if self.model is not None and self.preset is not None:
+        if self.origin is not None and self.preset is not None:
             raise UsageError(
                 "weights to start from have their sizes; {preset} cannot change them",
                 preset=Option("preset", self.preset),
@@ -94,6 +93,13 @@ class TrainRequest:
         """The time and the memory that there are."""
         minutes = self.minutes or USUAL_MINUTES
         return budget_for(minutes, self.memory_bytes, self.device, settings.precision, self.gpu)
+
+    def check_resumes(self) -> None:
+        """Refuse what only a new run can be given."""
+        if self.origin is not None or self.minutes is not None:
+            raise UsageError(
+                "a run that is resumed has its weights and its steps; start a new one, or give other steps"
+            )
 
 
 @dataclass(frozen=True)
@@ -111,35 +117,34 @@ def choose_settings(
     request: TrainRequest,
     text: TextSize | None = None,
     before_timing: Callable[[], Any] = lambda: None,
-    vocab_size: int | None = None,
+    tokenizer: Tokenizer | None = None,
 ) -> Choice:
-    """The model and the settings for a request; ``text`` is what it will learn from, ``vocab_size`` its tokenizer's.
+    """The model and the settings for a request; ``text`` and ``tokenizer`` are those of the data, where there is some.
 
     What can be refused at once is refused before anything is timed.
     """
-    model, rest = take_sizes(request.model or preset(request.preset or USUAL_PRESET), request.changes)
-    sized = request.preset is not None or request.model is not None or len(rest) < len(request.changes)
-    if "vocab_size" in rest:
-        model = model.replace(vocab_size=rest.pop("vocab_size"))  # a model without words says so
-    elif request.model is None and isinstance(model, TextConfig):
-        words = text.vocab_size if text is not None else vocab_size
-        model = model.replace(vocab_size=words or model.vocab_size)
+    origin, longest = request.origin, request.changes.get("context_length")
+    start = preset(request.preset or USUAL_PRESET) if origin is None else origin.config(tokenizer)
+    model, rest = take_sizes(start, request.changes)
+    sized = request.preset is not None or origin is not None or len(rest) < len(request.changes)
     if isinstance(model, TextConfig):
-        longest = rest.get("context_length")
-        if request.model is not None:
+        known = tokenizer if text is None else text
+        if origin is None and known is not None and "vocab_size" not in request.changes:
+            model = model.replace(vocab_size=known.vocab_size or model.vocab_size)
+        if origin is not None:
             rest.setdefault("context_length", model.context_length)  # what it can read, it goes on reading
         elif isinstance(longest, int):
             model = model.replace(context_length=max(longest, model.context_length))  # who shall read more sees more
-    settings = recipe(request.recipe, **rest)
+    settings = recipe(request.recipe or RECIPE, **rest)
     if settings.dropout is not None and isinstance(model, TextConfig):
         model = model.replace(dropout=settings.dropout)
     if not request.timed:
         if isinstance(model, GPTConfig) and settings.context_length is not None:
             model = as_learned(model, settings.context_length)
-        return Choice(model, warmed_in_time(settings, rest))
+        return Choice(model, settings)
     if text is None:
         raise UsageError("what suits a time depends on the text too: name the data")
-    by_rules = request.recipe == RECIPE and isinstance(model, GPTConfig)
+    by_rules = request.recipe in (None, RECIPE) and isinstance(model, GPTConfig)
     if by_rules and not sized:
         check_enough(text)
     before_timing()
@@ -151,9 +156,8 @@ def choose_settings(
 def take_sizes(model: ModelConfig, given: Mapping[str, Any]) -> tuple[ModelConfig, dict[str, Any]]:
     """A model with those settings that only a model has, such as n_layers, and the settings that are left."""
     of_training = {each.name for each in fields(TrainConfig)}
-    sizes = {each.name for each in fields(model)} - of_training
-    known = {*of_training, *sizes, "vocab_size"}  # which a model without words refuses in words of its own
-    check_names(given, known)
+    sizes = {"vocab_size", *(each.name for each in fields(model))} - of_training  # without words, it is refused there
+    check_names(given, {*of_training, *sizes})
     changes = {name: value for name, value in given.items() if name in sizes}
     rest = {name: value for name, value in given.items() if name not in sizes}
     return (model.replace(**changes) if changes else model), rest
@@ -161,9 +165,10 @@ def take_sizes(model: ModelConfig, given: Mapping[str, Any]) -> tuple[ModelConfi
 
 def resumed_settings(folder: RunFolder, changes: Mapping[str, Any]) -> tuple[ModelConfig, TrainConfig]:
     """The model and the settings of a run that goes on, with some settings changed."""
-    model, settings = folder.read()
+    model, saved = folder.read()
+    known = {each.name for each in fields(TrainConfig)}  # older runs have settings that are gone
     try:
-        config = TrainConfig().change(**settings)
+        config = TrainConfig(**{name: value for name, value in saved.items() if name in known})
     except (KothaError, TypeError) as error:
         raise CheckpointError("{path} is broken: {error}", path=folder.path / CONFIG, error=error) from error
     same, changes = take_sizes(model, changes)  # torchrun starts again with all that was said the first time
@@ -224,36 +229,29 @@ def train_run(
     on_remark: OnRemark | None = None,
     on_ready: Callable[[Training], None] | None = None,
     ranks: Ranks = ALONE,
-    origin: Origin | None = None,
-    **listeners: Any,
+    **how: Any,
 ) -> dict[str, Any]:
     """A whole training, from what was asked for to its report; returns the summary.
 
-    With ``resume`` it goes on from the last checkpoint of the folder, with the request's changes. ``origin`` is a model
-    to start from. ``on_remark`` hears sentences, and ``on_event`` (among the listeners) figures; ``on_ready`` sees the
-    training before its first step; ``sampler`` writes with the model at each evaluation.
+    With ``resume`` it goes on from the last checkpoint of the folder, with the request's changes. ``on_ready`` sees the
+    training before its first step; ``how`` is ``on_event``, ``sampler``, and what else the run's config shall hold.
     """
     request, say = request or TrainRequest(), on_remark or (lambda _: None)
-    if resume and origin is not None:
-        raise UsageError("a run that is resumed goes on from its own weights; start a new one from others")
-    if resume and request.minutes is not None:
-        raise UsageError("minutes is for a new run; one that is resumed has its steps, or gets other steps")
-    if not resume and ranks.writes:
+    if resume:
+        request.check_resumes()
+    elif ranks.writes:
         folder.check_new()  # before anything takes its time; another process may already have begun it
     check_held_out(data)
     threads = torch.get_num_threads()
-    how: dict[str, Any] = {**listeners, "on_remark": say, "ranks": ranks}
+    how |= {"on_remark": say, "ranks": ranks}
     try:
         if resume:
             training = resume_run(data, folder, request.changes, **how)
-            step, steps = training.progress.step, training.config.steps
             together = "" if ranks.alone else Message(", in {n} processes", n=ranks.world)
             said = "going on from step {step:,} of {steps:,}{together}"
-            say(Message(said, step=step, steps=steps, together=together))
-            if len(data_of(folder.about())) > 1:
-                say(Message("with other data than the run began with; `evaluate` looks in all of it for what was seen"))
+            say(Message(said, step=training.progress.step, steps=training.config.steps, together=together))
         else:
-            training = _start(data, folder, request, origin, **how)
+            training = _start(data, folder, request, **how)
         chosen = training.arithmetic
         said = "{precision} on {device} ({reason})"
         say(Message(said, precision=chosen.precision, device=chosen.device, reason=chosen.reason))
@@ -267,11 +265,10 @@ def train_run(
     return summary
 
 
-def _start(data: Dataset, folder: RunFolder, request: TrainRequest, origin: Origin | None, **how: Any) -> Training:
+def _start(data: Dataset, folder: RunFolder, request: TrainRequest, **how: Any) -> Training:
     """Choose the settings and start; what the time allows is counted from here."""
     began, alone, say, tokenizer = time.perf_counter(), how["ranks"].alone, how["on_remark"], data.tokenizer
-    if origin is not None:
-        request = replace(request, model=origin.config(tokenizer))
+    origin = request.origin
     if not alone:  # each process would time its own steps
         if request.minutes is not None or (origin is not None and "steps" not in request.changes):
             raise UsageError("minutes are for one process, and here are several; give steps")
@@ -281,18 +278,15 @@ def _start(data: Dataset, folder: RunFolder, request: TrainRequest, origin: Orig
         say(ProgressMessage("measuring this machine …"))
         use_fastest_threads()
 
-    text = measure_text(str(data.path)) if request.timed else None
-    choice = choose_settings(request, text, get_ready, tokenizer.vocab_size)
+    choice = choose_settings(request, measure_text(str(data.path)) if request.timed else None, get_ready, tokenizer)
     if choice.sentence:
         say(choice.sentence)
     counts: dict[str, int] = {}
     if origin is not None:
         origin.check(choice.model, tokenizer)
         how |= {"initialize": lambda model: counts.update(origin.fill(model, tokenizer)), "origin": origin.name}
-    if choice.settings.lora is not None:
-        check_lora(choice.settings.lora, tokenizer, str(data.path), origin)
-    how |= {"timed": True, "seconds_per_step": choice.seconds_per_step}
-    training = start_run(choice.model, choice.settings, data, folder, **how)
+    check_lora(choice.settings.lora, tokenizer, str(data.path), origin)
+    training = start_run(choice.model, choice.settings, data, folder, seconds_per_step=choice.seconds_per_step, **how)
     training.most_steps = None if choice.design is None else choice.design.most_steps
     if request.timed and alone:
         training.deadline = began + 60 * (request.minutes or USUAL_MINUTES)
@@ -321,7 +315,6 @@ def start_run(
     folder: RunFolder,
     *,
     ranks: Ranks = ALONE,
-    timed: bool = False,
     seconds_per_step: float | None = None,
     origin: str | None = None,
     floors: Mapping[str, float] | None = None,
@@ -329,14 +322,11 @@ def start_run(
 ) -> Training:
     """A run in a new folder, ready to ``run()``; ``how`` as Training has it, ``origin`` and ``floors`` for config.json.
 
-    With ``timed`` a few small steps are timed first, to predict how long the run will take, unless that is known.
+    ``seconds_per_step`` is what a step was predicted to take, where it was.
     """
     if ranks.writes:
         folder.claim()
     training = _open(model, config, data, folder, ranks=ranks, **how)
-    if timed and seconds_per_step is None and ranks.alone:
-        shape = (training.fitting.micro_batch_size, training.fitting.context_length)
-        seconds_per_step = predict_seconds_per_step(model, config, *shape, training.arithmetic)
     if ranks.writes:  # only now: settings that cannot be trained leave no folder behind
         more = {"origin": origin, "floors": floors, LAUNCH: ranks.launch}
         about = {"data": describe_data(data), **{name: value for name, value in more.items() if value is not None}}
@@ -378,10 +368,8 @@ def resume_run(
         said = "{path} was to go on from {origin}, and saved nothing; start a new run from it"
         raise CheckpointError(said, path=folder.path, origin=origin)
     training = _open(model, config, data, folder, ranks=ranks, **how)
-    if ranks.writes:
-        folder.remember_data(data)
-        if changes:
-            folder.change(config.to_dict())
+    if ranks.writes and changes:
+        folder.change(config.to_dict())
     ranks.wait()
     training.resume()
     return training
@@ -393,6 +381,5 @@ def _open(model: ModelConfig, config: TrainConfig, data: Dataset, folder: RunFol
         needs, instead = _OTHERS.get(model.family, _CLASSES)
         said = "a {family} model learns from {needs}, and {path} holds plain text; {instead}"
         raise ConfigError(said, family=model.family, needs=needs, path=data.path, instead=instead)
-    check_settings(model, config)
     task = NextToken(model, config, data) if isinstance(model, GPTConfig) else MaskedWords(model, config, data)
     return Training(model, config, task, folder, **how)

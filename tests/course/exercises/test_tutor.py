@@ -36,8 +36,8 @@ def test_a_second_try_counts_half_and_says_so() -> None:
 @pytest.mark.parametrize(
     ("language", "wanted"),
     [
-        ("en", "Numbers read: 1, and the answer has 9.\nIt is a matrix of 3 rows with 3 numbers each."),
-        ("bn", "১টি সংখ্যা পাওয়া গেল, উত্তরে থাকার কথা ৯টি।\nউত্তরটি একটি ম্যাট্রিক্স: ৩টি সারি, প্রতি সারিতে ৩টি সংখ্যা।"),
+        ("en", "Numbers read: 1, and the answer has 9.\nType all of them in one line, a matrix row by row."),
+        ("bn", "১টি সংখ্যা পাওয়া গেল, উত্তরে থাকার কথা ৯টি।\nসবগুলো এক লাইনে লিখুন, ম্যাট্রিক্স হলে সারি ধরে।"),
     ],
 )
 def test_who_types_one_cell_of_a_matrix_is_told_how_to_type_it_and_loses_nothing(
@@ -53,7 +53,7 @@ def test_who_types_one_cell_of_a_matrix_is_told_how_to_type_it_and_loses_nothing
 
 
 def test_a_shape_s_example_is_of_whole_numbers() -> None:
-    assert "Type all of them in one line. For example: 1 2" in take("2a", "2", tries=1)[1]
+    assert "a matrix row by row. For example: 1 2" in take("2a", "2", tries=1)[1]
 
 
 def test_two_wrong_tries_end_with_the_worked_step() -> None:

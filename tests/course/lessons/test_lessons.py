@@ -9,6 +9,7 @@ from tests.course.lessons.small import TINY
 
 from kotha.course.lessons.catalogue import lesson, lessons
 from kotha.course.lessons.classroom import Sizes
+from kotha.course.lessons.measured import MeasuredLesson
 from kotha.course.lessons.result import LessonResult
 from kotha.errors import UsageError
 
@@ -16,7 +17,7 @@ from kotha.errors import UsageError
 @pytest.mark.parametrize("name", [each.name for each in lessons()])
 def test_a_lesson_measures_every_condition_with_every_seed(name: str) -> None:
     told: list[tuple[int, int]] = []
-    found = lesson(name).teach((0, 1), lambda done, total: told.append((done, total)), **asdict(TINY))
+    found = MeasuredLesson(lesson(name), (0, 1), **asdict(TINY)).run(lambda done, total: told.append((done, total)))
     assert found.plain["lesson"] == name
     assert told and told[-1][0] == told[-1][1], "progress ends where it said that it would"
     assert [done for done, _ in told] == list(range(1, told[-1][1] + 1))
@@ -44,15 +45,15 @@ def test_a_lesson_measures_every_condition_with_every_seed(name: str) -> None:
 
 
 def test_the_same_seed_learns_the_same() -> None:
-    once, twice = (lesson("mask").teach((3,), **asdict(TINY)) for _ in range(2))
+    once, twice = (MeasuredLesson(lesson("joined"), (3,), **asdict(TINY)).run() for _ in range(2))
     assert once.rows == twice.rows
-    other = lesson("mask").teach((4,), **asdict(TINY))
-    assert other.rows["with"]["means"]["held_out"] != once.rows["with"]["means"]["held_out"]
+    other = MeasuredLesson(lesson("joined"), (4,), **asdict(TINY)).run()
+    assert other.rows["added"]["means"]["held_out"] != once.rows["added"]["means"]["held_out"]
 
 
 def test_a_lesson_s_own_sizes_hold_where_nobody_asked_for_others() -> None:
-    assert lesson("joined").prepare().sizes == Sizes(steps=300)
-    assert lesson("joined").prepare(steps=7, d_model=32).sizes == Sizes(steps=7, d_model=32)
+    assert MeasuredLesson(lesson("joined")).sizes == Sizes(steps=300)
+    assert MeasuredLesson(lesson("joined"), steps=7, d_model=32).sizes == Sizes(steps=7, d_model=32)
 
 
 def test_a_lesson_that_does_not_exist_is_answered_with_the_nearest() -> None:
@@ -64,4 +65,4 @@ def test_sizes_that_teach_nothing_are_refused() -> None:
     with pytest.raises(UsageError, match="steps=0 is too little to learn with"):
         Sizes(steps=0)
     with pytest.raises(UsageError, match="seeds=0: give 1 to 100"):
-        lesson("mask").prepare(())
+        MeasuredLesson(lesson("mask"), ())

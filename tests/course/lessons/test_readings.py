@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from kotha.course.lessons.catalogue import lesson
+from kotha.course.lessons.measured import MeasuredLesson
 from kotha.course.lessons.result import row_of
 from kotha.i18n.catalogue import translate
 
@@ -101,7 +102,7 @@ CASES: list[tuple[str, dict[str, Figures], list[str | None]]] = [
 
 @pytest.mark.parametrize(("name", "figures", "expected"), CASES)
 def test_the_reading_follows_the_figures(name: str, figures: dict[str, Figures], expected: list[str | None]) -> None:
-    said = lesson(name).prepare().read({key: row_of(key, key, each) for key, each in figures.items()})
+    said = MeasuredLesson(lesson(name)).read({key: row_of(key, key, each) for key, each in figures.items()})
     assert len(said) == len(expected)
     for sentence, part in zip(said, expected, strict=True):
         assert part is None or part in str(sentence), str(sentence)
@@ -110,5 +111,5 @@ def test_the_reading_follows_the_figures(name: str, figures: dict[str, Figures],
 
 def test_bangla_has_its_own_digits() -> None:
     figures = {"with": masked(1.5, 1.5, 0.8), "without": masked(0.1, 7.0, 0.05)}
-    read = lesson("mask").prepare().read({key: row_of(key, key, each) for key, each in figures.items()})
+    read = MeasuredLesson(lesson("mask")).read({key: row_of(key, key, each) for key, each in figures.items()})
     assert "০.১০" in translate(read[0], "bn")

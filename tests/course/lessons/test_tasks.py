@@ -11,6 +11,7 @@ from kotha.course.lessons.catalogue import lesson
 from kotha.course.lessons.classroom import classroom
 from kotha.course.lessons.coreference import PRONOUN, VOCABULARY, coreference, looks, spelled, who_is_it
 from kotha.course.lessons.lstm import echo
+from kotha.course.lessons.measured import MeasuredLesson
 from kotha.course.lessons.vision import ELSEWHERE, SIDE, bitmap, digits, digits_of, draw, images_of
 from kotha.inside.heads.importance import silence
 
@@ -44,7 +45,7 @@ def test_who_is_meant_is_the_one_of_the_two_whom_the_pronoun_fits() -> None:
 
 def test_a_silenced_head_says_nothing_and_speaks_again_afterwards() -> None:
     torch.manual_seed(0)
-    model = loud(coreference(lesson("coreference").prepare(**asdict(TINY))).tasks["whole"].make())
+    model = loud(coreference(MeasuredLesson(lesson("coreference"), **asdict(TINY))).tasks["whole"].make())
     rows = who_is_it(4).windows(16)
     every = list(looks(model, rows))
     assert len(every) == 2 * TINY.n_heads

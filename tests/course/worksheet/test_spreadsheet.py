@@ -96,8 +96,7 @@ def matrix(pages: dict[str, list[list[str]]], sheet: Sheet, name: str) -> Any:
     area = Areas(sheet).of[name]
     rows = pages[area.page][area.row : area.row + area.height]
     numbers = [[cell.replace("−∞", "-inf") for cell in row[area.column : area.column + area.width]] for row in rows]
-    found = np.array(numbers, dtype=float)
-    return found.T if area.turned else found
+    return np.array(numbers, dtype=float)
 
 
 @pytest.mark.parametrize("name", ["attention", *MODELS])

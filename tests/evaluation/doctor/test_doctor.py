@@ -241,7 +241,6 @@ READ: dict[str, Any] = {"data": {"train_tokens": 8192 * 100}}
     ("config", "rows", "kinds"),
     [
         ({}, [], ["empty"]),
-        ({}, [*CALM, {**evaluation(1000, 9.0), "average_of": 5}], []),  # the mean of checkpoints is no point of it
         (READ, ABOVE, ["leak"]),
         ({**READ, "model": {"dropout": 0.2}}, ABOVE, []),  # which explains a training loss above validation
         (
@@ -263,7 +262,7 @@ def test_all_advice_has_its_form_and_both_languages() -> None:
 
 anything = st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=3)
 rows = st.dictionaries(
-    st.sampled_from(["step", "loss_nats", "learning_rate", "tokens", "validation", "average_of"]),
+    st.sampled_from(["step", "loss_nats", "learning_rate", "tokens", "validation"]),
     anything | st.dictionaries(st.sampled_from(["loss_nats", "bits_per_byte", "bits_per_character"]), anything),
 )
 configs = st.dictionaries(

@@ -7,9 +7,8 @@ import pytest
 import torch
 
 from kotha.artifacts.model_folder import Bundle
-from kotha.export.huggingface.export import export_hf
 from kotha.export.huggingface.import_ import import_hf
-from kotha.export.targets import supported_targets
+from kotha.export.targets import export, supported_targets
 from kotha.generation.classes import Classifier
 from kotha.model.config import GPTConfig, ModelConfig, classifying
 from kotha.model.family import build
@@ -46,7 +45,7 @@ def made(architecture: str) -> Bundle:
 @pytest.mark.parametrize("architecture", CASES)
 def test_their_logits_are_ours_from_the_text_on(architecture: str, tmp_path: Path) -> None:
     bundle = made(architecture)
-    report = export_hf(bundle, tmp_path / "out")
+    report = export(bundle, "hf", tmp_path / "out")
     assert report.passed and report.architecture == architecture, report
     assert report.max_logit_difference < 1e-5
     theirs = transformers.AutoModelForSequenceClassification.from_pretrained(tmp_path / "out").eval()
@@ -61,7 +60,7 @@ def test_their_logits_are_ours_from_the_text_on(architecture: str, tmp_path: Pat
 @pytest.mark.parametrize("architecture", CASES)
 def test_it_comes_back_bit_by_bit_with_its_names(architecture: str, tmp_path: Path) -> None:
     bundle = made(architecture)
-    export_hf(bundle, tmp_path / "out")
+    export(bundle, "hf", tmp_path / "out")
     again = import_hf(tmp_path / "out").bundle
     assert again.config == bundle.config and again.config.labels == LABELS  # type: ignore[attr-defined]
     ours, others = bundle.model.state_dict(), again.model.state_dict()

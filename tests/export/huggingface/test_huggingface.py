@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,6 @@ from tests.export.models import ARCHITECTURES, CONFIGS, VOCABULARY, shaken
 
 from kotha.artifacts.model_folder import Bundle, save, unique_weights
 from kotha.errors import KothaError, UsageError
-from kotha.export.exporter import ExportSettings
 from kotha.export.huggingface.check import check_hf
 from kotha.export.huggingface.export import write_hf
 from kotha.export.huggingface.import_ import import_hf
@@ -53,8 +53,10 @@ def one_thread() -> Any:
     torch.set_num_threads(before)
 
 
-def out(bundle: Bundle, folder: Path, chat: bool = False, **wishes: Any) -> Any:
-    return write_hf(bundle, folder, ExportSettings(**wishes), chat)
+def taught(name: str) -> Bundle:
+    bundle = shaken(CONFIGS[name])
+    assert bundle.tokenizer is not None
+    return replace(bundle, chat=ChatTemplate.of(bundle.tokenizer))
 
 
 def same_weights(one: Bundle, other: Bundle) -> bool:
@@ -68,7 +70,7 @@ def same_weights(one: Bundle, other: Bundle) -> bool:
 @pytest.mark.parametrize("name", CONFIGS)
 def test_a_model_goes_out_says_the_same_and_comes_back(name: str, tmp_path: Path) -> None:
     bundle = shaken(CONFIGS[name])
-    layout = out(bundle, tmp_path / "hf")
+    layout = write_hf(bundle, tmp_path / "hf")
     assert layout.architecture == ARCHITECTURES[name]
     report = check_hf(tmp_path / "hf", bundle, layout, FEW)
     assert report.passed, report.failures
@@ -84,7 +86,7 @@ def test_a_model_goes_out_says_the_same_and_comes_back(name: str, tmp_path: Path
 
 def test_the_check_sees_a_weight_that_moved(tmp_path: Path) -> None:
     bundle = shaken(CONFIGS["course"])
-    layout = out(bundle, tmp_path / "hf")
+    layout = write_hf(bundle, tmp_path / "hf")
     with torch.no_grad():
         bundle.model.get_parameter("stack.blocks.1.attention.key.weight")[3, 5] += 1.0
     report = check_hf(tmp_path / "hf", bundle, layout, FEW[:3])
@@ -94,7 +96,7 @@ def test_the_check_sees_a_weight_that_moved(tmp_path: Path) -> None:
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 def test_narrower_weights_are_the_rounded_ones(dtype: Any, tmp_path: Path) -> None:
     bundle = shaken(CONFIGS["qwen3"])
-    layout = out(bundle, tmp_path / "hf", weights=dtype)
+    layout = write_hf(bundle, tmp_path / "hf", dtype)
     rounded = Bundle(bundle.model.to(getattr(torch, dtype)), bundle.tokenizer)
     assert check_hf(tmp_path / "hf", rounded, layout, FEW[:3]).passed
     assert same_weights(import_hf(tmp_path / "hf").bundle, rounded)
@@ -103,17 +105,17 @@ def test_narrower_weights_are_the_rounded_ones(dtype: Any, tmp_path: Path) -> No
 def test_an_export_proves_itself_as_rounded_and_leaves_the_model_alone(tmp_path: Path) -> None:
     bundle = shaken(CONFIGS["qwen3"])
     before = {name: weight.clone() for name, weight in unique_weights(bundle.model).items()}
-    report = export(bundle, "hf", tmp_path / "hf", ExportSettings(weights="bfloat16", lines=FEW[:3]))
+    report = export(bundle, "hf", tmp_path / "hf", weights="bfloat16", lines=FEW[:3])
     assert report.checked and report.passed, report.failures
     assert (report.architecture, report.weights) == ("Qwen3ForCausalLM", "bfloat16")
-    assert report.remark is not None and "rounded to bfloat16" in str(report.remark)
+    assert ["rounded to bfloat16" in str(remark) for remark in report.remarks] == [True]
     assert all(torch.equal(before[name], weight) for name, weight in unique_weights(bundle.model).items())
 
 
 def test_an_unknown_type_or_door_is_refused_before_anything_is_written(tmp_path: Path) -> None:
     bundle = shaken(CONFIGS["qwen3"])
     with pytest.raises(UsageError, match="weights='float8' is no type of weights there; did you mean 'float"):
-        export(bundle, "hf", tmp_path / "hf", ExportSettings(weights="float8"))
+        export(bundle, "hf", tmp_path / "hf", weights="float8")
     with pytest.raises(UsageError, match=r"to='tar' is no door; known: gguf, hf, onnx, web$"):
         export(bundle, "tar", tmp_path / "hf")  # type: ignore[arg-type]
     assert not any(tmp_path.iterdir())
@@ -124,12 +126,12 @@ def test_a_weight_too_large_for_float16_is_refused(tmp_path: Path) -> None:
     with torch.no_grad():
         bundle.model.get_parameter("tokens.weight")[0, 0] = 1e6
     with pytest.raises(KothaError, match=r"tokens.weight reaches 1,000,000, more than float16 holds"):
-        out(bundle, tmp_path / "hf", weights="float16")
+        write_hf(bundle, tmp_path / "hf", dtype="float16")
     assert not (tmp_path / "hf").exists()
 
 
 def test_a_bias_that_was_trained_elsewhere_is_kept(tmp_path: Path) -> None:
-    out(shaken(CONFIGS["course"]), tmp_path / "hf")
+    write_hf(shaken(CONFIGS["course"]), tmp_path / "hf")
     theirs = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "hf")
     with torch.no_grad():
         theirs.transformer.h[0].attn.c_attn.bias[3] = 0.5
@@ -140,8 +142,8 @@ def test_a_bias_that_was_trained_elsewhere_is_kept(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_transformers_saved_again_comes_back_too(tmp_path: Path) -> None:
-    bundle = shaken(CONFIGS["course"])
-    out(bundle, tmp_path / "hf", chat=True)
+    bundle = taught("course")
+    write_hf(bundle, tmp_path / "hf")
     transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "hf").save_pretrained(tmp_path / "again")
     transformers.AutoTokenizer.from_pretrained(tmp_path / "hf").save_pretrained(tmp_path / "again")
     back = import_hf(tmp_path / "again").bundle
@@ -156,7 +158,7 @@ def test_a_folder_that_transformers_saved_again_comes_back_too(tmp_path: Path) -
 def test_every_kind_of_tokenizer_opens_there(kind: Any, tmp_path: Path) -> None:
     tokenizer = train(built_in_lines(), kind, VOCABULARY)
     bundle = Bundle(shaken(CONFIGS["qwen3"]).model, tokenizer)
-    out(bundle, tmp_path / "hf")
+    write_hf(bundle, tmp_path / "hf")
     theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / "hf")
     for line in FEW:
         ids = theirs(line, add_special_tokens=False, split_special_tokens=True, truncation=False, verbose=False)
@@ -172,7 +174,7 @@ def test_a_prompt_is_read_there_as_here_and_goes_on_the_same(name: str, tmp_path
     bundle = shaken(CONFIGS[name])
     tokenizer = bundle.tokenizer
     assert tokenizer is not None
-    out(bundle, tmp_path / "hf")
+    write_hf(bundle, tmp_path / "hf")
     theirs = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "hf").eval()
     reader = transformers.AutoTokenizer.from_pretrained(tmp_path / "hf")
     prompt = "নদীর ধারে"
@@ -193,7 +195,7 @@ def test_a_prompt_is_read_there_as_here_and_goes_on_the_same(name: str, tmp_path
 
 def test_a_bert_reads_a_sentence_between_its_marks_there_too(tmp_path: Path) -> None:
     bundle = Bundle(shaken(CONFIGS["bert"]).model, train(built_in_lines(), "wordpiece", VOCABULARY))
-    out(bundle, tmp_path / "hf")
+    write_hf(bundle, tmp_path / "hf")
     words = bundle.tokenizer
     assert words is not None
     theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / "hf")
@@ -203,10 +205,10 @@ def test_a_bert_reads_a_sentence_between_its_marks_there_too(tmp_path: Path) -> 
 
 
 def test_a_chat_template_gives_the_turns_that_were_taught(tmp_path: Path) -> None:
-    bundle = shaken(CONFIGS["qwen3"])
+    bundle = taught("qwen3")
     tokenizer = bundle.tokenizer
     assert tokenizer is not None
-    out(bundle, tmp_path / "hf", chat=True)
+    write_hf(bundle, tmp_path / "hf")
     theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / "hf")
     turns = [("user", "তুমি কেমন আছো?"), ("assistant", "ভালো আছি।"), ("user", AWKWARD_LINES[4])]
     messages = [{"role": role, "content": text} for role, text in turns]
@@ -220,29 +222,26 @@ def test_a_chat_template_gives_the_turns_that_were_taught(tmp_path: Path) -> Non
     assert template is not None and template.prompt(tokenizer, [Turn(*turn) for turn in turns]) == expected
     ends = transformers.GenerationConfig.from_pretrained(tmp_path / "hf").eos_token_id
     assert set(ends) == {tokenizer.special["eos"], tokenizer.special["end"]}, "their generate ends where a turn does"
-    out(bundle, tmp_path / "plain")
-    assert transformers.AutoTokenizer.from_pretrained(tmp_path / "plain").chat_template is None
 
 
 def test_a_chat_template_comes_back_and_another_is_not_run(tmp_path: Path) -> None:
-    bundle = shaken(CONFIGS["qwen3"])
-    assert bundle.tokenizer is not None
-    out(bundle, tmp_path / "hf", chat=True)
-    assert import_hf(tmp_path / "hf").bundle.chat == ChatTemplate.of(bundle.tokenizer)
+    bundle = taught("qwen3")
+    write_hf(bundle, tmp_path / "hf")
+    assert import_hf(tmp_path / "hf").bundle.chat == bundle.chat is not None
     settings = json.loads((tmp_path / "hf" / "tokenizer_config.json").read_text())
     settings["chat_template"] = "{{ messages[0]['content'] }}"
     (tmp_path / "hf" / "tokenizer_config.json").write_text(json.dumps(settings))
     foreign = import_hf(tmp_path / "hf")
     assert foreign.bundle.chat is None
     assert any("chat template is a program that is not run here" in str(remark) for remark in foreign.remarks)
-    out(bundle, tmp_path / "plain")
+    write_hf(replace(bundle, chat=None), tmp_path / "plain")
     assert import_hf(tmp_path / "plain").bundle.chat is None
 
 
 def test_the_image_processor_scales_as_our_training(tmp_path: Path) -> None:
     pytest.importorskip("PIL", reason="transformers reads images with Pillow")
     config = CONFIGS["vit"].replace(n_channels=3)
-    out(shaken(config), tmp_path / "hf")
+    write_hf(shaken(config), tmp_path / "hf")
     processor = transformers.AutoImageProcessor.from_pretrained(tmp_path / "hf")
     image = torch.randint(256, (3, 8, 8), dtype=torch.uint8)
     pixels = processor(image.numpy(), return_tensors="pt", input_data_format="channels_first")["pixel_values"]
@@ -365,7 +364,7 @@ def test_a_sentencepiece_model_alone_is_compared_with_sentencepiece(tmp_path: Pa
     found = import_hf(folder)
     report = check_hf(folder, found.bundle, found.layout)
     assert report.passed, (report.failures, report.first_line_different)
-    assert "sentencepiece" in str(report.remark)
+    assert "sentencepiece" in str(report.remarks[0])
 
 
 def rewrite(folder: Path, change: Callable[[dict[str, torch.Tensor]], Any]) -> None:
@@ -395,7 +394,6 @@ def test_weights_of_two_types_become_the_wider(tmp_path: Path) -> None:
         lambda weights: weights.update({name: each.bfloat16() for name, each in weights.items() if "norm" not in name}),
     )
     found = import_hf(tmp_path / "hf")
-    assert any("widened" in str(remark) for remark in found.remarks)
     assert {each.dtype for each in found.bundle.model.parameters()} == {torch.float32}
 
 
@@ -405,7 +403,7 @@ def test_without_transformers_it_is_said_that_nothing_was_checked(
     monkeypatch.setitem(sys.modules, "transformers", None)
     report = export(shaken(CONFIGS["gpt2"]), "hf", tmp_path / "hf")
     assert not report.checked
-    assert str(report.remark) == "not checked: transformers is not installed (pip install transformers)"
+    assert [*map(str, report.remarks)] == ["not checked: transformers is not installed (pip install transformers)"]
 
 
 def test_what_transformers_cannot_open_or_run_is_told_in_a_line(
@@ -415,7 +413,7 @@ def test_what_transformers_cannot_open_or_run_is_told_in_a_line(
         raise RuntimeError("no room\nat all")
 
     bundle = shaken(CONFIGS["gpt2"])
-    layout = out(bundle, tmp_path / "hf")
+    layout = write_hf(bundle, tmp_path / "hf")
     monkeypatch.setattr(transformers.GPT2LMHeadModel, "forward", broken)
     with pytest.raises(KothaError, match=f"transformers cannot run {tmp_path}/hf: no room at all$"):
         check_hf(tmp_path / "hf", bundle, layout)
@@ -427,7 +425,7 @@ def test_what_transformers_cannot_open_or_run_is_told_in_a_line(
 @pytest.mark.parametrize("name", ["qwen3", "marian"])
 def test_a_folders_wishes_for_its_answers_are_not_the_models(tmp_path: Path, name: str) -> None:
     bundle = shaken(CONFIGS[name])
-    layout = out(bundle, tmp_path / "hf")
+    layout = write_hf(bundle, tmp_path / "hf")
     settings = json.loads((tmp_path / "hf" / "config.json").read_text())
     (tmp_path / "hf" / "config.json").write_text(json.dumps({**settings, "return_dict": False}))
     report = check_hf(tmp_path / "hf", bundle, layout, FEW)
@@ -439,13 +437,13 @@ def test_a_folder_of_something_else_is_not_replaced(tmp_path: Path, text: str) -
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "config.json").write_text(text)
     with pytest.raises(KothaError, match="mine exists; choose another f"):
-        out(shaken(CONFIGS["vit"]), tmp_path / "mine", overwrite=True)
+        write_hf(shaken(CONFIGS["vit"]), tmp_path / "mine", overwrite=True)
     assert (tmp_path / "mine" / "config.json").read_text() == text
 
 
 def test_a_marian_without_a_tokenizer_opens(tmp_path: Path) -> None:
     bundle = Bundle(shaken(CONFIGS["marian"]).model, None)
-    layout = out(bundle, tmp_path / "hf")
+    layout = write_hf(bundle, tmp_path / "hf")
     report = check_hf(tmp_path / "hf", bundle, layout)
     assert report.checked and report.passed, report.failures
     assert same_weights(import_hf(tmp_path / "hf").bundle, bundle)

@@ -14,11 +14,11 @@ from tests.export.models import CONFIGS, shaken
 
 from kotha.artifacts.model_folder import Bundle
 from kotha.errors import KothaError
-from kotha.export.exporter import ExportSettings
 from kotha.export.onnx import export as door
-from kotha.export.onnx.export import DESCRIPTION, Session, export_onnx
+from kotha.export.onnx.export import DESCRIPTION, Session
 from kotha.export.onnx.graphs import empty_past, past_names
 from kotha.export.parity import built_in_lines, our_side
+from kotha.export.targets import export
 from kotha.model.attention import Attention
 from kotha.model.config import BERTConfig, GPTConfig, ModelConfig, Seq2SeqConfig, ViTConfig
 from kotha.model.family import Model, build
@@ -58,7 +58,7 @@ def modern(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[GPT, Path
     out = tmp_path_factory.mktemp("onnx") / "modern"
     model = filled(GPTConfig(**TEXT, **MODERN, n_kv_heads=2))
     assert isinstance(model, GPT)
-    report = export_onnx(Bundle(model, tokenizer()), out)
+    report = export(Bundle(model, tokenizer()), "onnx", out)
     assert report.passed and report.checked, report.failures
     assert report.max_logit_difference is not None and report.max_logit_difference <= 1e-4
     yield model, out
@@ -121,7 +121,7 @@ FAMILIES: dict[str, ModelConfig] = {
     "name", [pytest.param(name, marks=() if name == "classic" else pytest.mark.slow) for name in FAMILIES]
 )
 def test_every_family(tmp_path: Path, name: str) -> None:
-    report = export_onnx(Bundle(filled(FAMILIES[name]), None if name == "vit" else tokenizer()), tmp_path / "out")
+    report = export(Bundle(filled(FAMILIES[name]), None if name == "vit" else tokenizer()), "onnx", tmp_path / "out")
     assert report.passed and report.checked, report.failures
     assert report.max_logit_difference is not None and report.max_logit_difference <= 1e-4
     assert report.positions > 0 and report.best_equal == 1.0
@@ -129,19 +129,12 @@ def test_every_family(tmp_path: Path, name: str) -> None:
     assert graphs == ({"encoder.onnx", "decoder.onnx"} if name == "seq2seq" else {"model.onnx"})
 
 
-def test_a_folder_that_exists_is_kept(tmp_path: Path) -> None:
-    (tmp_path / "mine.txt").write_text("mine")
-    with pytest.raises(KothaError, match="exists; choose another f"):
-        export_onnx(Bundle(filled(FAMILIES["vit"]), None), tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
-
-
 @pytest.mark.parametrize(("description", "said"), [("{}", "exists"), ('{"format": "kotha-onnx"}', "holds mine.txt")])
 def test_a_name_of_ours_does_not_make_a_folder_ours(tmp_path: Path, description: str, said: str) -> None:
     (tmp_path / "mine.txt").write_text("mine")
     (tmp_path / "onnx.json").write_text(description)
     with pytest.raises(KothaError, match=said):
-        export_onnx(Bundle(filled(FAMILIES["vit"]), None), tmp_path, ExportSettings(overwrite=True))
+        export(Bundle(filled(FAMILIES["vit"]), None), "onnx", tmp_path, overwrite=True)
     assert (tmp_path / "mine.txt").exists()
 
 
@@ -151,27 +144,27 @@ def test_a_failed_export_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(torch.onnx, "export", full)
     with pytest.raises(KothaError, match="No space left on device; nothing of it was left behind"):
-        export_onnx(Bundle(filled(FAMILIES["vit"]), None), tmp_path / "out")
+        export(Bundle(filled(FAMILIES["vit"]), None), "onnx", tmp_path / "out")
     assert not list(tmp_path.iterdir())
 
 
 def test_without_the_libraries_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(KothaError, match="writing ONNX needs onnx: pip install"):
-        export_onnx(Bundle(filled(FAMILIES["vit"]), None), tmp_path / "out")
+        export(Bundle(filled(FAMILIES["vit"]), None), "onnx", tmp_path / "out")
 
 
 def test_narrow_weights_are_widened_and_the_model_stays_as_it_was(tmp_path: Path) -> None:
     bundle = Bundle(filled(FAMILIES["vit"]).bfloat16(), None)
-    report = export_onnx(bundle, tmp_path / "out")
-    assert report.passed and report.weights == "float32" and report.remark is None, report.failures
+    report = export(bundle, "onnx", tmp_path / "out")
+    assert report.passed and report.weights == "float32" and not report.remarks, report.failures
     assert {weight.dtype for weight in bundle.model.parameters()} == {torch.bfloat16}
 
 
 def test_a_pruned_model_keeps_the_keys_that_are_left(tmp_path: Path) -> None:
     whole = filled(GPTConfig(**{**TEXT, "n_layers": 2, "context_length": 24}, n_kv_heads=2))
     pruned = remove_heads(whole, ["blocks.0.attention.0", "blocks.0.attention.1", "blocks.1.attention.3"])
-    report = export_onnx(Bundle(pruned, None), tmp_path / "pruned")
+    report = export(Bundle(pruned, None), "onnx", tmp_path / "pruned")
     assert report.checked and report.passed, report.failures
     past = empty_past(pruned.stack.blocks, batch=3, length=2)  # type: ignore[union-attr]
     assert [tuple(each.shape) for each in past] == [(3, 1, 2, 8)] * 2 + [(3, 2, 2, 8)] * 2

@@ -8,7 +8,7 @@ import pytest
 from tests.browser.conftest import CHROMIUM
 from tests.export.models import CONFIGS, shaken
 
-from kotha.export.exporter import ExportSettings
+from kotha.errors import KothaError
 from kotha.export.targets import export
 
 LINES = ["নদীর ধারে", "তঁার র\u200c্যাব", "১২ 34 😀"]
@@ -19,7 +19,7 @@ LINES = ["নদীর ধারে", "তঁার র\u200c্যাব", "১
 def test_the_page_is_compared_where_there_is_a_browser(tmp_path: Path, name: str) -> None:
     if not CHROMIUM.exists():
         pytest.skip(f"no chromium at {CHROMIUM}; Debian's package `chromium` puts one there")
-    report = export(shaken(CONFIGS[name]), "web", tmp_path / "m.html", ExportSettings(lines=LINES))
+    report = export(shaken(CONFIGS[name]), "web", tmp_path / "m.html", lines=LINES)
     assert report.passed, report
     assert report.peer is not None and report.peer.endswith("from disk, offline")
     assert (report.lines, report.positions) == (3, 3)
@@ -27,9 +27,9 @@ def test_the_page_is_compared_where_there_is_a_browser(tmp_path: Path, name: str
 
 def test_where_nothing_can_be_asked_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "playwright", None)
-    report = export(shaken(CONFIGS["gpt2"]), "web", tmp_path, ExportSettings(lines=LINES))
+    report = export(shaken(CONFIGS["gpt2"]), "web", tmp_path, lines=LINES)
     assert not report.checked and report.passed
-    assert "not checked: playwright is not installed" in str(report.remark)
+    assert "not checked: playwright is not installed" in str(report.remarks[0])
 
 
 @pytest.mark.browser
@@ -37,6 +37,5 @@ def test_a_page_that_does_not_run_fails_its_proof(tmp_path: Path, monkeypatch: p
     if shutil.which(CHROMIUM.name) is None:
         pytest.skip("no chromium on this machine")
     monkeypatch.setattr("kotha.export.web.export.whole_page", lambda *_: "<title>nothing</title>")
-    report = export(shaken(CONFIGS["gpt2"]), "web", tmp_path, ExportSettings(lines=LINES))
-    assert not report.passed
-    assert "the browser could not run it" in str(report.failures[0])
+    with pytest.raises(KothaError, match=r"the browser could not run .*model\.html"):
+        export(shaken(CONFIGS["gpt2"]), "web", tmp_path, lines=LINES)

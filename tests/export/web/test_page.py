@@ -7,17 +7,14 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.export.models import CONFIGS, shaken
 
-from kotha.errors import ConfigError, KothaError, UsageError
-from kotha.export.card import About
-from kotha.export.exporter import ExportSettings
+from kotha.errors import KothaError
 from kotha.export.parity import ParityReport
+from kotha.export.targets import export
 from kotha.export.web import export as web
-from kotha.storage import bundled
 
 NAME = "</script><b>"
 
@@ -25,7 +22,7 @@ NAME = "</script><b>"
 @pytest.fixture(autouse=True)
 def no_browser(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether a browser agrees is asked in tests/studio."""
-    monkeypatch.setattr(web, "check_page", lambda *_: ParityReport("web", remark="not asked"))
+    monkeypatch.setattr(web, "check_page", lambda *_: ParityReport("web"))
 
 
 @pytest.fixture
@@ -33,8 +30,8 @@ def page(tmp_path: Path) -> str:
     run = tmp_path / "run"
     run.mkdir()
     (run / "README.md").write_text(f"# A card\n\n{NAME} &amp;\n", encoding="utf-8")
-    report = web.export_web(shaken(CONFIGS["qwen3"]), tmp_path / "out" / "m.html", ExportSettings(run=run))
-    assert report.weights == "int8" and "bytes" in str(report.remark)
+    report = export(shaken(CONFIGS["qwen3"]), "web", tmp_path / "out" / "m.html", run=run)
+    assert report.weights == "int8" and "bytes" in str(report.remarks[0])
     return (tmp_path / "out" / "m.html").read_text(encoding="utf-8")
 
 
@@ -69,50 +66,17 @@ def test_a_card_cannot_write_into_the_page(page: str) -> None:
     assert NAME in json.loads(inlined(page, "data"))["card"]["own"]
 
 
-def test_where_no_script_runs_the_card_is_a_table(page: str) -> None:
-    shown = re.search(r"<noscript>(.*?)</noscript>", page, re.DOTALL)
-    assert shown is not None and "<table>" in shown[1]
-    parameters = sum(weight.numel() for weight in shaken(CONFIGS["qwen3"]).model.parameters())
-    assert f"<td>{parameters:,}</td>" in shown[1]
-
-
-def test_the_box_tells_what_its_card_does() -> None:
-    from kotha.artifacts.model_folder import load
-
-    about = About.of(bundled.FOLDER)
-    card = web.describe_card(load(bundled.FOLDER), about, about.license)
-    row = next(line for line in card["own"].splitlines() if line.startswith("| all of it |"))
-    assert card["bits_per_byte"] == float(row.split("|")[2])
-    assert card["license"] == "cc-by-sa-4.0"
-    assert card["data"].startswith("Tagore's fiction; leads of Bangla Wikipedia; ")
-
-
-@pytest.mark.parametrize(
-    ("bundle", "settings", "error", "said"),
-    [
-        (shaken(CONFIGS["bert"]), {}, ConfigError, "family=bert: the page writes a text on"),
-        (replace(shaken(CONFIGS["gpt2"]), tokenizer=None), {}, KothaError, "no tokenizer, and a page needs one"),
-        (
-            shaken(CONFIGS["gpt2"]),
-            {"weights": "q8_0"},
-            UsageError,
-            "weights='q8_0' is no type of weights there; known: int8",
-        ),
-    ],
-)
-def test_refused_in_words(
-    tmp_path: Path, bundle: Any, settings: dict[str, Any], error: type[Exception], said: str
-) -> None:
-    with pytest.raises(error, match=said):
-        web.export_web(bundle, tmp_path / "m.html", ExportSettings(**settings))
+def test_a_page_needs_a_tokenizer(tmp_path: Path) -> None:
+    with pytest.raises(KothaError, match="no tokenizer, and a page needs one"):
+        export(replace(shaken(CONFIGS["gpt2"]), tokenizer=None), "web", tmp_path / "m.html")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_file_that_is_there_stays_unless_asked(tmp_path: Path) -> None:
     bundle = shaken(CONFIGS["gpt2"])
-    web.export_web(bundle, tmp_path)
+    export(bundle, "web", tmp_path)
     with pytest.raises(KothaError, match=r"model\.html exists; choose another place"):
-        web.export_web(bundle, tmp_path)
+        export(bundle, "web", tmp_path)
     before = (tmp_path / "model.html").read_bytes()
-    web.export_web(bundle, tmp_path, ExportSettings(overwrite=True))
+    export(bundle, "web", tmp_path, overwrite=True)
     assert (tmp_path / "model.html").read_bytes() == before, "the same weights, the same file"

@@ -42,12 +42,12 @@ def test_the_angles_are_those_of_the_whole_products(n_kv_heads: int) -> None:
         qk.append(q[mine].T @ k[theirs])  # W_Q W_K^T: (C, C)
         ov.append(v[theirs].T @ o[:, mine].T)  # W_V W_O: (C, C)
     for a, b in ((0, 1), (1, 2), (3, 0)):
-        found = HeadWeights(attention).overlap(a, b)
+        found = HeadWeights("", attention).overlap(a, b)
         assert found.qk == pytest.approx(by_hand(qk[a], qk[b]), abs=1e-6)
         assert found.ov == pytest.approx(by_hand(ov[a], ov[b]), abs=1e-6)
         assert found.qk_chance == found.ov_chance == 4 / 16
         symmetric = np.linalg.norm((qk[a] + qk[a].T) / 2) ** 2 / np.linalg.norm(qk[a]) ** 2
-        assert HeadWeights(attention).symmetries[a] == pytest.approx(symmetric, abs=1e-6)
+        assert HeadWeights("", attention).symmetries[a] == pytest.approx(symmetric, abs=1e-6)
 
 
 def test_the_same_head_twice_and_heads_apart() -> None:
@@ -60,24 +60,26 @@ def test_the_same_head_twice_and_heads_apart() -> None:
         attention.output.weight[:, 4:8] = attention.output.weight[:, :4]
         attention.output.weight[:, 8:12] = torch.eye(16)[:, :4]
         attention.output.weight[:, 12:] = torch.eye(16)[:, 8:12]
-    same, apart = HeadWeights(attention).overlap(0, 1), HeadWeights(attention).overlap(2, 3)
+    same, apart = HeadWeights("", attention).overlap(0, 1), HeadWeights("", attention).overlap(2, 3)
     assert (same.qk, same.ov) == pytest.approx((1, 1))
     assert (apart.qk, apart.ov) == pytest.approx((0, 0), abs=1e-9)
-    assert HeadWeights(attention).symmetries[2] == pytest.approx(1), "queries and keys alike: A looks at B as B at A"
+    assert HeadWeights("", attention).symmetries[2] == pytest.approx(1), (
+        "queries and keys alike: A looks at B as B at A"
+    )
 
 
 def test_heads_of_one_key_head_notice_the_same() -> None:
     attention = fresh(n_kv_heads=2)
-    assert HeadWeights(attention).overlap(0, 1).qk == pytest.approx(1)
-    assert HeadWeights(attention).overlap(1, 2).qk < 0.8
+    assert HeadWeights("", attention).overlap(0, 1).qk == pytest.approx(1)
+    assert HeadWeights("", attention).overlap(1, 2).qk < 0.8
 
 
 def test_random_heads_overlap_as_chance_says() -> None:
-    found = [HeadWeights(fresh(seed=seed)).overlap(0, 1) for seed in range(60)]
+    found = [HeadWeights("", fresh(seed=seed)).overlap(0, 1) for seed in range(60)]
     assert np.mean([each.qk for each in found]) == pytest.approx(0.25, abs=0.03)
     assert np.mean([each.ov for each in found]) == pytest.approx(0.25, abs=0.03)
     # A random matrix meets its own transpose on the diagonal alone: one part in C.
-    symmetric = np.mean([HeadWeights(fresh(seed=seed)).symmetries[2] for seed in range(60)])
+    symmetric = np.mean([HeadWeights("", fresh(seed=seed)).symmetries[2] for seed in range(60)])
     assert symmetric == pytest.approx(0.5 * (1 + 1 / 16), abs=0.015)
 
 
@@ -85,14 +87,14 @@ def test_a_dead_head_overlaps_with_nothing() -> None:
     attention = fresh()
     with torch.no_grad():
         attention.key.weight[:4] = 0
-    assert HeadWeights(attention).overlap(0, 1).qk == 0
-    assert HeadWeights(attention).symmetries[0] == 0.5
+    assert HeadWeights("", attention).overlap(0, 1).qk == 0
+    assert HeadWeights("", attention).symmetries[0] == 0.5
 
 
 def test_heads_that_share_directions_need_fewer() -> None:
     chance = np.random.default_rng(0)
     few = chance.standard_normal((64, 5)) @ chance.standard_normal((5, 64))
-    found = shared_rank(torch.from_numpy(few))
+    found = shared_rank(few)
     assert found.needed <= 5 < found.random <= found.size == 64
     free = shared_rank(chance.standard_normal((64, 64)))
     assert free.needed == pytest.approx(free.random, abs=3)
@@ -125,11 +127,11 @@ def test_the_nearest_head_is_named_by_its_first_number() -> None:
     seen = Resemblance()
     seen.read(look(pruned, Passage(inputs[0][0])))
     first, second = head_weights(pruned).items()
-    names = first[1].nearest(first[0], seen.of(first[0]))
+    names = first[1].nearest(seen.of(first[0]))
     assert list(names) == ["blocks.0.attention.0", "blocks.0.attention.2", "blocks.0.attention.3"]
     assert all(like.head in names and like.head != head for head, like in names.items())
     attention, places = first[1].attention, {head: place for place, head in enumerate(names)}
     for head, like in names.items():
-        by_itself = HeadWeights(attention).overlap(places[head], places[like.head])
+        by_itself = HeadWeights("", attention).overlap(places[head], places[like.head])
         assert astuple(like.overlap) == pytest.approx(astuple(by_itself))
-    assert second[1].nearest(second[0], seen.of(second[0])) == {}, "a head alone resembles none"
+    assert second[1].nearest(seen.of(second[0])) == {}, "a head alone resembles none"

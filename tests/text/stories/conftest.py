@@ -30,6 +30,21 @@ def told(request: pytest.FixtureRequest) -> list[Told]:
     ]
 
 
+class Replay(Chooser):
+    """A chooser whose answers are given beforehand, as far as they are possible; past their end it answers 0."""
+
+    def __init__(self, script: list[int]) -> None:
+        super().__init__("replay")
+        self.script = script
+        self.asked: list[int] = []
+
+    def below(self, n: int) -> int:
+        super().below(n)
+        answer = self.script[len(self.asked)] % n if len(self.asked) < len(self.script) else 0
+        self.asked.append(n)
+        return answer
+
+
 def of(told: list[Told], *plots: str) -> list[Told]:
     found = [document for document in told if document.plot in plots]
     assert len(found) == len(plots) * len(told) // ALL_PLOTS

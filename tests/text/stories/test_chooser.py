@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator
 
 import pytest
+from tests.text.stories.conftest import Replay
 
 from kotha.text.stories.lexicon import Noun
 from kotha.text.stories.plot import cast_roles, compile_template, tidy
@@ -17,21 +18,6 @@ TABLES = {
     ),
     "pet": (Noun("হাঁস", parts={"eats": (Noun("ধান"), Noun("শামুক"))}), Noun("টিয়া", parts={"eats": (Noun("ছোলা"),)})),
 }
-
-
-class Replay(Chooser):
-    """A chooser whose answers are given beforehand; past their end it answers 0."""
-
-    def __init__(self, script: list[int]) -> None:
-        super().__init__("replay")
-        self.script = script
-        self.asked: list[int] = []
-
-    def below(self, n: int) -> int:
-        super().below(n)
-        answer = self.script[len(self.asked)] if len(self.asked) < len(self.script) else 0
-        self.asked.append(n)
-        return answer
 
 
 def outcomes(template: str, cast: str = "") -> Iterator[tuple[str, float]]:

@@ -6,7 +6,7 @@ import unicodedata
 from pathlib import Path
 
 import pytest
-from tests.text.stories.conftest import PLOTS
+from tests.text.stories.conftest import PLOTS, Replay
 
 import kotha.text.stories as package
 from kotha.text.stories.grammar import conjugate
@@ -17,20 +17,6 @@ from kotha.text.stories.scene import Chooser, Scene
 LEXICON, PHRASES = lexicon(), phrases()
 ALL_PLOTS = [plot for plots in PLOTS.values() for plot in plots]
 NAMES = [plot.name for plot in ALL_PLOTS]
-
-
-class Replay(Chooser):
-    """Answers a given script as far as it is possible, then 0, and remembers what it was asked."""
-
-    def __init__(self, script: list[int]) -> None:
-        super().__init__("replay")
-        self.script = script
-        self.asked: list[int] = []
-
-    def below(self, n: int) -> int:
-        answer = self.script[len(self.asked)] % n if len(self.asked) < len(self.script) else 0
-        self.asked.append(n)
-        return answer
 
 
 class Recorder(Chooser):

@@ -40,43 +40,21 @@ def test_the_last_word_of_a_phrase_is_inflected() -> None:
     assert (inflect("মা", "কে"), inflect("চাষি", "দের")) == ("মাকে", "চাষিদের")
 
 
-@pytest.mark.parametrize(
-    ("value", "classifier", "expected"),
-    [
-        (1, "টি", "একটি"),
-        (2, "টি", "দুটি"),
-        (2, "টা", "দুটা"),
-        (2, "জন", "দুজন"),
-        (3, "খানা", "তিনখানা"),
-        (4, "জন", "চারজন"),
-        (6, "বার", "ছয়বার"),
-        (19, "টি", "উনিশটি"),
-        (150, "জন", "১৫০ জন"),
-    ],
-)
-def test_number_with_its_classifier(value: int, classifier: str, expected: str) -> None:
-    assert counted(value, classifier) == expected
+COUNTED = "1 টি একটি | 2 টি দুটি | 2 টা দুটা | 2 জন দুজন | 3 খানা তিনখানা | 4 জন চারজন | 6 বার ছয়বার | 19 টি উনিশটি"
+NUMBERS = """
+0 শূন্য | 11 এগারো | 29 ঊনত্রিশ | 35 পঁয়ত্রিশ | 44 চুয়াল্লিশ | 53 তিপ্পান্ন
+69 ঊনসত্তর | 78 আটাত্তর | 89 ঊননব্বই | 99 নিরানব্বই | 100 একশো | 101 ১০১
+"""
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        (0, "শূন্য"),
-        (11, "এগারো"),
-        (29, "ঊনত্রিশ"),
-        (35, "পঁয়ত্রিশ"),
-        (44, "চুয়াল্লিশ"),
-        (53, "তিপ্পান্ন"),
-        (69, "ঊনসত্তর"),
-        (78, "আটাত্তর"),
-        (89, "ঊননব্বই"),
-        (99, "নিরানব্বই"),
-        (100, "একশো"),
-        (101, "১০১"),
-    ],
-)
-def test_number_in_words(value: int, expected: str) -> None:
-    assert number(value) == expected
+@pytest.mark.parametrize(("value", "classifier", "expected"), [*rows(COUNTED), ("150", "জন", "১৫০ জন")])
+def test_number_with_its_classifier(value: str, classifier: str, expected: str) -> None:
+    assert counted(int(value), classifier) == expected
+
+
+@pytest.mark.parametrize(("value", "expected"), rows(NUMBERS))
+def test_number_in_words(value: str, expected: str) -> None:
+    assert number(int(value)) == expected
 
 
 def test_every_number_up_to_a_hundred_has_its_own_word() -> None:

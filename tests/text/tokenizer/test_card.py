@@ -95,9 +95,9 @@ def test_the_page_shows_every_tokenizer() -> None:
 @pytest.mark.parametrize("name", ["bpe-qwen35", "bpe-words", "unigram"])
 def test_view_shows_letters_and_hex_only_for_parts(name: str) -> None:
     tokens = view(trained(name), "মা ডাকছেন 猫")
-    parts = [token for token in tokens if token.is_part]
+    parts = [token for token in tokens if token.part]
     assert " ".join(token.text for token in parts) == "E7 8C AB"  # a character that the corpus does not have
-    assert "".join(token.text for token in tokens if not token.is_part) == "মা␣ডাকছেন␣"
+    assert "".join(token.text for token in tokens if not token.part) == "মা␣ডাকছেন␣"
 
 
 def test_view_sets_a_lone_sign_on_a_circle() -> None:

@@ -131,7 +131,6 @@ T5_FOLDERS = {
     "by number": ({"tokenizer_config.json": {"tokenizer_class": "T5Tokenizer", "extra_ids": 20}}, 20),
     "by class": ({"tokenizer_config.json": {"tokenizer_class": "T5TokenizerFast"}}, 100),
     "by model": ({"config.json": {"model_type": "t5"}, "tokenizer_config.json": {}}, 100),
-    "by name": ({"special_tokens_map.json": {"additional_special_tokens": [f"<extra_id_{i}>" for i in range(5)]}}, 5),
     "mT5: none": ({"tokenizer_config.json": {"tokenizer_class": "T5Tokenizer", "extra_ids": 0}}, 0),
     "another": ({"tokenizer_config.json": {"tokenizer_class": "LlamaTokenizer"}}, 0),
     "nothing beside it": ({}, 0),

@@ -8,16 +8,10 @@ from tests.text.conftest import trained
 
 from kotha.text import encoding as memo_module
 from kotha.text.encoding import MemoEncoder
-from kotha.text.tokenizer.tokenizer import Tokenizer
 
 TEXT = st.text() | st.lists(
     st.sampled_from([" ", "  ", "\n", " \n", "\t ", "নদী", "র‍্যা", "ক্", "a's", "২৫", "।", "\0"])
 ).map("".join)
-
-
-@pytest.fixture(params=["bpe-qwen35", "bpe-words", "unigram", "wordpiece", "char-codepoint", "char-akshara"])
-def tokenizer(request) -> Tokenizer:
-    return trained(request.param)
 
 
 @pytest.fixture

@@ -1,13 +1,11 @@
-"""The end of a long text is encoded as the whole text has it."""
+"""The end of a long text is encoded as the whole text has it; a classifier's text is read whole, or in stretches."""
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.text.conftest import KINDS, SENTENCES, trained
 
-from kotha.text.akshara import aksharas
-from kotha.text.tokenizer.prompt import encode_end
-from kotha.text.tokenizer.tokenizer import Tokenizer
+from kotha.text.tokenizer.prompt import MarkedTexts, encode_end
 
 WORDS = sorted({word for sentence in SENTENCES for word in sentence.split()})
 
@@ -34,19 +32,31 @@ def test_whatever_stands_there(name: str, pieces: list[tuple[str, int]], tokens:
     assert not whole or ids == tokenizer.encode(text)
 
 
-def test_a_text_without_spaces_is_cut_between_letters(monkeypatch: pytest.MonkeyPatch) -> None:
-    cut: list[str] = []
-    monkeypatch.setattr(Tokenizer, "encode", lambda self, text: cut.append(text) or [0] * len(text))
-    text = "ক্ষমাস্ত্রী" * 2_000
-    for tokens in range(1, 12):
-        encode_end(trained("unigram"), text, tokens)
-    assert len(cut) == 11
-    letters, part = aksharas(text), len(cut[0])
-    assert all(aksharas(each) == letters[-len(aksharas(each)) :] for each in cut) and part < len(text)
-
-
 def test_where_too_little_is_left_more_is_read() -> None:
     tokenizer = trained("unigram")
     text = " ".join(WORDS * 20) + "\u200b" * 40_000 + " নদী"
     ids, _ = encode_end(tokenizer, text, 50)
     assert ids[-50:] == tokenizer.encode(text)[-50:]
+
+
+@pytest.mark.parametrize("length", [*range(60), 81, 200, 1_001])
+def test_stretches_fit_and_lie_in_order(length: int) -> None:
+    reader = MarkedTexts(trained("wordpiece"), ("cls", "sep"), context_length=12)
+    found = reader.stretches(length)
+    assert found[0][0] == 0 and found[-1][1] == length and len(found) <= 8
+    assert all(0 <= end - start <= 10 for start, end in found)
+    assert [start for start, _ in found] == sorted(start for start, _ in found)
+    if length <= 80:  # all of it, each token once, in parts of nearly one length
+        assert [place for start, end in found for place in range(start, end)] == [*range(length)]
+        assert max(end - start for start, end in found) - min(end - start for start, end in found) <= 1
+    else:
+        assert len(found) == 8 and all(end - start == 10 for start, end in found)
+
+
+def test_what_was_not_read_is_counted() -> None:
+    tokenizer = trained("wordpiece")
+    reader = MarkedTexts(tokenizer, ("cls", "sep"), context_length=12)
+    word = "আমি "
+    each = len(tokenizer.encode(word))
+    assert [len(some) for some in reader.encode([word, word * (80 // each), word * 100])] == [1, 8, 8]
+    assert reader.truncated == 1

@@ -9,7 +9,8 @@ from tests.text.conftest import KINDS, SENTENCES, VOCAB_SIZE, adversarial_text, 
 from tokenizers import Tokenizer as Backend
 from tokenizers import decoders, pre_tokenizers
 
-from kotha.text.tokenizer.decoding import BufferedDecoder, byte_alphabet, byte_level, piece_bytes, starts_with_space
+from kotha.errors import TokenizerError
+from kotha.text.tokenizer.decoding import byte_alphabet, byte_level, starts_with_space
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 
@@ -143,7 +144,6 @@ def test_a_decoder_that_concatenates_decodes_as_its_library_does(decoder, pieces
     for ids in ([1, 2, 3 if len(pieces) > 2 else 1], [1, 1], [1]):
         assert tokenizer.decode(ids) == tokenizer.backend.decode(ids)
         assert "".join(streamed(tokenizer, ids)) == tokenizer.decode(ids)
-    assert not isinstance(tokenizer.stream(), BufferedDecoder)
 
 
 @pytest.mark.parametrize(
@@ -161,16 +161,10 @@ def test_a_decoder_that_concatenates_decodes_as_its_library_does(decoder, pieces
     ],
     ids=str,
 )
-def test_any_other_decoder_is_left_to_its_library_and_waits_for_the_end(decoder):
-    tokenizer = with_decoder(decoder, [" ক", " খ ", SPACE])
-    ids = [1, 2, 3, 1]
-    assert tokenizer.decode(ids) == tokenizer.backend.decode(ids)
-    assert streamed(tokenizer, ids) == ["", "", "", "", tokenizer.decode(ids)]
-
-
-def test_no_decoder_means_no_bytes():
-    assert piece_bytes(None, ["ক"]) is None
+def test_any_other_decoder_is_refused(decoder):
     assert not starts_with_space(None)
+    with pytest.raises(TokenizerError, match=r"its decoder .* looks at more than one token; only ByteLevel, WordPiece"):
+        with_decoder(decoder, [" ক", " খ ", SPACE])
 
 
 def test_the_byte_alphabet_is_the_librarys():

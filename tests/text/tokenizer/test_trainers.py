@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.text.conftest import ADVERSARIAL, CORPUS, KINDS, SENTENCES, VOCAB_SIZE, boundaries, train_kind, trained
 from tokenizers import models
 
-from kotha.errors import ConfigError, TokenizerError
+from kotha.errors import TokenizerError, UsageError
 from kotha.text.akshara import aksharas, starts_dependent
 from kotha.text.normalize import Normalizer
 from kotha.text.tokenizer import letters as letters_module
@@ -265,7 +265,7 @@ def test_mistakes_are_answered_with_what_is_allowed(arguments, message):
 
 
 def test_a_wrong_rule_is_answered_with_the_nearest():
-    with pytest.raises(ConfigError, match="did you mean 'joiners'"):
+    with pytest.raises(UsageError, match="rules='joiner' is not a choice; did you mean 'joiners'"):
         train(CORPUS, rules=("joiner",))
 
 

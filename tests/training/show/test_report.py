@@ -77,30 +77,14 @@ def test_a_full_run_is_told_whole(tmp_path: Path) -> None:
     )
     assert page.headings() == [
         *("Loss", "What it wrote on the way", "On text it has not seen", "How the training went"),
-        *("Predicted and measured", "Machine, versions and data", "Settings"),
+        "Settings",
     ]
     loss, per_byte, *rest = page.blocks("curves")
     assert [text(label) for _, label in loss["levels"]] == ["ln V = 8.32", "unigram = 6.41", "floor = 0.19"]
     assert text(loss["marker"][1]) == "best: step 200" and text(per_byte["levels"][0][1]) == "floor = 0.047"
     titles = ["bits per character", "learning rate", "gradient norm", "tokens per second", "% of the machine's peak"]
     assert [text(each["title"]) for each in rest] == titles
-    memory, time = page.table()[1:]
-    assert memory == ["memory in all", "105 MB", "131 MB", "1.25"] and time[1:] == ["50 seconds", "100 seconds", "2.00"]
     assert page.html == report_document(Record(CONFIG, METRICS, SUMMARY)).html(), "the same files give the same page"
-
-
-def test_learning_by_heart_is_remarked_only_when_it_happens() -> None:
-    def notes(metrics: list[dict[str, Any]]) -> list[str]:
-        return [text(each["text"]) for each in shown(CONFIG, metrics, SUMMARY).blocks("paragraph") if each["note"]]
-
-    (remark,) = notes(METRICS)
-    assert remark.startswith(
-        "From step 200 on it learns its training text by heart: until step 400 its loss there falls from 6.00 to 4."
-    )
-    noise = [row for row in METRICS if row["step"] <= 200] + [step_row(225), evaluation(225, 5.52)]
-    assert notes(noise) == []
-    broken = [{**row, "loss_nats": 9.0} if row["step"] > 200 and "loss_nats" in row else row for row in METRICS]
-    assert notes(broken) == [], "both rise: that is something else"
 
 
 def test_three_samples_are_shown_and_the_rest_folded() -> None:
@@ -111,12 +95,6 @@ def test_three_samples_are_shown_and_the_rest_folded() -> None:
     seen = [(text(each["label"]), each["text"]) for each in page.blocks("quote") if each["text"] not in rest]
     assert [step for step in LOSSES if any(told == f"গল্প {step}" for _, told in seen)] == [50, 250, 400]
     assert seen[0] == ("step 50 · 1.750 bits per byte", "গল্প 50")
-
-
-def test_the_mean_of_checkpoints_is_told_apart() -> None:
-    said = " ".join(shown(CONFIG, [*METRICS, evaluation(400, 4.0, average_of=5)], SUMMARY).words())
-    assert "With the mean of the weights of the last 5 checkpoints, it needs 1.000 bits per byte" in said
-    assert "At its best, step 200," in said
 
 
 def test_an_unfinished_run_says_so() -> None:

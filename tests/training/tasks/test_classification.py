@@ -38,7 +38,6 @@ def test_every_image_once_an_epoch_and_slices_of_the_whole() -> None:
     read = [example for step in range(5) for example in made._order.examples(step)]
     assert sorted(read[:10]) == sorted(read[10:]) == list(range(10))
     assert read[:10] != read[10:]
-    assert made.document_ids(0) == sorted(read[:4])
     whole, part = made.batch(2, 0, 4), made.batch(2, 1, 2)
     assert all(torch.equal(part.tensors[name], whole.tensors[name][1:3]) for name in whole.tensors)
     assert (part.targets, part.tokens) == ({"examples": 2}, 2 * 5)
@@ -95,7 +94,7 @@ def test_texts_have_their_marks_and_long_ones_are_read_in_stretches(family: type
     given = ["আমি", "আমার সোনার বাংলা আমি তোমায় ভালোবাসি", "তুমি", ""]
     made = texts(model, kind, given, [0, 1, 2, 0])
     ids = tokenizer.encode(given[1])
-    assert made.truncated == 0
+    assert made.too_long == 0
     batch = made.batch(0, 0, CONFIG.batch_size).tensors
     before = [tokenizer.special["cls"]] if family is BERTConfig else []
     after = [tokenizer.special["sep" if family is BERTConfig else "eos"]]
@@ -119,7 +118,6 @@ def test_texts_have_their_marks_and_long_ones_are_read_in_stretches(family: type
         for tokens, real, label in zip(batch["tokens"], batch["real"], batch["labels"], strict=True)
     ]
     assert all(each in wanted for each in seen)
-    assert made.document_ids(0) == sorted(set(made.document_ids(0))) and max(made.document_ids(0)) < len(given)
     part = made.batch(0, 1, 2).tensors
     assert all(torch.equal(part[name], batch[name][1:3]) for name in batch)
 
@@ -139,7 +137,7 @@ def test_rare_classes_count_more_and_macro_f1_chooses() -> None:
     tokenizer = trained("unigram")
     model = classifying(preset("pocket").replace(vocab_size=tokenizer.vocab_size, context_length=16), "abc")
     labels = [0, 0, 0, 0, 1, 2]
-    config = CONFIG.change(class_weights="balanced", best_by="macro_f1", batch_size=6)
+    config = CONFIG.change(class_weights="balanced", batch_size=6)
     task = TextClasses(model, config, ["আমি"] * 6, labels, ["আমি"] * 6, labels, tokenizer)
     batch = task.batch(0, 0, 6).tensors
     assert {(int(label), float(weight)) for label, weight in zip(batch["labels"], batch["weights"], strict=True)} == {

@@ -144,7 +144,7 @@ def test_what_a_prompts_targets_would_be_changes_nothing_and_its_places_get_no_g
 def test_what_is_too_long_is_left_out() -> None:
     long = (Turn("user", "নদীর ধারে " * 30), Turn("assistant", "মা।"))
     task = answers([*DIALOGUES, long])
-    assert task.left_out == 1 and {each for step in range(9) for each in task.document_ids(step)} == {0, 1, 2}
+    assert task.too_long == 1 and task._order.n_examples == 3
     with pytest.raises(DataError, match="training examples can be used: each needs a text, of at most 40 tokens"):
         answers([long])
 
@@ -194,8 +194,7 @@ def test_an_epoch_reads_every_pair_once_in_a_new_order() -> None:
 def test_pairs_that_cannot_be_used_are_left_out_and_counted() -> None:
     most = list(range(100, 105))  # with its mark, all of a context of 6
     made = translation([([], [1]), ([1], []), ([*most, 1], [1]), (most, most), ([1], [*most, 1])], PAIRS[:2])
-    assert made.left_out == 4
-    assert made.document_ids(0) == [3], "named by its place among those given"
+    assert made.too_long == 4
     assert made.batch(0, 0, 1).tensors["target"].tolist() == [[START, *most, END]]
 
 

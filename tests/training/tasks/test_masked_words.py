@@ -96,8 +96,6 @@ def test_an_example_is_two_stretches_between_marks(data: Dataset, seed: int, ste
             assert {DOCUMENT_OF[token] for token in first}.isdisjoint(DOCUMENT_OF[token] for token in second)
         else:
             assert second[0] == first[-1] + 1, "what really follows"
-        named = {DOCUMENT_OF[token] for token in first + second}
-        assert named <= set(made.document_ids(step))
 
 
 @settings(max_examples=60)

@@ -1,5 +1,4 @@
-/** What a cell is worth: all of it at the first try, less with each wrong one and each hint, nothing for the worked step.
- * The library counts the same (`course/exercises/score.py`); one list of cases holds both. */
+/** What a cell is worth: all of it at the first try, less with each wrong one and each hint, nothing for the worked step. */
 
 export const FULL = 4;
 const LEAST = 1;

@@ -1,5 +1,4 @@
-/** Score files: what was done on a sheet, to be handed to a teacher, and graded again from the numbers up. The library
- * checks them too (`course/exercises/score.py`). The checksum finds accidents; it is no proof of anything. */
+/** Score files: what was done on a sheet, to be handed to a teacher, and graded again from the numbers up. */
 import { gradeCell } from "./grading";
 import { FULL, points } from "./points";
 import { asShown, compute, flow, key, slackOf, type Step } from "./sheet";
@@ -27,25 +26,6 @@ export interface ScoreFile {
   points: number;
   possible: number;
   made: string;
-  note: string;
-  checksum: string;
-}
-
-/** Of what counts, spelled out line by line; as the library does. */
-export function checksum(file: Omit<ScoreFile, "checksum">): string {
-  const lines = [file.kind, String(file.version), file.name, file.sheet, String(file.points)];
-  for (const name of Object.keys(file.given).sort()) lines.push(`${name}:${(file.given[name] ?? []).map((row) => row.join(" ")).join(" ")}`);
-  for (const each of file.answers) lines.push(`${each.cell}|${each.tries.join("|")}|${each.hints}|${each.verdict}|${each.points}`);
-  return crc32(new TextEncoder().encode(lines.join("\n"))).toString(16).padStart(8, "0");
-}
-
-export function crc32(bytes: Uint8Array): number {
-  let crc = 0xffffffff;
-  for (const byte of bytes) {
-    crc ^= byte;
-    for (let bit = 0; bit < 8; bit += 1) crc = crc & 1 ? (crc >>> 1) ^ 0xedb88320 : crc >>> 1;
-  }
-  return (crc ^ 0xffffffff) >>> 0;
 }
 
 /** A file's text as a score file; null where it is none. */
@@ -72,7 +52,6 @@ export interface Regraded {
   steps: StepScore[];
   points: number;
   possible: number;
-  checksumFits: boolean;
   /** Cells that the file calls right, and that are not. */
   refused: string[];
 }
@@ -121,7 +100,6 @@ export function regrade(file: ScoreFile, blank: readonly Step[]): Regraded {
     steps: scores,
     points: scores.reduce((sum, each) => sum + each.points, 0),
     possible: FULL * scores.reduce((sum, each) => sum + each.cells, 0),
-    checksumFits: checksum(file) === file.checksum,
     refused,
   };
 }

@@ -199,7 +199,7 @@ export function asShown(value: number): number {
 
 // Whoever carries three decimals along, or 1.414 for a root, stays within this; as in the library's questions.
 const CARRIED = 0.0005;
-// Products of numbers that were rounded before; as in `course/exercises/score.py`.
+// Products of numbers that were rounded before.
 const OF_ROUNDED = ["output", "attended", "wide", "fed", "logits"];
 
 /** How far an answer may be off that was computed from rounded numbers. */

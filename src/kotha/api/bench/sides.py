@@ -19,11 +19,10 @@ import torch
 from torch import Tensor, nn
 
 from kotha.api.bench.turns import Turns, Work, check_count, take_turns
-from kotha.artifacts.model_folder import Bundle
 from kotha.artifacts.run_folder import RunFolder
 from kotha.errors import DataError, UsageError, library
 from kotha.export.huggingface.config import choose_layout, write_config
-from kotha.export.huggingface.export import foreign_weights
+from kotha.export.layouts import foreign_weights
 from kotha.generation.answers import Request
 from kotha.generation.engine import Engine
 from kotha.generation.settings import SamplingSettings
@@ -146,7 +145,7 @@ def twin(model: GPT) -> Any:
     layout = choose_layout(model.config)
     kind = getattr(library("transformers", _MISSING), layout.architecture)
     theirs = kind(kind.config_class(**{**write_config(layout, model.config, None, "float32"), "pad_token_id": 0}))
-    found = theirs.load_state_dict(foreign_weights(Bundle(model, None), layout), strict=False)
+    found = theirs.load_state_dict(foreign_weights(model, layout), strict=False)
     # A head that is tied to the embeddings comes with them.
     assert not found.unexpected_keys and set(found.missing_keys) <= {"lm_head.weight"}, f"other weights: {found}"
     return theirs.eval()

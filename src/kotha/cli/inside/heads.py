@@ -86,10 +86,8 @@ def prune(
     *,
     out: Path,
     heads: str | None = None,
-    keep: float | None = None,
     count: int | None = None,
     source: OfHeads = OfHeads(),  # noqa: B008 - frozen
-    rounds: int = 5,
     overwrite: bool = False,
 ) -> Output:
     """Remove heads from the weights, and measure what that costs and saves.
@@ -98,16 +96,14 @@ def prune(
         path: A text to measure on; left out: the run's held-out documents.
         out: Model folder to write.
         heads: Heads to remove: blocks.0.attention.1,blocks.1.attention.0
-        keep: Keep this share of all heads, the most important ones.
         count: Remove so many heads, the least important ones.
-        rounds: Rounds of the speed measurement; the median counts.
         overwrite: Replace a model folder at --out.
     """
     from kotha.api.views import prune_heads
 
     named = None if heads is None else [name.strip() for name in heads.split(",") if name.strip()]
     folder, file = model_and_file(run, path)
-    how: dict[str, Any] = {"heads": named, "keep": keep, "count": count, "rounds": rounds, "overwrite": overwrite}
+    how: dict[str, Any] = {"heads": named, "count": count, "overwrite": overwrite}
     with progress() as advance:
         found = prune_heads(folder, out, **how, path=file, on_progress=advance, **vars(source))
     return Output(found, _pruned_table(found))
@@ -121,12 +117,9 @@ def _pruned_table(found: "Pruned") -> Table:
         (Message("heads"), "heads", "{}"),
         (Message("parameters"), "parameters", "{:,}"),
         (Message("megabytes"), "megabytes", "{:.2f}"),
-        (Message("tokens/s, reading"), "reading_tokens_per_second", "{:,.0f}"),
-        (Message("tokens/s, writing"), "writing_tokens_per_second", "{:,.0f}"),
     ):
-        values: list[Any] = [getattr(each, field) for each in (before, after)]
-        if None not in values:
-            rows.append([name, *(form.format(value) for value in values), f"{values[1] / values[0] - 1:+.1%}"])
+        values = [getattr(each, field) for each in (before, after)]
+        rows.append([name, *(form.format(value) for value in values), f"{values[1] / values[0] - 1:+.1%}"])
     title = Message("{out}, measured on {text}", out=found.out, text=found.text)
     header: list[Text] = ["", Message("before"), Message("after"), Message("change")]
     return Table(title, header, rows, [Message("removed: {removed}", removed=found.removed)])

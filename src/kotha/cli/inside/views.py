@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from kotha.cli.flags import BOX, Page, Run, RunOrNone, Several, group, written
+from kotha.cli.flags import BOX, Page, Run, Several, group, written
 from kotha.cli.spoken import tell
 from kotha.cli.terminal import Output, Table
 from kotha.errors import UsageError
@@ -78,26 +78,17 @@ def attention(
 
 
 def flow(
-    run: RunOrNone = None,
+    run: Run = BOX,
     /,
     *,
-    preset: str | None = None,
     reading: OfInput = OfInput(),  # noqa: B008 - frozen
     html: Html = None,
 ) -> Output:
-    """A text through the whole model, with shapes and figures at every station.
-
-    Args:
-        preset: Instead of a run: a preset with fresh weights, for its shapes.
-    """
+    """A text through the whole model, with shapes and figures at every station."""
     import kotha
-    from kotha.api.asked import Asked
-    from kotha.api.views import flow_tables, preset_flow
+    from kotha.api.views import flow_tables
 
-    if run is not None and preset is not None:
-        raise UsageError("name a run, or --preset NAME without one")
-    asked = vars(reading)
-    view = kotha.load(run or BOX, "cpu").flow(**asked) if preset is None else preset_flow(preset, Asked(**asked))
+    view = kotha.load(run, "cpu").flow(**vars(reading))
     tables = flow_tables(view)
     return viewed(view, html, Message("{n} stations", n=len(tables[0].cells)), *tables)
 

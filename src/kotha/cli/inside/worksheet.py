@@ -40,10 +40,6 @@ class OfSheet:
     """Of a Seq2Seq; left out: decoder."""
     part: Literal["attention", "cross"] = "attention"
     """cross looks at the source."""
-    rows: int | None = None
-    """Rows whose arithmetic is written out, from the last."""
-    precision: int | None = None
-    """Decimals that are shown; of small numbers as many digits that count."""
     size: str | None = None
     """A drawn sheet of other sizes instead: TOKENSxWIDTHxHEAD, 4x6x3."""
     seed: int | None = None
@@ -56,7 +52,6 @@ def worksheet(
     html: Html = None,
     picture: Annotated[Path | None, written(".svg")] = None,
     xlsx: Annotated[Path | None, written(".xlsx")] = None,
-    exercise: Annotated[list[str] | None, Parameter(consume_multiple=(0, 1))] = None,
     as_json: AsJson = False,
 ) -> Output | None:
     """One attention head as arithmetic on paper; the workshop's, or your model's.
@@ -64,12 +59,7 @@ def worksheet(
     Args:
         picture: Write 20 × 512 positions as a picture to this file.
         xlsx: Write a spreadsheet of live formulas to this file.
-        exercise: As `kotha inside exercise`: all, or one such as 7.
     """
-    if exercise is not None:
-        if asked.run is not None or html is not None or xlsx is not None:
-            raise UsageError("--exercise asks the workshop's questions; leave --run, --html and --xlsx out")
-        return _ask(*exercise, as_json=as_json, size=asked.size, seed=asked.seed)
     from kotha.api.worksheet import positions_picture
     from kotha.api.worksheet import worksheet as lay_out
 
@@ -103,10 +93,6 @@ class Questions:
     """The workshop's twelve, or the course's six."""
     preset: str = "bangla-58m"
     """Whose sizes questions 6 to 11 are about."""
-    batch_size: int | None = None
-    """Sequences a step, in the questions; left out: 64, or drawn."""
-    steps: int | None = None
-    """max_iters of question 7c; left out: the course recipe's."""
     size: str | None = None
     """Questions 1 to 5 of a drawn sheet instead: TOKENSxWIDTHxHEAD, 4x6x3."""
     seed: int | None = None
@@ -121,8 +107,6 @@ class Kept:
     """Keep the answers in this file and go on from it; it is what one hands in."""
     name: str | None = None
     """Whose answers these are, in the file."""
-    key_file: Path | None = None
-    """Sign the file with the teacher's key."""
 
 
 def exercise(
@@ -145,41 +129,34 @@ def exercise(
         paper: Print the questions instead of asking, for paper.
         as_json: The summary on stdout; the talk goes to stderr.
     """
-    if not key and not paper:
-        return _ask(wanted, as_json=as_json, tries=tries, kept=kept, **vars(questions))
-    from kotha.api.exercises import QuestionChoice, on_paper
+    from kotha.api.exercises import QuestionChoice, on_paper, practise
 
-    if kept.progress is not None or kept.key_file is not None:
-        raise UsageError("--key and --paper ask nothing; leave --progress and --key-file out")
-    told, lines = on_paper(QuestionChoice(wanted=wanted, **vars(questions)), spoken_language(), key=key)
-    return Output(told, *lines)
-
-
-def _ask(
-    wanted: str = "all", *, as_json: bool, tries: int | None = None, kept: Kept | None = None, **questions: Any
-) -> Output:
-    from kotha.api.exercises import QuestionChoice, practise
+    choice, language = QuestionChoice(wanted=wanted, **vars(questions)), spoken_language()
+    if key or paper:
+        if kept.progress is not None:
+            raise UsageError("--key and --paper ask nothing; leave --progress out")
+        told, lines = on_paper(choice, language, key=key)
+        return Output(told, *lines)
 
     def say(line: str) -> None:
         print(line, file=sys.stderr if as_json else sys.stdout, flush=True)
 
-    choice, n_tries = QuestionChoice(wanted=wanted, **questions), tries or (2 if sys.stdin.isatty() else 1)
-    return Output(practise(choice, spoken_language(), read_line, say, tries=n_tries, **vars(kept or Kept())))
+    n_tries = tries or (2 if sys.stdin.isatty() else 1)
+    return Output(practise(choice, language, read_line, say, tries=n_tries, **vars(kept)))
 
 
-def score(*files: Path, key_file: Path | None = None, csv: Annotated[Path | None, written(".csv")] = None) -> Output:
-    """Score files of a class, marked anew, in one table.
+def score(*files: Path, csv: Annotated[Path | None, written(".csv")] = None) -> Output:
+    """Files of answers of a class, marked anew, in one table.
 
     Args:
-        files: Files of answers, as the tutor or the page By hand saves them.
-        key_file: The key that the tutor's files were signed with.
+        files: Files of answers, as the tutor saves them.
         csv: Write the table to this file, for a spreadsheet.
     """
     from kotha.api.exercises import class_table, mark_class
 
     if not files:
-        raise UsageError("name score files, as the tutor or the page By hand saves them")
-    rows = mark_class(files, key_file, csv)
+        raise UsageError("name files of answers, as the tutor saves them")
+    rows = mark_class(files, csv)
     if csv is not None:
         tell(Message("wrote {path}", path=csv))
-    return Output([row.to_dict() for row in rows], *class_table(rows, spoken_language()))
+    return Output([row.to_dict() for row in rows], *class_table(rows))

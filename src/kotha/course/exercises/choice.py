@@ -24,7 +24,7 @@ from kotha.i18n.numbers import ascii_digits
 from kotha.model.config import GPTConfig
 from kotha.model.parameters import count_parameters
 from kotha.model.presets import preset as config_of
-from kotha.training.config import TrainConfig, recipe
+from kotha.training.config import recipe
 from kotha.training.optim import learning_rate_share
 
 # What training took where the workshop measured it.
@@ -39,8 +39,6 @@ class QuestionChoice:
     set: SetName = "workshop"
     wanted: str = "all"
     preset: str = "bangla-58m"
-    batch_size: int | None = None
-    steps: int | None = None
     size: str | None = None
     seed: int | None = None
 
@@ -62,11 +60,6 @@ class QuestionChoice:
         """Which numbers, in words."""
         drawn = "" if self.seed is None else f", seed {self.seed}"
         return f"{self.set}{'' if self.size is None else f', {self.size}'}{drawn}"
-
-    @property
-    def course(self) -> TrainConfig:
-        """The training that questions are about; its steps are max_iters, which the workshop does not say."""
-        return recipe("course", **({} if self.steps is None else {"steps": self.steps}))
 
 
 @lru_cache(maxsize=8)
@@ -103,19 +96,17 @@ def choose(questions: Sequence[Question], wanted: str) -> list[Question]:
 
 def values_of(choice: QuestionChoice, sheet: Sheet) -> dict[str, Any]:
     """All that texts and formulas of the question file may name; it works some out itself."""
-    config, course, told = config_of(choice.preset), choice.course, data_file(FILE)
+    # The training that questions are about; its steps are max_iters, which the workshop does not say.
+    config, course, told = config_of(choice.preset), recipe("course"), data_file(FILE)
     if not isinstance(config, GPTConfig):
         names = {"preset": choice.preset, "family": config.family}
         raise UsageError("the questions are about a GPT, and {preset} is a {family}; try gpt2", **names)
-    if choice.batch_size is not None and choice.batch_size < 1:
-        raise UsageError("{batch_size} is no batch; use 1 or more", batch_size=Option("batch_size", choice.batch_size))
     count = count_parameters(config)
     parts = ("token_embedding", "positions", "attention", "feedforward", "norms", "head")
     values = {
         **told["counts"],
         "measured": _MEASURED_GIGABYTES.get(choice.preset),
-        **({} if choice.batch_size is None else {"batch": choice.batch_size}),
-        **({} if choice.seed is None else _drawn(choice.seed, config.vocab_size, choice.batch_size)),
+        **({} if choice.seed is None else _drawn(choice.seed, config.vocab_size)),
         **vars(config),
         **vars(count),
         **_of_sheet(sheet),
@@ -156,14 +147,14 @@ def _of_sheet(sheet: Sheet) -> dict[str, Any]:
     }
 
 
-def _drawn(seed: int, vocab_size: int, batch_size: int | None) -> dict[str, Any]:
+def _drawn(seed: int, vocab_size: int) -> dict[str, Any]:
     """Other counts of a training, of the workshop's kind."""
     draw = random.Random(seed)
     samples, held_out = draw.randint(3_000, 9_999), draw.randint(160, 520)
     each = draw.uniform(240, 400)
     loss = draw.uniform(2.2, 3.0)
     return {
-        "batch": batch_size or draw.choice((16, 24, 32, 40, 48, 56, 72, 80, 96)),
+        "batch": draw.choice((16, 24, 32, 40, 48, 56, 72, 80, 96)),
         "measured": None,
         "train_samples": samples,
         "train_tokens": round(samples * each),

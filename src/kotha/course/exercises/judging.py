@@ -69,20 +69,13 @@ def _numbers(question: Question, expected: Expected, typed: str) -> Judged:
 
 def _how_to_type(expected: Expected, found: int) -> Iterator[Message]:
     """How many numbers are wanted, and how they are typed: whoever types one cell of a matrix waits for the next."""
-    wanted = len(expected.values)
+    wanted, columns = len(expected.values), expected.columns
     yield Message("Numbers read: {found}, and the answer has {wanted}.", found=found, wanted=wanted)
-    cells = [f"{number}" if expected.exact else f"{number / 10:g}" for number in range(1, wanted + 1)]
-    if expected.rows > 1 and expected.columns > 1:
-        rows = [" ".join(cells[first : first + expected.columns]) for first in range(0, wanted, expected.columns)]
-        yield Message(
-            "It is a matrix of {rows} rows with {columns} numbers each. Type all of it in one line, "
-            "or a row in each line. For example: {example}",
-            rows=expected.rows,
-            columns=expected.columns,
-            example=" ; ".join(rows),
-        )
-    elif wanted > 1:
-        yield Message("Type all of them in one line. For example: {example}", example=" ".join(cells))
+    if wanted > 1:
+        cells = [f"{number}" if expected.exact else f"{number / 10:g}" for number in range(1, wanted + 1)]
+        rows = (" ".join(cells[first : first + columns]) for first in range(0, wanted, columns))
+        example = " ; ".join(rows) if columns > 1 else " ".join(cells)
+        yield Message("Type all of them in one line, a matrix row by row. For example: {example}", example=example)
 
 
 def _of_cells(question: Question, expected: Expected, found: Grade) -> list[Message]:
@@ -138,11 +131,6 @@ class Outcome:
     said: tuple[str, ...] = ()  # of the last answer: mistakes that were recognised, and what is missing
     expected: list[float | None] | None = None  # the right numbers, −∞ as null; None where there are none
 
-    def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON; ``typed`` is the last answer."""
-        plain = {name: list(value) if isinstance(value, tuple) else value for name, value in vars(self).items()}
-        return {**plain, "typed": self.tries[-1] if self.tries else ""}
-
 
 @dataclass(frozen=True)
 class Summary:
@@ -183,7 +171,7 @@ class Summary:
             "graded": len(self.outcomes),
             **{name: getattr(self, name) for name in ("right", "points", "possible", "bonus")},
             "ended_early": len(self.outcomes) < len(self.questions),
-            "answers": [outcome.to_dict() for outcome in self.outcomes],
+            "answers": list(map(vars, self.outcomes)),
         }
 
 

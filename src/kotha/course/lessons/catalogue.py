@@ -1,17 +1,13 @@
 """The lessons by name: what each asks, how long it takes, what it measures and says. Nothing here imports torch."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kotha.course.data import data_file
 from kotha.errors import UsageError, nearest
 from kotha.i18n.message import Bilingual
-
-if TYPE_CHECKING:
-    from kotha.course.lessons.measured import MeasuredLesson
-    from kotha.course.lessons.result import LessonResult
 
 FOLDER = Path(__file__).parent / "words"
 
@@ -33,18 +29,6 @@ class Lesson:
     def question(self) -> Bilingual:
         """What it asks."""
         return words(self.name)["question"]
-
-    def prepare(self, seeds: Sequence[int] = (0, 1, 2), **sizes: Any) -> "MeasuredLesson":
-        """What trains and measures, with the lesson's own sizes where no others are given."""
-        from kotha.course.lessons.measured import MeasuredLesson
-
-        return MeasuredLesson(self.name, self.told, words(self.name), seeds, sizes)
-
-    def teach(
-        self, seeds: Sequence[int] = (0, 1, 2), tell: Callable[[int, int], None] | None = None, **sizes: Any
-    ) -> "LessonResult":
-        """Train, measure, and say what was seen, and where it was; ``tell`` hears how far it is."""
-        return self.prepare(seeds, **sizes).run(tell or (lambda done, total: None))
 
 
 def lessons() -> list[Lesson]:

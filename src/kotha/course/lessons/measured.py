@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 from kotha import __version__
 from kotha.course.data import both, calculate
+from kotha.course.lessons.catalogue import Lesson, words
 from kotha.course.lessons.classroom import Classroom, Sizes, classroom
 from kotha.course.lessons.learning import Assignment, Taught, curve, learn
 from kotha.course.lessons.measuring import held_out_loss, let_write, parameters_of
@@ -51,18 +52,11 @@ class LessonPlan:
 class MeasuredLesson:
     """One lesson, with its sizes and seeds."""
 
-    def __init__(
-        self,
-        name: str,
-        told: Mapping[str, Any],
-        words: Mapping[str, Bilingual],
-        seeds: Sequence[int],
-        sizes: Mapping[str, Any],
-    ) -> None:
+    def __init__(self, lesson: Lesson, seeds: Sequence[int] = (0, 1, 2), **sizes: Any) -> None:
         if not 1 <= len(seeds) <= _MOST_SEEDS:
             given = Option("seeds", len(seeds))
             raise UsageError("{seeds}: give 1 to {most}; 3 show what chance does", seeds=given, most=_MOST_SEEDS)
-        self.name, self.told, self.words = name, told, words
+        self.name, self.told, self.words = lesson.name, lesson.told, words(lesson.name)
         self.seeds, self.sizes = seeds, Sizes(**{**self.told.get("sizes", {}), **sizes})
 
     @cached_property
@@ -141,8 +135,8 @@ class MeasuredLesson:
             step()
         return runs, figures
 
-    def run(self, tell: Callable[[int, int], None]) -> LessonResult:
-        """All that came of it, with the machine, the versions, the sizes that were asked for, and its time."""
+    def run(self, tell: Callable[[int, int], None] = lambda done, total: None) -> LessonResult:
+        """Train, measure, and say what was seen, and where it was; ``tell`` hears how far it is."""
         began, worked = time.perf_counter(), time.process_time()
         plan: LessonPlan = getattr(import_module(f"kotha.course.lessons.{self.told['in']}"), self.name)(self)
         runs, found = self.train(plan, tell)

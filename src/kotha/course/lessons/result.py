@@ -4,7 +4,6 @@ It is kept as JSON has it, each text in both languages, so that a page made late
 the mean over seeds; behind ± stands how far the farthest seed is from it.
 """
 
-import re
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,10 +12,9 @@ from typing import Any
 from kotha.course.data import both
 from kotha.i18n.message import Text
 from kotha.i18n.numbers import Language
-from kotha.report.chart import HEIGHT, WIDTH, Chart, Series
+from kotha.report.drawing import lines
 from kotha.report.table import Table
 
-COLOURS = ("accent", "warm", "soft", "ink")
 # A line of a picture; and a condition, one way to build or teach a model, as JSON has it.
 Line = Sequence[tuple[float, float]]
 Row = Mapping[str, Any]
@@ -60,14 +58,9 @@ class LessonResult:
     def svg(self, language: Language = "en") -> str:
         """The picture, as a file that stands by itself."""
         drawn = self.plain["drawing"]
-        lines = zip(drawn["lines"], COLOURS, strict=False)
-        series = [Series(line["title"][language], line["points"], colour, dots=True) for line, colour in lines]
+        series = {line["title"][language]: line["points"] for line in drawn["lines"]}
         title, x, y = (drawn[key][language] for key in ("title", "x", "y"))
-        chart = Chart(title, x, y, series, from_zero=drawn["from_zero"])
-        paper = f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#fff"/>'
-        head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" font-family="sans-serif" '
-        whole = chart.svg().replace("<svg ", head, 1).replace("</desc>", f"</desc>{paper}", 1)
-        return re.sub(r"var\(--[a-z]+,\s*(#[0-9a-f]+)\)", r"\1", whole) + "\n"  # no page lends it colours
+        return lines(series, x=x, y=y, title=title, from_zero=drawn["from_zero"]).svg()
 
 
 def shown(row: Row, figure: Mapping[str, Any]) -> str:

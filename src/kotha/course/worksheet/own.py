@@ -7,7 +7,6 @@ may come from anywhere, so everything in it is checked before anything is comput
 
 import csv
 import io
-import unicodedata
 from pathlib import Path
 from typing import Any
 
@@ -99,20 +98,15 @@ def _matrix(name: str, rows: Any) -> Array:
 
 
 def _tokens(told: Any, count: int) -> Labels:
-    """Names of the rows, short and printable."""
+    """Names of the rows; pages and terminals make what cannot be printed harmless."""
     if told is None:
         return token_names(count)
-    if not isinstance(told, list) or len(told) != count or not all(map(_can_be_shown, told)):
+    texts = isinstance(told, list) and all(isinstance(each, str) and 0 < len(each) <= _LONGEST for each in told)
+    if not texts or len(told) != count:
         raise DataError(
             "tokens must be {count} texts of 1 to {most} letters, one for each row of X", count=count, most=_LONGEST
         )
     return tuple(told)
-
-
-def _can_be_shown(token: Any) -> bool:
-    if not isinstance(token, str) or not token.strip() or len(token) > _LONGEST:
-        return False
-    return all(unicodedata.category(letter)[0] != "C" or letter in "\u200c\u200d" for letter in token)
 
 
 def _read_csv(path: Path) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from kotha.course.worksheet.sheet import Sheet, SheetStep
 from kotha.course.worksheet.spreadsheet import spreadsheet
 from kotha.errors import UsageError
 from kotha.i18n.catalogue import translate
-from kotha.i18n.message import Message, Option, Text
+from kotha.i18n.message import Message, Text
 from kotha.i18n.numbers import LANGUAGES, Language
 from kotha.inside.view import View
 from kotha.report.single_file import sheet_page
@@ -69,28 +69,18 @@ class SheetView(View[Sheet]):
         return Path(path)
 
 
-def sheet_view(
-    sheet: Sheet, *, language: Language = "en", rows: int | None = None, precision: int | None = None
-) -> SheetView:
-    """A sheet to look at.
-
-    ``rows`` are those whose arithmetic is written out, counted from the last (default: all of a small matrix, one of
-    a large one); ``precision`` is how many decimals are shown, of small numbers how many digits that count.
-    """
-    if rows is not None and rows < 0:
-        raise UsageError("{rows} is less than none; use 0 or more", rows=Option("rows", rows))
-    if precision is None:  # a sheet with more numbers than the workshop's has less room for each
-        precision = 4 if sheet.place or sheet.heading else 6
-    if not 0 <= precision <= 15:
-        raise UsageError("{precision} cannot be shown; use 0 to 15 decimals", precision=Option("precision", precision))
-    steps = tuple(_show(sheet, step, precision, rows) for step in sheet.steps.values())
+def sheet_view(sheet: Sheet, *, language: Language = "en") -> SheetView:
+    """A sheet to look at."""
+    # A sheet with more numbers than the workshop's has less room for each; of small ones as many digits count.
+    precision = 4 if sheet.place or sheet.heading else 6
+    steps = tuple(_show(sheet, step, precision) for step in sheet.steps.values())
     page, told = partial(_page, sheet, steps, language), partial(as_json, sheet, language)
     remarks = tuple(translate(each, language) for each in sheet.remarks)
     return SheetView(translate(sheet.title, language), sheet, page, told, remarks, steps, language)
 
 
-def _show(sheet: Sheet, step: SheetStep, precision: int, n_rows: int | None) -> Shown:
-    """One step of a sheet, with the arithmetic of ``n_rows``, counted from the last."""
+def _show(sheet: Sheet, step: SheetStep, precision: int) -> Shown:
+    """One step of a sheet."""
     height, width = step.values.shape
     most_rows = _MOST_WEIGHT_ROWS if step.name.startswith("W_") else _MOST_ROWS
     rows, columns = _some(height, most_rows), _some(width, _MOST_COLUMNS)
@@ -110,20 +100,17 @@ def _show(sheet: Sheet, step: SheetStep, precision: int, n_rows: int | None) -> 
         header=["", *(_GAP if column is None else step.columns[column] for column in columns)],
         rows=[[label, *line] for label, line in zip(labels, cells, strict=True)],
         shares=values if step.name.startswith(("weights", "chances")) else [],
-        sums=list(worked_out(sheet, step, precision, n_rows, columns)),
+        sums=list(_worked_out(sheet, step, precision, columns)),
         remark=part if None in (*rows, *columns) else "",
     )
 
 
-def worked_out(
-    sheet: Sheet, step: SheetStep, precision: int, n_rows: int | None, columns: Sequence[int | None]
-) -> Iterator[str]:
+def _worked_out(sheet: Sheet, step: SheetStep, precision: int, columns: Sequence[int | None]) -> Iterator[str]:
     """The arithmetic of the cells that are written out: all of a small matrix, the last row of a large one."""
     if step.operation is None:
         return
     height, width = step.values.shape
-    few = n_rows if n_rows is not None else (height if height * width <= _ALL_CELLS else 1)
-    for row in range(max(0, height - few), height):
+    for row in range(0 if height * width <= _ALL_CELLS else height - 1, height):
         for column in columns:
             yield _GAP if column is None else sheet.arithmetic(step.name, row, column, precision)
 

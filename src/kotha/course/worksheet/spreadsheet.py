@@ -2,13 +2,14 @@
 
 What is given stands as numbers, in blue; every other cell is a formula of cells above it, with the value that it has
 today beside it for programs that do not compute. A small sheet is one page from top to bottom. Of a wide model the
-given matrices have a page of their own, weights turned so that a row of one meets a row of the other.
+given matrices have a page of their own.
 """
 
 from dataclasses import dataclass
 from io import BytesIO
 from typing import Any
 
+import numpy as np
 from xlsxwriter import Workbook, utility  # type: ignore[import-untyped]
 
 from kotha.course.data import data_file, said
@@ -16,7 +17,7 @@ from kotha.course.worksheet.operations import FILE, MINUS_INFINITY, Operation
 from kotha.course.worksheet.sheet import Sheet, SheetStep
 from kotha.errors import UsageError
 from kotha.i18n.catalogue import translate
-from kotha.i18n.message import Message, Text
+from kotha.i18n.message import Text
 from kotha.i18n.numbers import Language
 
 STEPS, INPUTS, README = "steps", "inputs", "Read me"
@@ -36,12 +37,12 @@ class Area:
     column: int
     height: int
     width: int
-    turned: bool
 
-    @property
-    def prefix(self) -> str:
-        """What an address on the page of steps begins with."""
-        return f"{self.page}!" if self.page == INPUTS else ""
+    def range(self, top: int, left: int, bottom: int, right: int) -> str:
+        """The address of a part of it, such as ``C7:F7``, from the page of steps."""
+        prefix = f"{self.page}!" if self.page == INPUTS else ""
+        inside = utility.xl_range(self.row + top, self.column + left, self.row + bottom, self.column + right)
+        return f"{prefix}{inside}"
 
 
 class Areas:
@@ -53,27 +54,19 @@ class Areas:
         self.of: dict[str, Area] = {}
         next_row = {STEPS: _TOP, INPUTS: _TOP}
         for name, step in sheet.steps.items():
-            given_apart = self.is_wide and step.operation is None
-            page = INPUTS if given_apart else STEPS
+            page = INPUTS if self.is_wide and step.operation is None else STEPS
             height, width = step.values.shape
-            turned = given_apart and name.startswith("W_")
-            if turned:
-                height, width = width, height
             # A line for the title and one for the column labels above, one empty below.
-            self.of[name] = Area(page, next_row[page] + 2, _LEFT, height, width, turned)
+            self.of[name] = Area(page, next_row[page] + 2, _LEFT, height, width)
             next_row[page] += height + 3
 
     def cell(self, name: str, row: int, column: int) -> str:
         """The address of a cell, such as ``C7``."""
-        area = self.of[name]
-        row, column = (column, row) if area.turned else (row, column)
-        return f"{area.prefix}{utility.xl_rowcol_to_cell(area.row + row, area.column + column)}"
+        return self.of[name].range(row, column, row, column)
 
-    def line(self, name: str, line: int) -> str:
-        """The address of a whole row, such as ``C7:F7``; of a matrix that stands turned, of a column."""
-        area = self.of[name]
-        row = area.row + line
-        return f"{area.prefix}{utility.xl_range(row, area.column, row, area.column + area.width - 1)}"
+    def line(self, name: str, row: int) -> str:
+        """The address of a whole row, such as ``C7:F7``."""
+        return self.of[name].range(row, 0, row, self.of[name].width - 1)
 
     def _operand(self, name: str, row: int, column: int) -> "_InCells":
         return _InCells(self.cell(name, row, column), self.line(name, row), self.of[name].width)
@@ -83,9 +76,11 @@ class Areas:
         if not operation.is_product:
             return operation.cell(self.given, row, column, "cells", self._operand)
         (left, right), n_inner = operation.operands, self.given[operation.operands[0]].shape[1]
-        if n_inner > _SPELLED_OUT:
-            return f"SUMPRODUCT({self.line(left, row)},{self.line(right, column)})"
         by_rows = operation.kind == "product_by_rows"
+        if n_inner > _SPELLED_OUT and by_rows:
+            return f"SUMPRODUCT({self.line(left, row)},{self.line(right, column)})"
+        if n_inner > _SPELLED_OUT:
+            return f"MMULT({self.line(left, row)},{self.of[right].range(0, column, n_inner - 1, column)})"
         inner = [(column, n) if by_rows else (n, column) for n in range(n_inner)]
         return "+".join(f"{self.cell(left, row, n)}*{self.cell(right, *at)}" for n, at in enumerate(inner))
 
@@ -144,25 +139,19 @@ def _refuse_large(sheet: Sheet) -> None:
 def _write(page: Any, sheet: Sheet, step: SheetStep, areas: Areas, formats: dict[str, Any], language: Language) -> None:
     """One matrix: its title, its labels, its numbers or formulas."""
     area = areas.of[step.name]
-    turned = Message("{title} (turned: one row for each of its columns)", title=step.title)
-    page.write_string(area.row - 2, 0, translate(turned if area.turned else step.title, language), formats["step"])
-    rows, columns = (step.columns, step.rows) if area.turned else (step.rows, step.columns)
-    for place, label in enumerate(columns):
+    page.write_string(area.row - 2, 0, translate(step.title, language), formats["step"])
+    for place, label in enumerate(step.columns):
         page.write_string(area.row - 1, area.column + place, translate(label, language), formats["label"])
-    for place, label in enumerate(rows):
+    for place, label in enumerate(step.rows):
         page.write_string(area.row + place, 0, translate(label, language), formats["token"])
-    style = formats[
-        "given" if step.operation is None else "result" if step.name == list(sheet.steps)[-1] else "formula"
-    ]
-    for row in range(area.height):
-        for column in range(area.width):
-            at = (column, row) if area.turned else (row, column)
-            where, value = (area.row + row, area.column + column), float(step.values[at])
-            if step.operation is None:
-                page.write_number(*where, value, style)
-                continue
-            formula = areas.formula(step.operation, *at)
-            page.write_formula(*where, f"={formula}", style, MINUS_INFINITY if value == float("-inf") else value)
+    kind = "given" if step.operation is None else "result" if step.name == list(sheet.steps)[-1] else "formula"
+    for (row, column), value in np.ndenumerate(step.values):
+        where = (area.row + row, area.column + column)
+        if step.operation is None:
+            page.write_number(*where, value, formats[kind])
+            continue
+        formula, shown = areas.formula(step.operation, row, column), MINUS_INFINITY if value == -np.inf else value
+        page.write_formula(*where, f"={formula}", formats[kind], shown)
     if step.name.startswith(("weights", "chances")):
         last = (area.row + area.height - 1, area.column + area.width - 1)
         shading = {"type": "2_color_scale", "min_color": "#ffffff", "max_color": "#8fcdb4"}

@@ -25,7 +25,6 @@ import numpy as np
 from kotha.errors import DataError, KothaError, UsageError
 from kotha.evaluation.judge.results import CHOICES, BlindPair, Choice, JudgingResult, judging_result
 from kotha.generation.answers import Request, Result
-from kotha.generation.conversation import was_taught
 from kotha.generation.engine import Engine
 from kotha.generation.settings import SamplingSettings
 from kotha.i18n.message import Message, OnProgress
@@ -35,7 +34,7 @@ from kotha.storage.atomic import atomic_directory, atomic_write, write_page
 from kotha.storage.destinations import checked_path
 from kotha.storage.json_files import as_json, read_table
 from kotha.storage.status import is_file, matching
-from kotha.text.tokenizer.chat import ChatTemplate, Turn
+from kotha.text.tokenizer.chat import Turn
 
 PAIRS, JUDGEMENTS = "pairs.json", "judgements"
 _FORMAT, SAID, _VERSION = "kotha-judging", "kotha-judgements", 1
@@ -254,8 +253,8 @@ def write_continuations(
         engine = opened(name)
         tokenizer = engine.tokenizer
         starts: Sequence[str | tuple[int, ...]] = prompts
-        if tokenizer is not None and was_taught(engine) and (template := ChatTemplate.of(tokenizer)):
-            starts = [tuple(template.prompt(tokenizer, [Turn("user", prompt)])) for prompt in prompts]
+        if tokenizer is not None and engine.chat is not None:
+            starts = [tuple(engine.chat.prompt(tokenizer, [Turn("user", prompt)])) for prompt in prompts]
         numbers = [
             engine.submit(Request(prompt=start, tokens=tokens, settings=replace(settings, seed=settings.seed + number)))
             for number, start in enumerate(starts)

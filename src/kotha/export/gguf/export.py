@@ -21,20 +21,19 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from kotha.artifacts.model_folder import unique_weights
-from kotha.errors import KothaError, library, reason
+from kotha.errors import KothaError, library
+from kotha.export.card import About
 from kotha.export.exporter import Exporter, ExportJob
 from kotha.export.gguf import llamacpp
 from kotha.export.gguf.vocabulary import Vocabulary, vocabulary_of
-from kotha.export.layouts import Layout, fitting_layout, load_layouts, with_zeros
+from kotha.export.layouts import Layout, fitting, fitting_layout, foreign_weights, load_layouts
 from kotha.export.parity import ParityReport, logit_rows, our_side, prompt_reader
 from kotha.i18n.message import Message
 from kotha.model.config import ModelConfig
@@ -46,6 +45,7 @@ from kotha.text.tokenizer.tokenizer import Tokenizer
 # The kinds of weights, and what a file of each is called there.
 KINDS = {"f32": "ALL_F32", "f16": "MOSTLY_F16", "q8_0": "MOSTLY_Q8_0", "q4_0": "MOSTLY_Q4_0"}
 _TABLES = ("token_embd.weight", "output.weight")
+_UNKNOWN = About()
 _LAYOUTS = load_layouts(Path(__file__).with_name("layouts.toml"))
 
 
@@ -62,17 +62,17 @@ def layout_of(config: ModelConfig) -> Layout:
 def _export(job: ExportJob) -> ParityReport:
     """Write a GGUF file, and compare it in llama.cpp."""
     model = cast("GPT", our_side(job.bundle).model)  # what has an architecture there is one
-    vocabulary, wider = write_file(model, job.tokenizer, job.path, job.weights, job.license, job.about.language)
+    vocabulary, wider = write_file(model, job.tokenizer, job.path, job.weights, job.about)
     report = check_file(model, job.tokenizer, job.path, job.weights, vocabulary, job.lines)
     report.architecture = layout_of(model.config).name
     if wider:
         stay = "{n} matrices have rows that are no multiple of 32 and stay in float16: {names}"
-        report.note(Message(stay, n=len(wider), names=wider[:4]))
+        report.remarks.append(Message(stay, n=len(wider), names=wider[:4]))
     return report
 
 
 def write_file(
-    model: GPT, tokenizer: Tokenizer, path: Path, kind: str, license: str | None = None, language: str | None = None
+    model: GPT, tokenizer: Tokenizer, path: Path, kind: str, about: About = _UNKNOWN
 ) -> tuple[Vocabulary, list[str]]:
     """Write a model as one file, whole or not at all; the vocabulary as written, and the weights kept in float16."""
     gguf = library(
@@ -82,19 +82,18 @@ def write_file(
     with atomic_path(path) as partial:
         writer = gguf.GGUFWriter(partial, layout.name)
         writer.add_name(path.stem)
-        if license is not None:
-            writer.add_license(license)
-        if language is not None:
-            writer.add_languages([language])
+        if about.license is not None:
+            writer.add_license(about.license)
+        if about.language is not None:
+            writer.add_languages([about.language])
         writer.add_file_type(gguf.LlamaFileType[KINDS[kind]])
         writer.add_quantization_version(gguf.GGML_QUANT_VERSION)
         sizes = {name: getattr(model.config, ours) for ours, theirs in layout.settings.items() for name in theirs}
         for name, value in {**sizes, **vocabulary.fields}.items():
             getattr(writer, f"add_{name}")(value)
-        for role, token in vocabulary.special.items():
-            writer.add_uint32(f"tokenizer.ggml.{role}_token_id", token)
-        for flag, on in vocabulary.flags.items():
-            writer.add_bool(f"tokenizer.ggml.{flag}", on)
+        for name, value in vocabulary.others.items():
+            add = writer.add_bool if isinstance(value, bool) else writer.add_uint32
+            add(f"tokenizer.ggml.{name}", value)
         template = ChatTemplate.of(tokenizer)
         if template is not None:  # left out, llama.cpp would write ChatML, with marks that this vocabulary lacks
             writer.add_chat_template(template.jinja())
@@ -117,12 +116,12 @@ def tensors_of(model: GPT) -> dict[str, Tensor]:
     ``llama`` turns neighbouring numbers of a head, where Llama's own weights, and ours, turn the first half against the
     second: its queries and keys are dealt out anew (``qwen3`` is not: it turns halves).
     """
-    layout, config = layout_of(model.config), model.config
-    ours = with_zeros({name: weight.float() for name, weight in unique_weights(model).items()}, layout.full(config))
+    layout = layout_of(model.config)
+    found = foreign_weights(model, layout)
     if layout.name == "llama":
-        turned = ("attention.query.weight", "attention.key.weight")
-        ours |= {name: _neighbours(ours[name], config.d_head) for name in ours if name.endswith(turned)}
-    return layout.to_theirs(ours, config)
+        turned = [name for name in found if name.endswith(("attn_q.weight", "attn_k.weight"))]
+        found |= {name: _neighbours(found[name], model.config.d_head) for name in turned}
+    return found
 
 
 def _neighbours(weight: Tensor, d_head: int) -> Tensor:
@@ -152,22 +151,13 @@ class _Written(np.ndarray[Any, Any]):
 
 
 def _add_tensor(gguf: Any, writer: Any, name: str, tensor: Tensor, kind: str) -> None:
-    values = tensor.numpy()
     if kind == "f16":
-        largest = float(tensor.abs().max())
-        if largest > 65504:
-            raise KothaError(
-                "{name} holds {largest:g}, more than float16 can write (65504); f32 can", name=name, largest=largest
-            )
-        writer.add_tensor(name, values.astype("float16").view(_Written))
-    elif kind == "f32":
-        writer.add_tensor(name, values.view(_Written))
-    else:
-        stored = gguf.GGMLQuantizationType[kind.upper()]
-        writer.add_tensor(name, gguf.quants.quantize(values, stored).view(_Written), raw_dtype=stored)
+        tensor = fitting(name, tensor, torch.float16)
+    stored = gguf.GGMLQuantizationType[kind.upper()]
+    writer.add_tensor(name, gguf.quants.quantize(tensor.numpy(), stored).view(_Written), raw_dtype=stored)
 
 
-export_gguf = Exporter(
+GGUF = Exporter(
     opens=lambda config: Message("opens in llama.cpp as {name}", name=layout_of(config).name),
     export=_export,
     weights=("f16", "f32", "q8_0", "q4_0"),
@@ -181,13 +171,12 @@ export_gguf = Exporter(
 _LEAST_EQUAL = {"f32": 0.99, "f16": 0.99, "q8_0": 0.9}
 
 
-@dataclass(frozen=True)
-class Reply:
+class Reply(NamedTuple):
     """What llama.cpp said."""
 
     ids: list[list[int]]
     text: list[str]
-    logits: Tensor | None
+    logits: Tensor  # (positions, V); empty where nothing was asked
 
 
 def ask_llamacpp(model: Path, **asked: Any) -> Reply:
@@ -210,8 +199,7 @@ def ask_llamacpp(model: Path, **asked: Any) -> Reply:
                 why="; ".join(said[-3:]) or f"exit {done.returncode}",
             )
         found = json.loads((folder / llamacpp.ANSWER).read_text(encoding="utf-8"))
-        logits = torch.from_numpy(np.load(folder / llamacpp.LOGITS)) if asked.get("windows") else None
-    return Reply(**found, logits=logits)
+        return Reply(**found, logits=torch.from_numpy(np.load(folder / llamacpp.LOGITS)))
 
 
 @torch.inference_mode()
@@ -226,21 +214,16 @@ def check_file(
     plain = lines if vocabulary.normalizes else [tokenizer.normalize(line) for line in lines]
     most = llamacpp.MOST_POSITIONS
     rows = logit_rows(model.config, tokenizer, lines, -(-most // model.config.context_length), most)
-    try:
-        found = ask_llamacpp(path, lines=[*plain, *lines], windows=rows.tolist())
-    except KothaError as error:
-        report.refused = reason(error)
-        return report
+    found = ask_llamacpp(path, lines=[*plain, *lines], windows=rows.tolist())
     theirs, read = dict(zip(plain, found.ids, strict=False)), prompt_reader(tokenizer)
     report.compare_lines(read, theirs.__getitem__, plain)
-    assert found.logits is not None, "windows were asked for"
     report.compare_logits([(model(rows).flatten(0, 1), found.logits)])
-    report.note(Message("llama.cpp keeps keys and values in float16"))
+    report.remarks.append(Message("llama.cpp keeps keys and values in float16"))
     if model.config.activation == "gelu":
-        report.note(Message("its GELU is tanh's approximation, this model's the exact one"))
+        report.remarks.append(Message("its GELU is tanh's approximation, this model's the exact one"))
     if not vocabulary.normalizes:
         as_written = sum(read(line) != ids for line, ids in zip(lines, found.ids[len(lines) :], strict=True))
-        report.note(
+        report.remarks.append(
             Message(
                 "llama.cpp does not normalize: {n:,} of {total:,} lines read otherwise there as they stand, so give it "
                 "normalized text",
@@ -248,5 +231,5 @@ def check_file(
                 total=len(lines),
             )
         )
-    report.note(vocabulary.remark)
+    report.remarks += vocabulary.remarks
     return report

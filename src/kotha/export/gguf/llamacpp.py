@@ -123,8 +123,8 @@ def answer(folder: Path) -> None:
     """Read a folder's request, ask llama.cpp, leave the answer there."""
     asked = json.loads((folder / REQUEST).read_text(encoding="utf-8"))
     model = LlamaCpp(asked["model"])
-    if asked.get("windows"):
-        np.save(folder / LOGITS, np.concatenate([model.logits(window) for window in asked["windows"]]))
+    none = np.zeros((0, model.vocab_size), np.float32)
+    np.save(folder / LOGITS, np.concatenate([none, *map(model.logits, asked.get("windows", []))]))
     found = {
         "ids": [model.encode(line) for line in asked.get("lines", [])],
         "text": [model.decode(ids).decode("utf-8", "replace") for ids in asked.get("decode", [])],

@@ -36,11 +36,10 @@ class Vocabulary:
     """A tokenizer in llama.cpp's words; ``fields`` are those of a GGUF file that have a name of their own there."""
 
     fields: dict[str, Any]
-    flags: dict[str, bool] = field(default_factory=dict)
-    special: dict[str, int] = field(default_factory=dict)  # GGUF's role, and the id
+    others: dict[str, int] = field(default_factory=dict)  # those that have none: flags, and ids of special tokens
     normalizes: bool = False
     """Whether llama.cpp normalizes as the tokenizer does; if not, it must be given normalized text."""
-    remark: Text | None = None  # what is not as here
+    remarks: list[Text] = field(default_factory=list)  # what is not as here
 
 
 def vocabulary_of(tokenizer: Tokenizer, vocab_size: int) -> Vocabulary:
@@ -53,11 +52,10 @@ def vocabulary_of(tokenizer: Tokenizer, vocab_size: int) -> Vocabulary:
             kind=tokenizer.kind,
         )
     vocabulary = _bpe(tokenizer, state) if tokenizer.kind == "bpe" else _unigram(tokenizer, state)
-    vocabulary.special = {_ROLES[role]: token for role, token in tokenizer.special.items() if role in _ROLES}
     start = start_of_document(tokenizer)
-    if start is not None:
-        vocabulary.special["bos"] = start
-    vocabulary.flags |= {"add_bos_token": start is not None, "add_eos_token": False}
+    special = tokenizer.special if start is None else {**tokenizer.special, "bos": start}
+    vocabulary.others |= {f"{_ROLES[role]}_token_id": token for role, token in special.items() if role in _ROLES}
+    vocabulary.others |= {"add_bos_token": start is not None, "add_eos_token": False}
     # Every row of the model's table has a name: gaps, and rows that the tokenizer has no piece for.
     for name, nothing in (("token_types", spiece.UNUSED), ("token_scores", _NEVER), ("token_list", "")):
         if name in vocabulary.fields:
@@ -111,9 +109,9 @@ def _unigram(tokenizer: Tokenizer, state: dict[str, Any]) -> Vocabulary:
             kinds[token] = spiece.UNUSED
     return Vocabulary(
         {**fields, "precompiled_charsmap": make_charsmap(tokenizer.normalize, normal)},
-        flags={"add_space_prefix": False, "remove_extra_whitespaces": False},
+        others={"add_space_prefix": False, "remove_extra_whitespaces": False},
         normalizes=True,
-        remark=Message("letters that have no piece are read there by their bytes, but written as nothing"),
+        remarks=[Message("letters that have no piece are read there by their bytes, but written as nothing")],
     )
 
 
@@ -127,7 +125,7 @@ def _sentencepiece(tokenizer: Tokenizer, state: dict[str, Any], fields: dict[str
     for step in steps:
         if "Precompiled" in step["type"]:
             fields.setdefault("precompiled_charsmap", base64.b64decode(step["precompiled_charsmap"]))
-    flags = {
+    flags: dict[str, int] = {
         "add_space_prefix": "Prepend" in kinds or '"prepend_scheme": "always"' in json.dumps(state),
         "remove_extra_whitespaces": any(step.get("pattern") == {"Regex": " {2,}"} for step in steps),
     }

@@ -5,17 +5,13 @@ settings a folder of ours carries our own config under ``kotha``, because a layo
 were never there, how a model was started); it is believed only where it says the same as the rest.
 """
 
-import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import Any, NoReturn
 
-from kotha.artifacts.model_folder import FORMAT
 from kotha.errors import ConfigError, KothaError, nearest, reason
 from kotha.export.layouts import Layout, fitting_layout, load_layouts
-from kotha.i18n.message import Message
 from kotha.model.config import (
     FAMILIES,
     BERTClassifierConfig,
@@ -43,7 +39,6 @@ _ACTIVATIONS = {
 _LEFT_OUT = {"scale_embedding": False}
 _ROPE = ("rope_type", "type", "rope_theta")
 _ONE_OF_SEVERAL = "single_label_classification"
-_MOST_CLASSES = 1 << 20
 
 
 def choose_layout(config: ModelConfig) -> Layout:
@@ -72,9 +67,8 @@ def write_config(layout: Layout, config: ModelConfig, tokenizer: Tokenizer | Non
         values |= {**_labels(config.labels), "problem_type": _ONE_OF_SEVERAL}
     if isinstance(config, BERTClassifierConfig):
         values["classifier_dropout"] = config.dropout
-    record = {"model": config.to_dict(), "vocabulary": None if tokenizer is None else vocabulary_mark(tokenizer)}
     head = {"architectures": [layout.architecture], "model_type": layout.name, "dtype": dtype}
-    return {**head, **values, RECORD: record}
+    return {**head, **values, RECORD: {"model": config.to_dict()}}
 
 
 def _labels(labels: Sequence[str]) -> dict[str, Any]:
@@ -84,11 +78,6 @@ def _labels(labels: Sequence[str]) -> dict[str, Any]:
 
 def _numbered(count: int) -> list[str]:
     return [f"LABEL_{index}" for index in range(count)]
-
-
-def vocabulary_mark(tokenizer: Tokenizer) -> str:
-    """The same for the same pieces under the same ids; unlike a fingerprint, it outlives a saving by transformers."""
-    return hashlib.sha256("\0".join(tokenizer.pieces).encode()).hexdigest()[:32]
 
 
 def special_ids(layout: Layout, tokenizer: Tokenizer | None) -> dict[str, int | None]:
@@ -135,16 +124,12 @@ def read_config(values: dict[str, Any]) -> tuple[Layout, ModelConfig]:
 
 def recorded(values: dict[str, Any], layout: Layout, config: ModelConfig) -> ModelConfig | None:
     """Our own config out of a folder of ours, where it agrees with what the layout says; else None."""
-    record = values.get(RECORD)
     try:
-        exact = config_from_dict(record["model"])  # type: ignore[index]
-        full = layout.full(exact)
-    except (ConfigError, TypeError, KeyError, AttributeError):
+        exact = config_from_dict(values[RECORD]["model"])
+        fits = exact.family == layout.family and not layout.obstacles(exact)
+        return exact if fits and read_config(write_config(layout, exact, None, ""))[1] == config else None
+    except (KothaError, TypeError, KeyError, AttributeError):
         return None
-    said = {*layout.settings, *layout.always, *layout.fills, "rotary_base", "n_classes", "labels"}
-    names = [each.name for each in fields(config) if each.name in said]
-    same = type(full) is type(config) and all(getattr(full, name) == getattr(config, name) for name in names)
-    return exact if same and not layout.obstacles(exact) else None
 
 
 def _refuse(layout: Layout, name: str, value: Any, wanted: str) -> NoReturn:
@@ -160,9 +145,7 @@ def _refuse(layout: Layout, name: str, value: Any, wanted: str) -> NoReturn:
 def _layout(values: dict[str, Any]) -> Layout:
     kind, named = values.get("model_type"), values.get("architectures")
     if kind is None:
-        ours = values.get("format") == FORMAT
-        what = Message("a model of Kotha already") if ours else Message("no Hugging Face folder")
-        raise KothaError("it names no model_type; this is {what}", what=what)
+        raise KothaError("it names no model_type, so it is no Hugging Face folder; one of Kotha needs no import")
     layouts = [layout for layout in LAYOUTS if layout.name == kind]
     if not layouts:
         shown, known = str(kind)[:100], sorted({layout.name for layout in LAYOUTS})
@@ -205,10 +188,7 @@ def _activation(layout: Layout, value: Any) -> str:
 
 def _read_labels(layout: Layout, values: dict[str, Any]) -> list[str]:
     """The names of the classes, in the order of their numbers."""
-    count = values.get("num_labels", 2)
-    if type(count) is not int or not 0 < count <= _MOST_CLASSES:
-        _refuse(layout, "num_labels", count, f"1 to {_MOST_CLASSES}")
-    names = values.get("id2label") or dict(enumerate(_numbered(count)))
+    names = values.get("id2label") or dict(enumerate(_numbered(2)))
     by_number = {str(number): str(name) for number, name in names.items()} if isinstance(names, dict) else {}
     numbers = [str(number) for number in range(len(by_number))]
     if not numbers or by_number.keys() != set(numbers):
@@ -234,6 +214,6 @@ def _rotary_base(layout: Layout, values: dict[str, Any]) -> Any:
 
 def _in_their_words(layout: Layout, values: dict[str, Any]) -> dict[str, Any]:
     """The values of an error of our config, its settings called as theirs are."""
-    theirs = {"rotary_base": "rope_theta", "n_classes": "num_labels"}
+    theirs = {"rotary_base": "rope_theta", "n_classes": "id2label"}
     theirs |= {ours: name for ours, (name, *_) in layout.settings.items()}
     return {**values, **{key: theirs.get(values[key], values[key]) for key in ("name", "other") if key in values}}

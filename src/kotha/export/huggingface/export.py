@@ -20,12 +20,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
-from kotha.artifacts.model_folder import WEIGHTS_FILE, Bundle, unique_weights
-from kotha.errors import KothaError, is_short_of_memory, reason
+from kotha.artifacts.model_folder import WEIGHTS_FILE, Bundle
 from kotha.export.card import About, model_card
-from kotha.export.exporter import USUAL, Exporter, ExportJob, ExportSettings, with_marks_of
+from kotha.export.exporter import Exporter, ExportJob, with_marks_of
 from kotha.export.huggingface.check import check_hf
 from kotha.export.huggingface.config import (
     CONFIG_FILE,
@@ -35,13 +33,10 @@ from kotha.export.huggingface.config import (
     special_tokens,
     write_config,
 )
-from kotha.export.layouts import Layout, with_zeros
+from kotha.export.layouts import Layout, foreign_weights
 from kotha.export.parity import ParityReport, our_side, rounding
-from kotha.generation.conversation import was_taught
-from kotha.generation.engine import Engine
 from kotha.i18n.message import Message
 from kotha.model.config import BERTConfig, ClassifierConfig, TextConfig, ViTConfig
-from kotha.model.gpt import GPT
 from kotha.storage.atomic import atomic_directory, atomic_write
 from kotha.storage.destinations import is_made_of
 from kotha.storage.weights import write_weights
@@ -53,79 +48,61 @@ _WRITTEN = (
     *("preprocessor_config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json"),
     *(WEIGHTS_FILE, "README.md"),
 )
+_UNKNOWN = About()
 _ROLES = ("bos", "eos", "pad", "unk", "mask", "cls", "sep")
 
 
 def _export(job: ExportJob) -> ParityReport:
-    """Write the folder, and let transformers compare it; a folder that it cannot open is a proof that failed."""
+    """Write the folder, and let transformers compare it."""
     bundle = job.bundle
-    taught = isinstance(bundle.model, GPT) and was_taught(
-        Engine(bundle.model, bundle.tokenizer, max_batch=1, chat=bundle.chat)
-    )
-    layout = write_hf(bundle, job.path, job.settings, chat=taught)
+    layout = write_hf(bundle, job.path, job.weights, job.about, job.overwrite)
     dtype: torch.dtype = getattr(torch, job.weights)
-    try:
-        report = check_hf(job.path, our_side(bundle, dtype), layout, job.lines)
-    except KothaError as error:
-        short = Message("there is not enough memory to open it with transformers")
-        report = ParityReport(door="hf", refused=short if is_short_of_memory(error) else reason(error))
+    report = check_hf(job.path, our_side(bundle, dtype), layout, job.lines)
     report.architecture = layout.architecture
-    report.note(rounding(bundle, dtype))
+    report.remarks += rounding(bundle, dtype)
     return report
 
 
-export_hf = Exporter(
+HUGGING_FACE = Exporter(
     opens=lambda config: Message("opens as {name}", name=choose_layout(config).architecture),
     export=_export,
     weights=DTYPES,
 )
 
 
-def write_hf(bundle: Bundle, out: Path, settings: ExportSettings = USUAL, chat: bool = False) -> Layout:
-    """Write the folder, whole or not at all, with a chat template if asked; answers with the layout that it has."""
-    dtype, config, tokenizer = settings.weights or DTYPES[0], bundle.config, bundle.tokenizer
+def write_hf(
+    bundle: Bundle,
+    out: Path,
+    dtype: str = DTYPES[0],
+    about: About = _UNKNOWN,
+    overwrite: bool = False,
+) -> Layout:
+    """Write the folder, whole or not at all; answers with the layout that it has."""
+    config, tokenizer = bundle.config, bundle.tokenizer
     layout = choose_layout(config)
-    weights = foreign_weights(bundle, layout, dtype)
-    template = ChatTemplate.of(tokenizer) if chat and tokenizer is not None else None
+    weights = foreign_weights(bundle.model, layout, getattr(torch, dtype))
     files = {CONFIG_FILE: write_config(layout, config, tokenizer, dtype)}
     if isinstance(config, ViTConfig):
         files["preprocessor_config.json"] = _pixels(config)
     if isinstance(config, TextConfig) and not isinstance(config, ClassifierConfig):
-        files["generation_config.json"] = _generation(layout, bundle, config, template)
+        files["generation_config.json"] = _generation(layout, bundle, config)
     if isinstance(config, TextConfig) and tokenizer is not None:
-        files["tokenizer_config.json"] = _tokenizer_settings(layout, tokenizer, config, template)
-    about = About() if settings.run is None else About.of(settings.run)
-    with atomic_directory(out, lambda old: settings.overwrite and _is_ours(old)) as partial:
+        files["tokenizer_config.json"] = _tokenizer_settings(layout, tokenizer, config, bundle.chat)
+    with atomic_directory(out, lambda old: overwrite and _is_ours(old)) as partial:
         for name, values in files.items():
             atomic_write(partial / name, json.dumps(values, ensure_ascii=False, indent=2) + "\n")
         if tokenizer is not None:
             with_marks_of(tokenizer, config).save(partial)
         write_weights(partial / WEIGHTS_FILE, weights)
-        atomic_write(partial / "README.md", model_card(layout, bundle, about, dtype, settings.license))
+        atomic_write(partial / "README.md", model_card(layout, bundle, about, dtype))
     return layout
 
 
-def foreign_weights(bundle: Bundle, layout: Layout, dtype: str = "float32") -> dict[str, Tensor]:
-    """The weights by the layout's names, of one type; biases that it always has are zeros where the model has none."""
-    full, narrow = layout.full(bundle.config), {}
-    for name, tensor in unique_weights(bundle.model).items():
-        narrow[name] = tensor.to(getattr(torch, dtype))
-        if not torch.isfinite(narrow[name]).all() and torch.isfinite(tensor).all():
-            raise KothaError(
-                "{name} reaches {largest:,.0f}, more than {dtype} holds; float32 and bfloat16 do",
-                name=name,
-                largest=float(tensor.abs().max()),
-                dtype=dtype,
-            )
-    theirs = layout.to_theirs(with_zeros(narrow, full), full)
-    return {name: tensor.contiguous() for name, tensor in theirs.items()}
-
-
-def _generation(layout: Layout, bundle: Bundle, config: TextConfig, template: ChatTemplate | None) -> dict[str, Any]:
+def _generation(layout: Layout, bundle: Bundle, config: TextConfig) -> dict[str, Any]:
     values: dict[str, Any] = {
         name: value for name, value in special_ids(layout, bundle.tokenizer).items() if value is not None
     }
-    if template is not None and bundle.tokenizer is not None:
+    if bundle.chat is not None and bundle.tokenizer is not None:
         ends = {values.get("eos_token_id"), bundle.tokenizer.special["end"]} - {None}
         values["eos_token_id"] = sorted(ends)  # a turn ends there, and a text too
     if layout.name != "bert":

@@ -11,8 +11,9 @@ weights, and names, shapes and types are known before a weight is given memory. 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import safetensors
 import torch
@@ -21,7 +22,7 @@ from torch import Tensor
 from kotha.artifacts.model_folder import DTYPES, Bundle, assemble, check_place, first_names, save, shape_alone
 from kotha.errors import KothaError, UsageError, reason
 from kotha.export.huggingface.check import check_hf
-from kotha.export.huggingface.config import CONFIG_FILE, RECORD, read_config, recorded, vocabulary_mark
+from kotha.export.huggingface.config import CONFIG_FILE, read_config, recorded
 from kotha.export.layouts import Layout, Place, shapes_of
 from kotha.export.parity import ParityReport
 from kotha.i18n.message import Message, Text
@@ -66,7 +67,7 @@ def import_model(
     # First, so that a folder that it cannot open leaves nothing behind.
     report = check_hf(folder, found.bundle, found.layout, lines)
     report.architecture = found.layout.architecture
-    report.note(*found.remarks)
+    report.remarks += found.remarks
     save(out, found.bundle.model, found.bundle.tokenizer, overwrite, chat=found.bundle.chat, card=_card(folder))
     return found, report
 
@@ -90,17 +91,14 @@ def import_hf(folder: Path, with_tokenizer: bool = True) -> Imported:
             adds = says.get("add_bos_token") is True and "bos" in tokenizer.special
             tokenizer = framed(tokenizer, [tokenizer.special["bos"]] if adds else [])
     ours, absent = _read_weights(folder, layout, full)
-    dtypes = {tensor.dtype for tensor in ours.values()}
-    widest = torch.float64 if torch.float64 in dtypes else torch.float32
-    ours = {name: tensor.to(widest) for name, tensor in ours.items()} if len(dtypes) > 1 else ours
+    widest = reduce(torch.promote_types, (tensor.dtype for tensor in ours.values()))
+    ours = {name: tensor.to(widest) for name, tensor in ours.items()}  # which changes no number
     config = _without_fills(ours, full, recorded(values, layout, full))
     remarks: list[Text] = []
     if isinstance(full, TextConfig) and tokenizer is None:
         remarks.append(Message("no tokenizer came along; the model reads token ids alone"))
     if absent:
         remarks.append(Message("the folder lacks {names}; zeros stand there and have no opinion", names=absent))
-    if len(dtypes) > 1:
-        remarks.append(Message("weights of several types were widened to one, which changes no number"))
     jinja, chat = says.get("chat_template"), None if tokenizer is None else ChatTemplate.of(tokenizer)
     if is_file(folder / _JINJA_FILE):
         jinja = inside(folder, _JINJA_FILE).read_text(encoding="utf-8", errors="replace")
@@ -117,14 +115,13 @@ def import_hf(folder: Path, with_tokenizer: bool = True) -> Imported:
 # -- the files ---------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class FoundWeight:
+class FoundWeight(NamedTuple):
     """A weight of a file that was not read yet."""
 
     file: Path
     name: str
     shape: tuple[int, ...]
-    dtype: str  # one of ours (float32, …), or what the file calls another
+    dtype: str  # as the file calls it
 
     def read(self) -> Tensor:
         """The weight itself, in memory that is its own."""
@@ -181,14 +178,9 @@ def inside(folder: Path, name: str) -> Path:
 
 
 def _weights_of(file: Path) -> list[FoundWeight]:
-    ours = {written: name for name, written in DTYPES.items()}
-    read_header(file)  # bounds what the library is given to read, which checks the rest
-    with reading_weights(file), safetensors.safe_open(file, framework="numpy") as opened:
-        slices = {name: opened.get_slice(name) for name in opened.keys()}  # noqa: SIM118 - it is no dictionary
-        return [
-            FoundWeight(file, name, tuple(each.get_shape()), ours.get(each.get_dtype(), each.get_dtype()))
-            for name, each in slices.items()
-        ]
+    header, _ = read_header(file)  # bounds what the library is given to read, which checks the rest
+    with reading_weights(file), safetensors.safe_open(file, framework="numpy"):
+        return [FoundWeight(file, name, tuple(each["shape"]), each["dtype"]) for name, each in header.items()]
 
 
 # -- the weights ------------------------------------------------------------------------------------------------------
@@ -237,7 +229,7 @@ def _check(weight: FoundWeight, place: Place | None) -> None:
         raise KothaError(
             "{path} has {name}, which its config has no place for", path=weight.file, name=weight.name[:200]
         )
-    if weight.shape != place.shape or weight.dtype not in DTYPES:
+    if weight.shape != place.shape or weight.dtype not in DTYPES.values():
         raise KothaError(
             "{path}: {name} is {shape} of {dtype}; its config asks for {asked} of {names}",
             path=weight.file,
@@ -245,7 +237,7 @@ def _check(weight: FoundWeight, place: Place | None) -> None:
             shape=str(list(weight.shape)),
             dtype=weight.dtype,
             asked=str(list(place.shape)),
-            names=list(DTYPES),
+            names=list(DTYPES.values()),
         )
 
 
@@ -291,15 +283,11 @@ def _check_tokenizer(folder: Path, values: dict[str, Any], tokenizer: Tokenizer,
     """Refuse a tokenizer that was not made for the model."""
     n_tokens, n_rows = tokenizer.vocab_size, config.vocab_size
     ids = [values.get(f"{role}_token_id") for role in ("bos", "eos", "pad")]
-    record = values.get(RECORD)
-    mark = record.get("vocabulary") if isinstance(record, dict) else None
     wrong: Text | None = None
     if not n_rows - max(_SPARE_ROWS, _SPARE_SHARE * n_rows) <= n_tokens <= n_rows:
         wrong = Message("it has {n:,} tokens, the model {rows:,}", n=n_tokens, rows=n_rows)
     elif any(isinstance(token, int) and not 0 <= token < n_tokens for token in ids):
         wrong = Message("{file} names tokens {ids}, and it has {n:,}", file=CONFIG_FILE, ids=str(ids), n=n_tokens)
-    elif mark is not None and mark != vocabulary_mark(tokenizer):
-        wrong = Message("it is not the one that the model went out with")
     if wrong is not None:
         raise KothaError(
             "{path}: its tokenizer is not the model's: {wrong}; put the model's own there, or take the weights alone, "

@@ -42,8 +42,6 @@ _WRITTEN = (
     TOKENIZER_FILE,
     *(f"{name}.onnx{more}" for name in ("model", "encoder", "decoder") for more in ("", ".data")),
 )
-# What one protobuf file can hold; the weights of larger models lie in a file beside it.
-_MOST_BYTES = 1_900_000_000
 
 
 def _opens(config: ModelConfig) -> Text:
@@ -63,7 +61,7 @@ def _export(job: ExportJob) -> ParityReport:
             )
     ours, spelled = our_side(job.bundle), our_side(job.bundle).model
     set_reading(spelled, "explicit")  # line by line: plain operations, which every runtime knows, grouped heads too
-    with atomic_directory(job.path, lambda old: job.settings.overwrite and _is_ours(old)) as folder:
+    with atomic_directory(job.path, lambda old: job.overwrite and _is_ours(old)) as folder:
         graphs = graphs_of(spelled)
         for graph in graphs:
             _write_graph(graph, folder / f"{graph.name}.onnx")
@@ -71,15 +69,14 @@ def _export(job: ExportJob) -> ParityReport:
             with_marks_of(ours.tokenizer, ours.config).save(folder)
         atomic_write(folder / DESCRIPTION, json.dumps(_describe(ours, graphs), ensure_ascii=False, indent=1) + "\n")
         report = check_graphs(ours.model, ours.tokenizer, folder, job.lines)
-    report.note(rounding(job.bundle, torch.float32))
+    report.remarks += rounding(job.bundle, torch.float32)
     return report
 
 
-export_onnx = Exporter(opens=_opens, export=_export, weights=("float32",))
+ONNX = Exporter(opens=_opens, export=_export, weights=("float32",))
 
 
 def _write_graph(graph: Graph, path: Path) -> None:
-    n_bytes = sum(4 * parameter.numel() for parameter in graph.module.parameters())
     with _quiet(), torch.inference_mode():
         program = torch.onnx.export(
             graph.module,
@@ -93,7 +90,7 @@ def _write_graph(graph: Graph, path: Path) -> None:
         assert program is not None, "the exporter gave no program"
         for node in program.model.graph:
             node.metadata_props.clear()  # it writes down the lines of code, with this machine's paths
-        program.save(path, external_data=n_bytes > _MOST_BYTES)
+        program.save(path)
 
 
 def _free_sizes(graph: Graph) -> tuple[Any, ...]:

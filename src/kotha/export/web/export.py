@@ -9,7 +9,6 @@ opens it from disk, offline, and is asked what our model is asked.
 
 import base64
 import gzip
-import re
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -21,6 +20,7 @@ from torch import Tensor
 
 from kotha.artifacts.model_folder import Bundle, unique_weights
 from kotha.artifacts.run_folder import mapping
+from kotha.errors import KothaError
 from kotha.export.card import About
 from kotha.export.exporter import Exporter, ExportJob
 from kotha.export.layouts import UnsupportedError
@@ -55,21 +55,21 @@ def _export(job: ExportJob) -> ParityReport:
     model = rounded(cast("GPT", our_side(job.bundle).model))
     arrays, weights = pack(model)
     description = {
-        "name": "model" if job.settings.run is None else Path(bundled.title(job.settings.run)).name,
+        "name": "model" if job.run is None else Path(bundled.title(job.run)).name,
         "model": job.bundle.config.to_dict(),
         "vocabulary": describe_vocabulary(job.tokenizer),
         "arrays": arrays,
         "bytes": len(weights),
-        "card": describe_card(job.bundle, job.about, job.license),
+        "card": describe_card(job.bundle, job.about),
     }
     write_page(job.path, whole_page(description, squeezed(weights)))
     report = check_page(model, job.tokenizer, job.path, job.lines)
-    n_bytes = job.path.stat().st_size
-    report.note(Message("{n:,} bytes", n=n_bytes), Message("compared with the same int8 weights as float32"))
+    size = Message("{n:,} bytes", n=job.path.stat().st_size)
+    report.remarks += [size, Message("compared with the same int8 weights as float32")]
     return report
 
 
-export_web = Exporter(
+PAGE = Exporter(
     opens=_opens,
     export=_export,
     weights=("int8",),
@@ -126,34 +126,14 @@ def whole_page(description: dict[str, Any], weights: str) -> str:
         built="model",
         title=description["name"],
         data=description,
-        without_script=_without_script(description),
+        without_script="".join(f"<p>{escape(each)}</p>" for each in words("webmodel")["noscript"].values()),
         scripts="'wasm-unsafe-eval'",
         rules=("worker-src blob:",),
         after=f'\n<script type="text/plain" id="weights">{weights}</script>',
     ).html()
 
 
-def _without_script(description: dict[str, Any]) -> str:
-    """What stands there where a browser runs no script: what the model is, in both languages."""
-    said, card, model = words("webmodel"), description["card"], description["model"]
-    facts = {
-        "card.parameters": f"{card['parameters']:,}",
-        "card.layers": model["n_layers"],
-        "card.width": model["d_model"],
-        "card.context": model["context_length"],
-        "card.bits": card["bits_per_byte"],
-        "card.license": card["license"],
-    }
-    rows = "".join(
-        f"<tr><th>{escape(said[key]['bn'])} · {escape(said[key]['en'])}</th><td>{escape(str(value))}</td></tr>"
-        for key, value in facts.items()
-        if value is not None
-    )
-    sentences = "".join(f"<p>{escape(said['noscript'][language])}</p>" for language in ("bn", "en"))
-    return f"<h1>{escape(description['name'])}</h1>{sentences}<table>{rows}</table>"
-
-
-def describe_card(bundle: Bundle, about: About, license: str | None) -> dict[str, Any]:
+def describe_card(bundle: Bundle, about: About) -> dict[str, Any]:
     """What the page tells of its model, ready for JSON; None where something is not known."""
     assert bundle.tokenizer is not None, "a page has a tokenizer"
     bits, read = about.summary.get("bits_per_byte"), about.summary.get("tokens")
@@ -161,34 +141,12 @@ def describe_card(bundle: Bundle, about: About, license: str | None) -> dict[str
     return {
         "parameters": sum(parameter.numel() for parameter in bundle.model.parameters()),
         "tokenizer": bundle.tokenizer.kind,
-        "license": license,
-        "bits_per_byte": bits if isinstance(bits, float) else stated_bits_per_byte(about.own_card),
+        "license": about.license,
+        "bits_per_byte": bits if isinstance(bits, float) else None,
         "tokens_read": read if isinstance(read, int) else None,
-        "data": Path(data).name if isinstance(data, str) else stated_sources(about.own_card),
+        "data": Path(data).name if isinstance(data, str) else None,
         "own": about.own_card,
     }
-
-
-def stated_sources(markdown: str) -> str | None:
-    """The sources that a card's table of them names.
-
-    >>> stated_sources("| source | bytes |\\n|---|---|\\n| stories | 12 |\\n| news | 30 |")
-    'stories; news'
-    """
-    table = re.search(r"^\| source \|[^\n]*\n\|[-| :]+\|\n((?:\|[^\n]*(?:\n|\Z))+)", markdown, re.MULTILINE)
-    return None if table is None else "; ".join(row.split("|")[1].strip() for row in table[1].splitlines())
-
-
-def stated_bits_per_byte(markdown: str) -> float | None:
-    """The bits per byte in the first row of a card's table of scores, which is that of all held-out text.
-
-    >>> stated_bits_per_byte("| held-out | bits per byte |\\n|---|---|\\n| all of it | 0.324 | 0.860 |")
-    0.324
-    """
-    found = re.search(
-        r"^\| [^|\n]* \| bits per byte \|[^\n]*\n\|[-| :]+\|\n\|[^|\n]*\| ([\d.]+) \|", markdown, re.MULTILINE
-    )
-    return float(found[1]) if found else None
 
 
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -228,8 +186,10 @@ def check_page(model: GPT, tokenizer: Tokenizer, path: Path, lines: Sequence[str
             compare_page(report, model, tokenizer, page, lines)
     except Error as error:
         if "Executable doesn't exist" in str(error):
-            return ParityReport("web", remark=Message("not checked: no chromium on this machine"))
-        report.refused = Message("the browser could not run it: {why}", why=str(error).splitlines()[0])
+            return ParityReport("web", remarks=[Message("not checked: no chromium on this machine")])
+        raise KothaError(
+            "the browser could not run {path}: {why}", path=path, why=str(error).splitlines()[0]
+        ) from error
     return report
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from kotha.errors import ConfigError
 from kotha.i18n.message import Message, Text
 from kotha.text.normalize import NFC, ROUNDS, RULES
+from kotha.text.tokenizer.pipeline import CHARACTERS, SPLITS, splitter_of
 from kotha.text.tokenizer.prompt import start_of_document
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
@@ -18,15 +19,6 @@ _SPELLINGS = {
     ("ByteLevel",): "byte-level",
     ("ByteFallback", "Fuse"): "byte-fallback",
     ("Fuse",): "text",
-}
-_CHARACTERS = "(?m:.)"
-# What else a BPE can be told to do, and what it is where nothing of it is done.
-_PLAIN_BPE = {
-    "dropout": None,
-    "continuing_subword_prefix": None,
-    "end_of_word_suffix": None,
-    "byte_fallback": False,
-    "ignore_merges": False,
 }
 
 
@@ -49,11 +41,11 @@ def describe_vocabulary(tokenizer: Tokenizer) -> dict[str, Any]:
         "nfc": NFC in tokenizer.normalizer.rules,
         "rules": rules,
         "rounds": ROUNDS,
-        "split": _split(tokenizer, state["pre_tokenizer"], kind),
+        "split": _split(state["pre_tokenizer"], kind),
         "spelling": _spelling(state["decoder"]),
         "pieces": tokenizer.pieces,
         "scores": [score for _, score in model["vocab"]] if kind == "unigram" else [],
-        "merges": _merges(model) if kind == "bpe" else [],
+        "merges": [pair.split(" ") if isinstance(pair, str) else pair for pair in model.get("merges", [])],
         "added": [(added["content"], added["id"]) for added in state["added_tokens"] if not added["special"]],
         "unknown": tokenizer.special.get("unk"),
         "special": [added["id"] for added in state["added_tokens"] if added["special"]],
@@ -62,20 +54,14 @@ def describe_vocabulary(tokenizer: Tokenizer) -> dict[str, Any]:
     }
 
 
-def _split(tokenizer: Tokenizer, pre_tokenizer: dict[str, Any] | None, kind: str) -> str | None:
+def _split(pre_tokenizer: dict[str, Any] | None, kind: str) -> str | None:
+    """The name of the split that comes first; it must be cut as one of ours."""
     if pre_tokenizer is None:
         return None
-    steps = pre_tokenizer["pretokenizers"] if pre_tokenizer["type"] == "Sequence" else [pre_tokenizer]
-    wanted = ["Split", "ByteLevel"] if kind == "bpe" else ["Split"]
-    plain = all(step["behavior"] == "Isolated" for step in steps if step["type"] == "Split")
-    plain = plain and not any(step.get("use_regex") or step.get("add_prefix_space") for step in steps)
-    if [step["type"] for step in steps] != wanted or not plain:
-        raise _refusal(Message("a split before it that is not Kotha's"))
-    if steps[0]["pattern"] == {"Regex": _CHARACTERS}:
-        return "characters"
-    if tokenizer.split_name is None:
-        raise _refusal(Message("a split before it that is not Kotha's"))
-    return tokenizer.split_name
+    for name, pattern in {"characters": CHARACTERS, **SPLITS}.items():
+        if pre_tokenizer == json.loads(splitter_of(pattern, byte_level=kind == "bpe").__getstate__()):
+            return name
+    raise _refusal(Message("a split before it that is not Kotha's"))
 
 
 def _spelling(decoder: dict[str, Any] | None) -> str:
@@ -84,12 +70,6 @@ def _spelling(decoder: dict[str, Any] | None) -> str:
     if found is None:
         raise _refusal(Message("a decoder that is not Kotha's"))
     return found
-
-
-def _merges(model: dict[str, Any]) -> list[list[str]]:
-    if any((model.get(name) or usual) != usual for name, usual in _PLAIN_BPE.items()):
-        raise _refusal(Message("a BPE with more than merges"))
-    return [pair.split(" ") if isinstance(pair, str) else pair for pair in model["merges"]]
 
 
 def _refusal(what: Text) -> ConfigError:

@@ -28,8 +28,6 @@ from kotha.inside.inputs import special
 from kotha.model.config import TextConfig
 from kotha.model.loss import IGNORED
 from kotha.storage import bundled
-from kotha.storage.status import is_a_name
-from kotha.text.akshara import aksharas
 from kotha.text.corpus.documents import read_records
 from kotha.text.held_out import Line, from_texts, read_held_out
 from kotha.text.tokenizer.prompt import start_of_document
@@ -62,9 +60,6 @@ class TextSource:
         if self.tokens < _FEWEST:
             given = Option("tokens", self.tokens)
             raise UsageError("{tokens} shows nothing; use {fewest} or more", tokens=given, fewest=_FEWEST)
-        if not is_a_name(Path(self.path or "")):  # most likely a text that went astray
-            start = "".join(aksharas(self.path or "")[:20])
-            raise UsageError("“{start} …” is no file name; give a text as the text, not as the path", start=start)
 
 
 class GuessedBatch(NamedTuple):

@@ -72,8 +72,8 @@ class Sharing:
 class HeadWeights:
     """What the weights of an attention show, whatever it reads: worked out when first asked for, kept for the next."""
 
-    def __init__(self, attention: Attention) -> None:
-        self.attention = attention
+    def __init__(self, name: str, attention: Attention) -> None:
+        self.name, self.attention = name, attention
 
     @cached_property
     def _heads(self) -> list[tuple[Array, Array, Array, Array]]:
@@ -107,16 +107,16 @@ class HeadWeights:
         return found
 
     @cached_property
-    def shared_ranks(self) -> tuple[SharedRank, SharedRank, SharedRank]:
-        """How many directions all heads need together: of queries, keys and values."""
-        query, key, value = self.attention.query, self.attention.key, self.attention.value
-        return shared_rank(query.weight), shared_rank(key.weight), shared_rank(value.weight)
+    def sharing(self) -> Sharing:
+        """How many directions all heads need together."""
+        weights = (getattr(self.attention, name).weight for name in ("query", "key", "value"))
+        return Sharing(self.name, *(shared_rank(_array(weight)) for weight in weights))
 
-    def nearest(self, name: str, alike: Tensor) -> dict[str, Likeness]:
-        """For each head of the attention ``name`` the one that looks most alike, by (H, H); none for a head alone."""
+    def nearest(self, alike: Tensor) -> dict[str, Likeness]:
+        """For each head the one that looks most alike, by (H, H); none for a head alone."""
         if len(alike) < 2:
             return {}
-        names, found = [f"{name}.{number}" for number in self.attention.heads], {}
+        names, found = [f"{self.name}.{number}" for number in self.attention.heads], {}
         best = alike.clone().fill_diagonal_(-1.0).max(dim=-1)
         for here, (share, there) in enumerate(zip(*map(Tensor.tolist, best), strict=True)):
             found[names[here]] = Likeness(names[there], share, self.overlap(here, there))
@@ -125,7 +125,7 @@ class HeadWeights:
 
 def head_weights(model: nn.Module) -> dict[str, HeadWeights]:
     """The weights of every attention of a model, by its name."""
-    return {name: HeadWeights(attention) for name, attention in attentions(model).items()}
+    return {name: HeadWeights(name, attention) for name, attention in attentions(model).items()}
 
 
 def subspace_overlap(a: Array, b: Array) -> float:
@@ -151,15 +151,14 @@ def _row_space(left: Array, right: Array) -> Array:
     return rows[:rank].T
 
 
-def shared_rank(matrix: Tensor | Array, seed: int = 0) -> SharedRank:
+def shared_rank(matrix: Array) -> SharedRank:
     """How many directions the heads of a matrix need together, beside a random one: (H D, C) -> counts."""
-    ours = _array(matrix) if isinstance(matrix, Tensor) else matrix
-    return SharedRank(_directions(ours), _random_directions(*ours.shape, seed), min(ours.shape))
+    return SharedRank(_directions(matrix), _random_directions(*matrix.shape), min(matrix.shape))
 
 
 @lru_cache(maxsize=256)
-def _random_directions(height: int, width: int, seed: int) -> int:
-    return _directions(np.random.default_rng(seed).standard_normal((height, width)))
+def _random_directions(height: int, width: int) -> int:
+    return _directions(np.random.default_rng(0).standard_normal((height, width)))
 
 
 def _directions(matrix: Array) -> int:

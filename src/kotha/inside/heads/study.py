@@ -83,7 +83,6 @@ def study(
     examined: Examined,
     weights: Mapping[str, HeadWeights] | None = None,
     on_progress: OnProgress | None = None,
-    spell: Spell | None = None,
 ) -> Study:
     """Look at every head of a model on passages of a text, and measure what it is worth.
 
@@ -91,7 +90,7 @@ def study(
     """
     model, passages, length = examined.bundle.model, examined.passages, examined.context_length
     report: OnProgress = on_progress or (lambda *_: None)
-    weights, spell = weights or head_weights(model), spell or speller(examined.tokenizer)
+    weights, spell = weights or head_weights(model), speller(examined.tokenizer)
     witness, resemblance = Witness(model, examined.rare, examined.punctuation), Resemblance()
     for done, passage in enumerate(passages):
         sights = look(model, passage)
@@ -106,7 +105,7 @@ def study(
     symmetries: list[float] = []
     for done, name in enumerate(attentions(model)):
         report(Message("comparing"), done, len(weights))
-        likenesses |= weights[name].nearest(name, resemblance.of(name))
+        likenesses |= weights[name].nearest(resemblance.of(name))
         symmetries += weights[name].symmetries
     reports = []
     for kind, symmetry in zip(witness.verdicts(), symmetries, strict=True):
@@ -129,7 +128,7 @@ def study(
             )
         )
     n_tokens = sum(len(passage.tokens) for passage in passages)
-    sharing = [Sharing(name, *weights[name].shared_ranks) for name in attentions(model)]
+    sharing = [weights[name].sharing for name in attentions(model)]
     return Study(examined.text, examined.loss_nats, len(passages), n_tokens, reports, sharing)
 
 

@@ -21,7 +21,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from kotha.inside.heads.importance import places_of, silence
+from kotha.inside.heads.importance import silence
 from kotha.inside.hook_points import PARTS, Site, layers, stacks
 from kotha.inside.inputs import ModelInput
 from kotha.inside.lens import Opinion, lens
@@ -78,7 +78,7 @@ class Ledger:
         self.model, self.given, self.output = model, given, output
         self.entries: dict[str, Entry] = {}
         self._body: Any = model
-        self._seen, self._silent = seen, places_of(model, silenced)
+        self._seen, self._silenced = seen, silenced
         memory: str | None = None
         for order, (name, stack) in enumerate(stacks(model).items()):
             line = list(given.lines)[order]
@@ -234,7 +234,7 @@ class Ledger:
             hiding = by.masked_score(scores, hidden=hidden)
             scores = self._put(f"{site}.masked_scores", queries, hiding, columns=keys, **own)
         weights = self._put(f"{site}.weights", queries, by.softmaxed(scores), columns=keys, **own)
-        silent = [heads[place] for place in self._silent.get(site, ())]
+        silent = [number for number in heads if f"{site}.{number}" in self._silenced]
         mixed = self._put(f"{site}.head_outputs", queries, by.mixed_by_weights(weights, v, silent=silent), **own)
         side_by_side = self._at(mixed).transpose(0, 1).flatten(1)  # (H, T, D) -> (T, H D)
         joining = by.joined(mixed, heads=heads, width=attention.d_head)
@@ -310,7 +310,7 @@ class WeaveColumn:
     line: str
     lengths: tuple[float, ...]
     changes: tuple[float, ...] | None  # the length of the difference over that of what came in
-    opinions: tuple[Opinion, ...] | None
+    cells: tuple[Opinion, ...] | None  # of a body that gives words
 
 
 def weave(ledger: Ledger) -> list[WeaveColumn]:

@@ -12,26 +12,22 @@ from fastapi import APIRouter, Response
 from pydantic import BaseModel, Field, model_validator
 
 from kotha.course.worksheet.model import model_sheet
-from kotha.course.worksheet.page import sheet_view, steps_of
+from kotha.course.worksheet.page import as_json, steps_of
 from kotha.course.worksheet.papers import (
     MOST_TOKENS,
     Paper,
     for_paper,
     paper_sheet,
     student_sheet,
-    workshop_sheet,
 )
-from kotha.course.worksheet.sheet import Sheet, recomputed, token_names
+from kotha.course.worksheet.sheet import Sheet, recomputed
 from kotha.course.worksheet.spreadsheet import spreadsheet
 from kotha.i18n.message import Message, Text
-from kotha.model.vit import ViT
 from kotha.server.api.requests import (
     AboutModel,
     Example,
     WireAnswer,
-    check_family,
     check_lengths,
-    check_reads,
     check_size,
     route,
 )
@@ -62,79 +58,15 @@ class WorksheetRequest(AboutModel, OfHead):
     """Which head, over which text; a Seq2Seq also has a target, two stacks and cross-attention."""
 
     text: Example
-    rows: int | None = Field(None, ge=0, le=1000)
-    precision: int = Field(4, ge=0, le=15)
 
 
-class SheetMatrix(WireAnswer):
-    """A matrix of a sheet; null is −∞, where nobody may look."""
-
-    name: str
-    title: str
-    rows: list[str]
-    columns: list[str]
-    values: list[list[float | None]]
-
-
-class WorksheetStep(SheetMatrix):
-    """A matrix: its numbers in full (null: −∞, nobody may look there), as it is written, and its cells worked out."""
-
-    given: bool
-    header: list[Text]
-    written: list[list[Text]]
-    sums: list[str]
-    remark: Text
-
-
-class SheetTold(WireAnswer):
-    """What a sheet is of."""
-
-    text: Text
-    place: str
-    layer: int
-    head: int
-    tokens: list[Text]
-    key_tokens: list[Text]
-
-
-class Worksheet(SheetTold):
-    """One head, step by step; every number was compared with what torch computes."""
-
-    target: str | None
-    steps: list[WorksheetStep]
-    remarks: list[Text]
-
-
-@route(router, "/inside/worksheet", Worksheet)
+@route(router, "/inside/worksheet", JsonObject)
 def worksheet(served: Served, body: WorksheetRequest) -> JsonObject:
-    """One attention head as arithmetic: every product, sum and exponential, to be done again by hand."""
-    view = sheet_view(_of_model(served, body, served.limits.positions), rows=body.rows, precision=body.precision)
-    count = sum(step.values.size for step in view.found.steps.values()) + sum(len(step.sums) for step in view.steps)
-    check_size(served, count, Message("use a shorter text, or write out fewer rows"))
-    steps = [
-        {**vars(shown), **step, "written": shown.rows}
-        for step, shown in zip(steps_of(view.found), view.steps, strict=True)
-    ]
-    return {**vars(view.found), "steps": steps}
-
-
-class OwnNumbers(WireRequest):
-    """Numbers of one's own instead of those that a sheet by hand has."""
-
-    X: _Rows
-    W_Q: _Rows
-    W_K: _Rows
-    W_V: _Rows
-
-    @model_validator(mode="after")
-    def _fit(self) -> "OwnNumbers":
-        width, head_width = len(self.W_Q), len(self.W_Q[0])
-        weights = (self.W_Q, self.W_K, self.W_V)
-        if any(len(row) != width for row in self.X) or any(len(matrix) != width for matrix in weights):
-            raise FieldError("each row of X has as many numbers as the weights have rows")
-        if any(len(row) != head_width for matrix in weights for row in matrix):
-            raise FieldError("the three weight matrices have one shape")
-        return self
+    """One attention head in full, as ``kotha inside worksheet --json`` has it: every matrix by its name."""
+    sheet = _of_model(served, body, served.limits.positions)
+    count = sum(step.values.size for step in sheet.steps.values())
+    check_size(served, count, Message("use a shorter text"))
+    return as_json(sheet)
 
 
 class ExerciseRequest(WireRequest, OfHead):
@@ -151,42 +83,46 @@ class ExerciseRequest(WireRequest, OfHead):
     def _go_together(self) -> "ExerciseRequest":
         if (self.model is None) != (self.text is None):
             raise FieldError("model and text go together: a head needs something to read")
-        if self.model is not None and self.size is not None:
-            raise FieldError("size is for a sheet that is drawn; leave it out, or leave out the model")
-        if self.paper is not None and (self.model is not None or self.size is not None):
-            raise FieldError("a sheet with a name has its own numbers; leave out the model and the size")
-        if self.paper not in (None, "block") and self.seed:
-            raise FieldError("only the numbers of a block are drawn; leave the seed out")
+        if [self.model, self.paper, self.size].count(None) < 2:
+            raise FieldError("model, paper and size name three kinds of sheet; give one of them")
         return self
 
 
 class SpreadsheetRequest(ExerciseRequest):
     """… and numbers of one's own in it."""
 
-    own: OwnNumbers | None = None
     given: dict[str, _Rows] | None = Field(None, max_length=24)
 
     @model_validator(mode="after")
     def _own_or_model(self) -> "SpreadsheetRequest":
-        if self.own is not None and self.model is not None:
-            raise FieldError("own numbers are for a sheet without a model; a head's are its own")
-        if self.given is not None and self.paper is None:
-            raise FieldError("given numbers are for a sheet with a name; own is for the others")
+        if self.given is not None and self.model is not None:
+            raise FieldError("given numbers are for a sheet without a model; a head's are its own")
         if any(len({len(row) for row in rows}) != 1 for rows in (self.given or {}).values()):
             raise FieldError("the rows of a matrix are as long as each other")
         return self
 
 
-class ExerciseStep(SheetMatrix):
-    """A matrix of the sheet, and what makes it."""
+class ExerciseStep(WireAnswer):
+    """A matrix of the sheet, and what makes it; null is −∞, where nobody may look."""
 
+    name: str
+    title: str
+    rows: list[str]
+    columns: list[str]
+    values: list[list[float | None]]
     operation: str | None
     operands: list[str]
 
 
-class ExerciseSheet(SheetTold):
+class ExerciseSheet(WireAnswer):
     """A sheet to work out, step by step."""
 
+    text: Text
+    place: str
+    layer: int
+    head: int
+    tokens: list[Text]
+    key_tokens: list[Text]
     steps: list[ExerciseStep]
     remarks: list[Said]
 
@@ -203,9 +139,6 @@ def exercise_spreadsheet(served: Served | None, body: SpreadsheetRequest) -> Res
     """The same sheet as an .xlsx file: what is given as numbers, every other cell as a formula of them."""
     if served is not None:
         sheet = _of_model(served, body, MOST_TOKENS)
-    elif body.own is not None:
-        given = {name: np.array(rows) for name, rows in body.own.model_dump().items()}
-        sheet = workshop_sheet(given, token_names(len(body.own.X)))
     else:
         sheet = recomputed(_by_hand(body), {name: np.array(rows) for name, rows in (body.given or {}).items()})
     headers = {"content-disposition": 'attachment; filename="worksheet.xlsx"'}
@@ -220,8 +153,5 @@ def _by_hand(body: ExerciseRequest) -> Sheet:
 
 def _of_model(served: Served, body: WorksheetRequest | ExerciseRequest, most: int) -> Sheet:
     assert body.text is not None, "model and text go together"
-    check_reads(served)
-    only = Message("a sheet is laid out for models that read text")
-    check_family(served, not isinstance(served.model.model, ViT), only)
     check_lengths(served, body, most)
     return model_sheet(served.apart, body.text, **body.model_dump(include=set(OfHead.model_fields)))

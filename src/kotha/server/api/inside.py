@@ -1,45 +1,50 @@
 """A model over a text or an image: who looks at whom (``/api/inside/attention``, ``alignment``), what each layer would
-say (``lens``), what passes every station (``flow``); and what a model is (``/api/models/{name}``).
+say (``lens``), what passes every station (``flow``); what a model is (``/api/models/{name}``), and what its parts hold
+by themselves: each head and what it is worth (``heads``), some switched off (``silence``), words as points
+(``embeddings``).
 """
 
-from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from fastapi import APIRouter
 from pydantic import Field
 
-from kotha.api.asked import Asked, read_asked, translator
+from kotha.api.asked import continuation, read_asked, translator
+from kotha.artifacts.run_folder import find_data, run_config
+from kotha.errors import DataError
 from kotha.i18n.message import Message, OnProgress, Text
-from kotha.inside.attention import HeadSummary, alignment_view, attention_view, summarize
-from kotha.inside.flow import QUESTION, flow_view
+from kotha.inside.attention import HeadSummary, WrittenToken, alignment_view, attention_view, summarize
+from kotha.inside.embeddings import Dot, Neighbour, nearest_words, word_map
+from kotha.inside.flow import QUESTION, FinalAnswer, Station, flow_view
+from kotha.inside.heads.importance import Spoken, without_heads
+from kotha.inside.heads.measuring import TextSource
+from kotha.inside.heads.study import Study, heads_view
 from kotha.inside.hook_points import attentions, choose_layers
 from kotha.inside.inputs import Piece
-from kotha.inside.lens import lens_view
+from kotha.inside.lens import Lens, lens_view
+from kotha.inside.view import to_json
 from kotha.model.config import ViTConfig
-from kotha.model.gpt import GPT
-from kotha.model.seq2seq import Seq2Seq
-from kotha.model.vit import ViT
 from kotha.server.api.requests import (
     AboutModel,
-    Likely,
+    Heads,
     Looked,
-    ToldAnswer,
+    LookRequest,
     WatchRequest,
     WireAnswer,
-    check_family,
     check_lengths,
     check_size,
+    check_texts,
     read_as,
     route,
     watching,
 )
+from kotha.server.errors import RefusedError, refusing
 from kotha.server.model_registry import Served
 from kotha.server.wire import JsonObject, NamedModel
 
 router = APIRouter(prefix="/api", tags=["Inside"])
 LayerName = Annotated[str, Field(max_length=80)] | Annotated[int, Field(ge=0, le=100_000)]
-_ADVICE = Message("use a shorter text, or name fewer layers, such as 0 and 1")
 
 
 class AttentionSite(WireAnswer):
@@ -80,12 +85,9 @@ def about(served: Served, name: NamedModel) -> JsonObject:
 
 
 class AttentionRequest(WatchRequest):
-    """What to read, and which layers to tell of; a GPT may also go on with the text."""
+    """What to read, and which layers to tell of."""
 
     layers: list[LayerName] = Field([], max_length=1100)
-    generate: int | None = Field(None, ge=1, le=4096)
-    temperature: float = Field(0.0, ge=0, le=2)
-    seed: int = Field(0, ge=0, lt=1 << 63)
 
 
 class AttentionWeights(WireAnswer):
@@ -101,52 +103,27 @@ class AttentionWeights(WireAnswer):
     summaries: list[HeadSummary]
 
 
-class AttentionStep(WireAnswer):
-    """A token that the model wrote, the row that it was written from, and what else could have stood there."""
-
-    row: int
-    token: int
-    text: str
-    probability: float
-    best: list[Likely]
-
-
 class AttentionTold(Looked):
     """Who looks at whom, in every head."""
 
     written_from: int | None
     maps: list[AttentionWeights]
-    steps: list[AttentionStep]
+    steps: tuple[WrittenToken, ...]
 
 
 @route(router, "/inside/attention", AttentionTold)
 def attention(served: Served, on_progress: OnProgress, body: AttentionRequest) -> JsonObject:
     """Who looks at whom over a text or an image: the weights of every head, to six places."""
-    how = {} if body.generate is None else {"temperature": body.temperature, "seed": body.seed}
-    wanted = body.to_input(served, body.generate, **how)
-    _check_weights(served, wanted, body.layers)
+    wanted = body.to_input(served)
     with watching(served, on_progress, body.silenced) as bundle:
-        chosen = choose_layers(bundle.model, body.layers)
-        view = attention_view(bundle, read_asked(bundle, wanted), chosen)
-    check_size(served, sum(each.weights.numel() for each in view.found.maps), _ADVICE)
-    found = view.to_dict()
-    for step in found["steps"]:
-        step["text"] = view.found.given.spell(step["token"])
-    for told, each in zip(found["maps"], view.found.maps, strict=True):
-        told |= {"shape": each.weights.shape, "summaries": summarize(each)}
-    return {**found, **read_as(bundle, view.found.given)}
-
-
-def _check_weights(served: Served, wanted: Asked, named: Sequence[str | int]) -> None:
-    """Refuse weights over a text that is to be written, where they would be too many, before it is written."""
-    bundle = served.apart
-    if wanted.generate is None or not isinstance(bundle.model, GPT):
-        return
-    chosen, found = choose_layers(bundle.model, named), attentions(bundle.model)
-    given = read_asked(bundle, replace(wanted, generate=None, temperature=0.0, seed=0))
-    n_heads = sum(len(found[name].heads) for name in found if chosen is None or name.rpartition(".")[0] in chosen)
-    n_positions = len(given.lines["tokens"]) + wanted.generate
-    check_size(served, n_heads * n_positions**2, Message("generate fewer tokens, {advice}", advice=_ADVICE))
+        view = attention_view(bundle, read_asked(bundle, wanted), choose_layers(bundle.model, body.layers))
+    advice = Message("use a shorter text, or name fewer layers, such as 0 and 1")
+    check_size(served, sum(each.weights.numel() for each in view.found.maps), advice)
+    maps = [
+        {**vars(each), "shape": each.weights.shape, "weights": to_json(each.weights), "summaries": summarize(each)}
+        for each in view.found.maps
+    ]
+    return {**vars(view.found), "maps": maps, **read_as(bundle, view.found.given)}
 
 
 class AlignmentRequest(AboutModel):
@@ -172,74 +149,33 @@ class AlignmentTable(WireAnswer):
 @route(router, "/inside/alignment", AlignmentTable)
 def alignment(served: Served, on_progress: OnProgress, body: AlignmentRequest) -> JsonObject:
     """Which pieces of a text its translation was written from: a Seq2Seq's cross-attention, mean of a layer's heads."""
-    check_family(served, isinstance(served.model.model, Seq2Seq), Message("only a Seq2Seq has a source to look at"))
     check_lengths(served, body, served.limits.positions)
     with watching(served, on_progress) as bundle:
         view = alignment_view(bundle, body.text, body.target, body.layer, translator(bundle, body.beams))
     return {**view.to_dict(), **view.found.pieces, "remarks": view.remarks}
 
 
-class LayerOpinion(WireAnswer):
-    """What one layer would say at one position, and how far that is from the model's own answer."""
-
-    best: list[Likely]
-    rank_of_answer: int
-    probability_of_answer: float
-    kl_nats: float
-    entropy_nats: float
-
-
-class LensLayer(WireAnswer):
-    """A layer's opinions, position by position; the first one is the embedding."""
-
-    layer: str
-    positions: list[LayerOpinion]
-
-
-class LogitLens(WireAnswer):
+@dataclass(frozen=True)
+class LogitLens(Lens):
     """Every layer's opinion at every position of the line that speaks."""
 
-    family: str
-    question: str
-    positions: tuple[Piece, ...]
-    layers: list[LensLayer]
-    remarks: list[Text]
+    remarks: tuple[Text, ...]
 
 
 @route(router, "/inside/lens", LogitLens)
 def lens(served: Served, on_progress: OnProgress, body: WatchRequest) -> JsonObject:
     """What each layer would say next, as if the model ended there: the logit lens, at every position."""
-    only = Message("the lens reads words, and it has classes; look at its attention instead")
-    check_family(served, not isinstance(served.model.model, ViT), only)
     wanted = body.to_input(served)
     with watching(served, on_progress, body.silenced) as bundle:
         view = lens_view(bundle, read_asked(bundle, wanted))
-    return {**view.to_dict(), "remarks": view.remarks}
-
-
-class FlowStation(WireAnswer):
-    """What passes one place: its shape and figures, and how long the vector of each position is."""
-
-    layer: str | None
-    place: str
-    label: str
-    kind: str
-    shape: list[int]
-    mean: float
-    std: float
-    low: float
-    high: float
-    norm: float
-    norms: list[float]
-    entropies: dict[int, float]
-    inside: str
+    return {**vars(view.found), "remarks": view.remarks}
 
 
 class FlowStations(Looked):
     """The stations in the order of the arithmetic, and the answer at the end."""
 
-    stations: list[FlowStation]
-    answers: list[ToldAnswer]
+    stations: tuple[Station, ...]
+    answers: tuple[FinalAnswer, ...]
 
 
 @route(router, "/inside/flow", FlowStations)
@@ -249,4 +185,90 @@ def flow(served: Served, on_progress: OnProgress, body: WatchRequest) -> JsonObj
     with watching(served, on_progress, body.silenced) as bundle:
         given = read_asked(bundle, wanted, QUESTION)
         view = flow_view(bundle, given)
-    return {**view.to_dict(), **read_as(bundle, given)}
+    return {**vars(view.found), **read_as(bundle, given)}
+
+
+class HeadsRequest(AboutModel):
+    """The text to study heads on; left out, what the run held out, if its data are still there."""
+
+    text: str | None = None
+    tokens: int = Field(512, ge=9, le=4096)
+
+
+@route(router, "/inside/heads", Study, shares=True)  # between two heads nothing is hooked in
+def heads(served: Served, on_progress: OnProgress, body: HeadsRequest) -> Study:
+    """What each head does, how much it matters, and which one it resembles; a pass over the text for each head."""
+    path = served.model.path
+    if body.text is not None:
+        check_texts(served, [body.text], "text")
+    elif path is None or find_data(run_config(path), path) is None:
+        raise RefusedError("{name} knows no data that is still there; give a text", param="text", name=served.name)
+    source = TextSource(text=body.text, run=path, tokens=body.tokens)
+    with refusing(DataError, param="text"):  # an empty text
+        view = heads_view(served.apart, source, name=served.name, weights=served.head_weights, on_progress=on_progress)
+    return replace(view.found, text="the text" if body.text is not None else "what the run held out")
+
+
+class SilenceRequest(LookRequest):
+    """Which heads, and what shall be read; a GPT may also go on with it."""
+
+    heads: Heads = Field(min_length=1, max_length=4096)
+    generate: int | None = Field(None, ge=1, le=128)
+
+
+class Silenced(Looked):
+    """The whole model, and the same without some heads."""
+
+    heads: list[str]
+    whole: Spoken
+    without: Spoken
+
+
+@route(router, "/inside/silence", Silenced)
+def silence(served: Served, on_progress: OnProgress, body: SilenceRequest) -> JsonObject:
+    """Switch heads off and see: what the model then says next, how well it foretells the text, how it goes on."""
+    with watching(served, on_progress) as bundle:
+        wanted = body.to_input(served, body.generate)
+        given = read_asked(bundle, replace(wanted, generate=None))
+        go_on = None if body.generate is None else lambda: continuation(bundle, wanted)
+        whole, without = without_heads(bundle.model, given, body.heads, go_on)
+    return {**read_as(bundle, given), "heads": body.heads, "whole": whole, "without": without}
+
+
+class EmbeddingsRequest(AboutModel):
+    """How many words shall be on the map, and which one is looked for."""
+
+    word: str | None = Field(None, max_length=80)
+    count: int = Field(300, ge=3, le=2000)
+    neighbours: int = Field(12, ge=1, le=100)
+
+
+class EmbeddingWord(WireAnswer):
+    """The word that was looked for, and its neighbours."""
+
+    text: str
+    pieces: list[str]
+    neighbours: list[Neighbour]
+
+
+class EmbeddingsMap(WireAnswer):
+    """Words in the plane in which their vectors spread most, and what share of the spread that is."""
+
+    width: int
+    vocabulary: int
+    shares: tuple[float, float]
+    dots: list[Dot]
+    word: EmbeddingWord | None
+
+
+@route(router, "/inside/embeddings", EmbeddingsMap)
+def embeddings(served: Served, body: EmbeddingsRequest) -> JsonObject:
+    """A map of the most frequent words (PCA), and the neighbours of one of them by cosine, less what all share."""
+    table, word, chosen = served.embeddings, None, []
+    if body.word is not None:
+        found = table.find(body.word)
+        near = nearest_words(table, found, body.neighbours)
+        chosen = [found, *(table.find(each.text) for each in near)]
+        word = {"text": found.text, "pieces": found.pieces, "neighbours": near}
+    vocabulary, width = table.vectors.shape
+    return {**vars(word_map(table, chosen, body.count)), "width": width, "vocabulary": vocabulary, "word": word}

@@ -83,11 +83,6 @@ def begin_judging(state: State, on_progress: OnProgress, body: JudgingRequest) -
 
     def opened(name: str) -> Any:
         model = load(places[name], device=state.registry.device)
-        family = model.config.family
-        if family != "gpt":
-            raise RefusedError(
-                "{name} is a {family} and does not go on with a text", param="models", name=name, family=family
-            )
         return model.engine(min(len(body.prompts), state.settings.limits.rows))
 
     written = write_continuations(body.models, opened, prompts, body.tokens, settings, on_progress)

@@ -12,21 +12,10 @@ from pydantic import Field
 
 from kotha.api.asked import read_asked
 from kotha.i18n.message import Message, OnProgress
-from kotha.inside.flow import final_answers
+from kotha.inside.flow import FinalAnswer, final_answers
 from kotha.inside.numbers.arithmetic import CellLine, CellSource, Entry, Recipe
-from kotha.inside.numbers.ledger import Ledger, keep, weave
-from kotha.inside.view import to_json
-from kotha.server.api.requests import (
-    Likely,
-    Looked,
-    ToldAnswer,
-    WatchRequest,
-    WireAnswer,
-    check_size,
-    read_as,
-    route,
-    watching,
-)
+from kotha.inside.numbers.ledger import Ledger, WeaveColumn, keep, weave
+from kotha.server.api.requests import Looked, WatchRequest, WireAnswer, check_size, read_as, route, watching
 from kotha.server.errors import RefusedError, check_most
 from kotha.server.model_registry import Served
 from kotha.server.wire import JsonObject
@@ -51,33 +40,13 @@ class PassSite(WireAnswer):
     operands: list[str]
 
 
-class PassCell(WireAnswer):
-    """What one position's vector would say if the model ended here; of a body that gives words."""
-
-    best: list[Likely]
-    entropy_nats: float
-    rank_of_answer: int
-    surprise_nats: float | None
-
-
-class PassColumn(WireAnswer):
-    """The vectors of a line before the first layer, or after one."""
-
-    site: str
-    layer: str | None
-    line: str
-    lengths: list[float]
-    changes: list[float] | None
-    cells: list[PassCell] | None
-
-
 class PassTold(Looked):
     """A whole pass: what was read, every matrix by name, the weave of lines and layers, and the answers."""
 
     masked: list[int]
     sites: list[PassSite]
-    columns: list[PassColumn]
-    answers: list[ToldAnswer]
+    columns: list[WeaveColumn]
+    answers: tuple[FinalAnswer, ...]
 
 
 @route(router, "/inside/pass", PassTold)
@@ -92,10 +61,9 @@ def read_pass(served: Served, on_progress: OnProgress, body: WatchRequest) -> Js
         name, operands = (None, ()) if made is None else (made.name, made.operands)
         return {**vars(entry), "shape": entry.shape, "shared": entry.places, "operation": name, "operands": operands}
 
-    columns = [{**vars(column), "cells": column.opinions} for column in woven]
-    answers = to_json(final_answers(bundle.model, ledger.given, ledger.output))
+    answers = final_answers(bundle.model, ledger.given, ledger.output)
     sites = list(map(site, ledger.entries.values()))
-    told = {"masked": ledger.given.masked, "sites": sites, "columns": columns, "answers": answers}
+    told = {"masked": ledger.given.masked, "sites": sites, "columns": woven, "answers": answers}
     return {**read_as(bundle, ledger.given), **told}
 
 

@@ -7,33 +7,30 @@ import os
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Request
-from pydantic import Field, model_validator
+from pydantic import Field
 
+from kotha.api.plan import plan as plan_training
 from kotha.errors import ConfigError, CorpusError, DataError
-from kotha.export.targets import supported_targets
 from kotha.i18n.message import Text
 from kotha.model.presets import presets
 from kotha.server.api.requests import WireAnswer, route
 from kotha.server.errors import by_name, refusing
-from kotha.server.jobs.kinds import ModelSizes, job_output
+from kotha.server.jobs.kinds import ModelSizes
 from kotha.server.serial_executor import HowFar
 from kotha.server.state import State, state_of
-from kotha.server.wire import FieldError, Id, JsonObject, ModelName, Said
+from kotha.server.wire import Id, JsonObject, ModelName, Said
 from kotha.storage.json_files import as_json
 from kotha.training.plan.design import TextSize, budget_for
-from kotha.training.plan.render import tell_plan
-from kotha.training.plan.step_time import gpu_named
-from kotha.training.start import TrainRequest
 
 router = APIRouter(prefix="/api", tags=["Uses"])
 
-_SIZES = ("vocab_size", "context_length", "d_model", "n_heads", "n_kv_heads", "d_ff", "n_layers")
+# What is asked about a plan as a whole; all else are sizes and settings.
+_WHOLE = {"preset", "recipe", "minutes", "memory_gb", "gpu"}
 _BYTES_PER_CHARACTER, _DOCUMENT_BYTES = 2.65, 2500
-_TRAINING = ("steps", "batch_size", "micro_batch_size", "precision")
 
 
 class PlanRequest(ModelSizes):
-    """A preset with sizes of one's own; or the minutes there are, for data or a text that was brought."""
+    """A preset with sizes of one's own; or the minutes there are, for a text that was brought."""
 
     preset: str | None = Field(None, examples=["pocket"])
     recipe: Literal["course", "classic", "modern"] = "modern"
@@ -48,20 +45,6 @@ class PlanRequest(ModelSizes):
     memory_gb: float | None = Field(None, gt=0, le=1_000_000)
     data: Id | None = None
     text_bytes: int | None = Field(None, ge=1000, le=10**13)
-
-    @model_validator(mode="after")
-    def _enough_said(self) -> "PlanRequest":
-        if self.preset is None and self.minutes is None:
-            raise FieldError("say what to plan: a preset, or for a design minutes and data")
-        if self.data is not None and self.text_bytes is not None:
-            raise FieldError("data have their own size; give data or text_bytes")
-        if (self.minutes is None) != (self.data is None and self.text_bytes is None):
-            raise FieldError("minutes and data go together: what fits depends on both")
-        if self.memory_gb is not None and self.minutes is None:
-            raise FieldError("memory_gb is for a design; give minutes and data too")
-        if self.minutes is not None and any(getattr(self, name) is not None for name in _SIZES):
-            raise FieldError("sizes follow from minutes and data; give one or the other")
-        return self
 
 
 class ExportDoor(WireAnswer):
@@ -104,22 +87,20 @@ class PlanAnswer(WireAnswer):
 @route(router, "/plan", PlanAnswer)
 def plan(state: State, body: PlanRequest) -> JsonObject:
     """What a model is made of and what its training takes, part by part; or which model fits the minutes there are."""
-    changes = {name: getattr(body, name) for name in (*_SIZES, *_TRAINING) if getattr(body, name) is not None}
     data: str | TextSize | None = None
-    if body.data is not None:  # that a job prepared, or a text that was brought
-        store = state.job_store("data")
-        is_job = store.has(body.data)
-        data = str(job_output(store, body.data, "prepare", "data") if is_job else store.uploads.place(body.data))
+    if body.data is not None:
+        data = str(state.job_store("data").uploads.place(body.data))
     if body.text_bytes is not None:  # a document is as long as a story, and a letter as many bytes as in Bangla
         size, documents = body.text_bytes, body.text_bytes // _DOCUMENT_BYTES + 1
         data = TextSize("", size, int(size / _BYTES_PER_CHARACTER), documents, None, None)
     with refusing(ConfigError, CorpusError, DataError), by_name({str(data): str(body.data)}):
-        gpu = None if body.gpu is None else gpu_named(body.gpu)
-        memory = None if body.memory_gb is None else int(body.memory_gb * 1e9)
-        wanted = TrainRequest(body.preset, body.recipe, body.minutes, memory, None, gpu, changes)
-        # The server's own threads stay as they are, whatever would be fastest for a training.
-        timed = body.minutes is not None
-        found = tell_plan(wanted, data, supported_targets, timed=timed, before_timing=lambda: None).found
+        found = plan_training(
+            **body.model_dump(include=_WHOLE),
+            data=data,
+            timed=body.minutes is not None,
+            settings=body.model_dump(exclude={*_WHOLE, "data", "text_bytes"}, exclude_none=True),
+            before_timing=lambda: None,  # the server's own threads stay, whatever would be fastest for a training
+        ).found
     design = found.pop("design", None)
     if design is not None:
         shown = {name: value for name, value in design.items() if name not in ("data", "commands")}  # they name folders

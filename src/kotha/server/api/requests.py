@@ -5,14 +5,13 @@ import binascii
 import json
 from collections.abc import Callable, Iterator, Sequence, Sized
 from contextlib import AsyncExitStack, contextmanager
-from functools import cache
 from inspect import Parameter, Signature, getdoc, signature
 from typing import Annotated, Any, TypeVar
 
 import numpy as np
 from fastapi import APIRouter, Request, Response
 from numpy.typing import NDArray
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from kotha.api.asked import Asked
 from kotha.artifacts.model_folder import Bundle
@@ -20,15 +19,12 @@ from kotha.errors import KothaError
 from kotha.i18n.message import Message, OnProgress, Text
 from kotha.inside.heads.importance import silence
 from kotha.inside.hook_points import layers
-from kotha.inside.inputs import Likely as Likely
 from kotha.inside.inputs import ModelInput, Piece
-from kotha.model.classifier import TextClassifier
 from kotha.model.config import ViTConfig
 from kotha.model.vit import ViT
 from kotha.server.batching import Batcher
-from kotha.server.errors import RefusedError, UnsupportedByModelError, check_most
+from kotha.server.errors import RefusedError, check_most
 from kotha.server.model_registry import Served
-from kotha.server.serial_executor import SerialExecutor
 from kotha.server.state import State, state_of
 from kotha.server.wire import JsonObject, ModelName, WireRequest
 from kotha.storage.images import decode_png
@@ -53,14 +49,6 @@ class WireAnswer(BaseModel):
     model_config = ConfigDict(from_attributes=True)
 
 
-class TokenPiece(WireAnswer):
-    """A token as it reads; ``part`` where it is only part of a character."""
-
-    id: int
-    text: str
-    part: bool = Field(validation_alias=AliasChoices("is_part", "part"))
-
-
 Work = TypeVar("Work", bound=Callable[..., Any])
 
 
@@ -83,6 +71,17 @@ def route(
     Without an ``answer`` it returns a response, of a ``media`` type.
     """
 
+    kind: TypeAdapter[Any] = TypeAdapter(answer)
+
+    def as_response(found: Any) -> Response:
+        if isinstance(found, Response):
+            return found
+        plain = kind.dump_python(kind.validate_python(found), mode="json")
+        try:
+            return Response(json.dumps(plain, ensure_ascii=False, allow_nan=False), media_type="application/json")
+        except ValueError as error:
+            raise KothaError("NaN or infinite numbers came of it; the model's weights are broken") from error
+
     def add(work: Work) -> Work:
         on, *said = signature(work).parameters.values()
         ours = {each.name for each in said} & {"request", "on_progress"}
@@ -92,15 +91,15 @@ def route(
             name = getattr(body, "model", None) if body is not None else given.get("name")
             first: State | Served | None = state if on.annotation is State else None
 
-            def told(on_progress: OnProgress) -> Any:
+            def answered(on_progress: OnProgress) -> Response:  # in the thread: large JSON would hold up the loop
                 known = {"request": request, "on_progress": on_progress}
-                return work(first, **given, **{each: known[each] for each in ours})
+                return as_response(work(first, **given, **{each: known[each] for each in ours}))
 
             async with AsyncExitStack() as stack:
                 if first is None and name is not None:
                     first = await stack.enter_async_context(state.registry.use(name))
                 turns = state.reading if reads else first.turns if isinstance(first, Served) else state.turns
-                return await _in_turn(request, turns, answer, told, shares)
+                return await turns.run(request, state.settings.limits.seconds, answered, shares=shares)
 
         asked = [Parameter("request", Parameter.KEYWORD_ONLY, annotation=Request)]
         asked += [each.replace(kind=Parameter.KEYWORD_ONLY) for each in said if each.name not in ours]
@@ -114,52 +113,19 @@ def route(
     return add
 
 
-async def _in_turn(
-    request: Request, turns: SerialExecutor, answer: Any, work: Callable[[OnProgress], Any], shares: bool
-) -> Response:
-    """What takes a turn, as JSON of a type; it is made in the thread too, as a large one would hold up the loop."""
-
-    def told(on_progress: OnProgress) -> Response:
-        found = work(on_progress)
-        if isinstance(found, Response):
-            return found
-        kind = _adapter(answer)
-        plain = kind.dump_python(kind.validate_python(found), mode="json")
-        try:
-            return Response(json.dumps(plain, ensure_ascii=False, allow_nan=False), media_type="application/json")
-        except ValueError as error:
-            raise KothaError("NaN or infinite numbers came of it; the model's weights are broken") from error
-
-    return await turns.run(request, state_of(request).settings.limits.seconds, told, shares=shares)
-
-
-@cache
-def _adapter(answer: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(answer)
-
-
 def tokenizer_of(served: Served) -> Tokenizer:
     """The tokenizer of a model that reads text."""
     if served.model.tokenizer is None:
-        raise UnsupportedByModelError("{name} has no tokenizer, and reads no text", name=served.name)
+        raise RefusedError("{name} has no tokenizer, and reads no text", param="model", name=served.name)
     return served.model.tokenizer
 
 
 def writer_of(served: Served) -> Batcher:
     """The batch of a model that writes."""
     if served.batcher is None:
-        raise UnsupportedByModelError(
-            "{name} is a {family} and writes no text", name=served.name, family=served.model.config.family
-        )
+        mute = "{name} is a {family} and writes no text"
+        raise RefusedError(mute, param="model", name=served.name, family=served.model.config.family)
     return served.batcher
-
-
-def check_family(served: Served, fits: bool, only: Message) -> None:
-    """Refuse a model of another family: ``only a BERT fills gaps``."""
-    if not fits:
-        raise UnsupportedByModelError(
-            "{name} is a {family}; {only}", name=served.name, family=served.model.config.family, only=only
-        )
 
 
 def check_texts(served: Served, texts: Sequence[Sized], param: str) -> None:
@@ -172,9 +138,8 @@ def check_count(served: Served, given: Sequence[Sized], param: str) -> None:
     """Refuse nothing, or more than is taken at a time."""
     count, most = len(given), served.limits.prompts
     if not 0 < count <= most:
-        raise RefusedError(
-            "{count:,} {what}; give 1 to {prompts:,} at a time", param=param, count=count, what=param, prompts=most
-        )
+        many = "{field}: {count:,} given; give 1 to {most:,} at a time"
+        raise RefusedError(many, param=param, field=param, count=count, most=most)
 
 
 def count_tokens(served: Served, text: str, most: int, param: str = "text") -> int:
@@ -196,19 +161,12 @@ def check_lengths(served: Served, body: Any, most: int) -> None:
             count_tokens(served, getattr(body, name), most, name)
 
 
-def check_reads(served: Served) -> None:
-    """Refuse a classifier: it has no words to look at; the model that it was made from has."""
-    only = Message("it names classes: ask /api/classify why, or look into the model it was made from")
-    check_family(served, not isinstance(served.model.model, TextClassifier), only)
-
-
 def picture(served: Served, png: str, param: str = "image") -> NDArray[np.float32]:
     """A PNG in base64 as a ViT's input; whatever is wrong with it is said."""
     limits = served.limits
     if not isinstance(served.model.model, ViT):
-        raise UnsupportedByModelError(
-            "{name} is a {family} and reads no images", param, name=served.name, family=served.model.config.family
-        )
+        blind = "{name} is a {family} and reads no images"
+        raise RefusedError(blind, param=param, name=served.name, family=served.model.config.family)
     if len(png) > limits.image_bytes * 4 // 3 + 4:
         raise RefusedError("the image is larger than {n:,} bytes; make it smaller", param=param, n=limits.image_bytes)
     try:
@@ -240,17 +198,14 @@ class LookRequest(AboutModel):
     target: str | None = None
     image: str | None = None
 
-    def to_input(self, served: Served, generate: int | None = None, **how: Any) -> Asked:
+    def to_input(self, served: Served, generate: int | None = None) -> Asked:
         """As the library is asked, once it is known to be short enough to be shown."""
-        check_reads(served)
         most, pixels = served.limits.positions, None
         if self.image is not None:
             pixels = picture(served, self.image)
             config = served.model.config
             assert isinstance(config, ViTConfig), "the picture was read for one"
             check_most(1 + (config.image_size // config.patch_size) ** 2, most, Message("patches"), "image")
-        elif most <= (generate or 0):
-            check_most(generate or 0, most - 1, Message("tokens"), "generate")
         elif not isinstance(served.model.model, ViT):  # which says itself that it reads no text
             room = most - (generate or 0)
             for name in ("text", "second"):
@@ -258,20 +213,13 @@ class LookRequest(AboutModel):
                 room -= 0 if given is None else count_tokens(served, given, room, name)
             if self.target is not None:
                 count_tokens(served, self.target, most, "target")
-        return Asked(self.text, self.second, self.target, pixels, generate, **how)
+        return Asked(self.text, self.second, self.target, pixels, generate)
 
 
 class WatchRequest(LookRequest):
     """… with heads that may be silent meanwhile."""
 
     silenced: Heads = Field([], max_length=4096)
-
-
-class ToldAnswer(WireAnswer):
-    """What a model says in the end, at one place; the likeliest first."""
-
-    question: str
-    best: list[Likely]
 
 
 class Looked(WireAnswer):

@@ -20,10 +20,9 @@ from kotha.evaluation.comparison import Comparison
 from kotha.evaluation.doctor.curve import evaluations_of, points_of, read_curve
 from kotha.evaluation.doctor.diagnosis import examine
 from kotha.finetune.examples import EXAMPLES, PARTS
-from kotha.i18n.message import Message, OnProgress
+from kotha.i18n.message import OnProgress
 from kotha.server.api.requests import WireAnswer, route
-from kotha.server.errors import RefusedError, by_name, check_most, refusing
-from kotha.server.jobs.kinds import uploaded_file
+from kotha.server.errors import RefusedError, by_name, refusing
 from kotha.server.jobs.status import TRAININGS, Job
 from kotha.server.jobs.table import NoSuchJobError
 from kotha.server.state import State, state_of
@@ -77,19 +76,13 @@ class CurveEvaluation(WireAnswer):
     sample: str
 
 
-class RunTold(WireAnswer):
+class RunTold(RunRow):
     """A training: what it is, what was expected of it, and how it went."""
 
-    name: str
-    title: str
-    tags: list[str]
-    state: str
     said: str
     error: ToldMessage | None
     stages: dict[str, bool]
-    family: str | None
     sizes: dict[str, int]
-    steps: int | None
     epochs: float | None
     references: dict[str, float]
     floor_bits_per_byte: float | None
@@ -105,22 +98,19 @@ def runs(request: Request) -> list[RunRow]:
     store, places = state_of(request).jobs, state_of(request).registry.places
     jobs = [] if store is None else [(job, store.result(job.id)) for job in store.all() if job.kind in TRAININGS]
     served = [(name, place) for name, place in places.items() if (place / METRICS).is_file()]
-    return [_row(job.id, place, job) for job, place in jobs] + [_row(name, place, None) for name, place in served]
+    known = [_known(job.id, RunFolder(place), job) for job, place in jobs]
+    known += [_known(name, RunFolder(place), None) for name, place in served]
+    return [RunRow.model_validate(each) for each in known]
 
 
-def _row(name: str, place: Path, job: Job | None) -> RunRow:
-    folder = RunFolder(place)
-    best = folder.best() or {}
-    scores: JsonObject = {key: figure(best, key) for key in ("bits_per_byte", "loss_nats")}
-    return RunRow(**_known(name, folder.about() if folder.exists else {}, job), **scores)
-
-
-def _known(name: str, config: JsonObject, job: Job | None) -> JsonObject:
-    """What is known of a training: by its job, where it has one, and by the run's config."""
+def _known(name: str, folder: RunFolder, job: Job | None) -> JsonObject:
+    """What is known of a training in a line: by its job, where it has one, and by its run."""
+    config, best = folder.about() if folder.exists else {}, folder.best() or {}
     steps = figure(config, "training", "steps")
     told = {"tags": [], "state": "done", "began": None, "said": "", "error": None} if job is None else dict(job)
     found = {"name": name, "family": mapping(config, "model").get("family"), "steps": steps and int(steps)}
-    return {**told, **found, "title": (job.name if job is not None else "") or name}
+    scores = {key: figure(best, key) for key in ("bits_per_byte", "loss_nats")}
+    return {**told, **found, **scores, "title": (job.name if job is not None else "") or name}
 
 
 @route(router, "/runs/{name}", RunTold, method="GET", reads=True)
@@ -139,7 +129,7 @@ def run(state: State, name: NamedRun, after: Annotated[int, Query(ge=-1, descrip
         sizes["batch_size"] = int(figure(config, "training", "batch_size") or 0)
     n_bytes = figure(config, "predicted", "memory_bytes", "total")
     return {
-        **_known(name, config, job),
+        **_known(name, folder, job),
         "stages": {} if job is None or state.jobs is None else state.jobs.stages(job.id),
         "sizes": sizes,
         "epochs": curve.epochs,
@@ -243,17 +233,16 @@ def doctor(state: State, body: DoctorRequest) -> JsonObject:
 class CompareRequest(WireRequest):
     """Which runs; with a text that was brought, all are measured on it."""
 
-    runs: list[RunName] = Field(min_length=1, examples=[["box"]])
+    runs: list[RunName] = Field(min_length=1, max_length=8, examples=[["box"]])
     text: Id | None = None
 
 
 @route(router, "/compare", Comparison)
 def compare(state: State, on_progress: OnProgress, body: CompareRequest) -> Comparison:
     """Compare runs across tokenizers: by bits per byte and per character, and by perplexity only where it is fair."""
-    check_most(len(body.runs), state.settings.limits.runs, Message("runs"), "runs")
     if len(set(body.runs)) < len(body.runs):
         raise RefusedError("a run is named twice", param="runs")
-    text = None if body.text is None else uploaded_file(state.job_store("text"), body.text, "text")
+    text = None if body.text is None else state.job_store("text").uploads.place(body.text)
     places = {name: _place_of(state, name) for name in body.runs}
     for name, place in places.items():
         if text is None and not run_config(place):
@@ -273,11 +262,6 @@ def _place_of(state: State, name: str) -> Path:
     if name in state.registry.places or state.jobs is None:
         return state.registry.place(name)
     try:
-        kind = state.jobs.status(name).kind
+        return state.jobs.result(name)
     except NoSuchJobError as error:
         raise RefusedError("there is no model and no job {name!r}", 404, "run", name=name) from error
-    if kind not in TRAININGS:
-        raise RefusedError(
-            "{name} is a {kind} job and no training, so it has no run", param="run", name=name, kind=kind
-        )
-    return state.jobs.result(name)

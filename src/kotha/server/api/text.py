@@ -1,5 +1,5 @@
-"""A text as letters and tokens (``/api/tokenize``, ``detokenize``, ``card``), and token by token with all that could
-have stood at each place (``/api/next``, ``read``, ``write``, ``logits``).
+"""A text as letters and tokens (``/api/card``), and token by token with all that could have stood at each place
+(``/api/read``, ``write``, ``logits``).
 
 A prompt is a text, or token ids: who goes on from the middle of what was written sends the ids that stand there, so
 that nothing is cut anew. Of ids beyond the context the end is read, as the engine does.
@@ -11,8 +11,8 @@ import secrets
 import struct
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AsyncExitStack
-from functools import partial
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 import numpy as np
 import torch
@@ -29,8 +29,6 @@ from kotha.i18n.message import Message
 from kotha.server.api.requests import (
     AboutModel,
     Example,
-    Likely,
-    TokenPiece,
     WireAnswer,
     check_size,
     count_tokens,
@@ -39,16 +37,16 @@ from kotha.server.api.requests import (
     writer_of,
 )
 from kotha.server.batching import Ticket
-from kotha.server.errors import RefusedError, check_most
+from kotha.server.errors import RefusedError
 from kotha.server.model_registry import Served
 from kotha.server.openai.routes import event_stream
 from kotha.server.state import client_of, state_of
-from kotha.server.wire import Drawn, Ids, JsonObject
+from kotha.server.wire import MOST_ALTERNATIVES, MOST_TOKENS, Drawn, Ids, JsonObject
 from kotha.text.akshara import aksharas
 from kotha.text.tokenizer.card import measure
 from kotha.text.tokenizer.prompt import encode_prompt
 from kotha.text.tokenizer.tokenizer import Tokenizer
-from kotha.text.tokenizer.view import ends_inside, view_token
+from kotha.text.tokenizer.view import CutToken, ViewedToken, view_cuts, view_token
 
 router = APIRouter(prefix="/api", tags=["Text"])
 _SEEDS = 1 << 31
@@ -58,39 +56,10 @@ _SPELLED = 256
 _SCORED = 64
 
 
-class TokenizeRequest(AboutModel):
+class CardRequest(AboutModel):
     """A text to be cut."""
 
-    text: Example
-
-
-class Tokenized(WireAnswer):
-    """A text's letters, as a reader counts them, and its tokens."""
-
-    letters: list[str]
-    tokens: list[TokenPiece]
-    bytes: int
-
-
-@route(router, "/tokenize", Tokenized)
-def tokenize(served: Served, body: TokenizeRequest) -> JsonObject:
-    """A text as letters and as tokens."""
-    tokenizer, ids = _cut(served, body.text)
-    tokens = [view_token(tokenizer, token) for token in ids]
-    return {"letters": aksharas(body.text), "tokens": tokens, "bytes": len(body.text.encode())}
-
-
-def _cut(served: Served, text: str) -> tuple[Tokenizer, list[int]]:
-    check_most(len(text), served.limits.cut_characters, Message("characters"), "text")
-    tokenizer = tokenizer_of(served)
-    return tokenizer, tokenizer.encode(text)
-
-
-class CutPiece(TokenPiece):
-    """A token of the text."""
-
-    bytes: int
-    cut: bool
+    text: Annotated[Example, Field(max_length=20_000)]
 
 
 class TokenizerCard(WireAnswer):
@@ -99,7 +68,7 @@ class TokenizerCard(WireAnswer):
     kind: str
     vocab_size: int
     letters: list[str]
-    pieces: list[CutPiece]
+    pieces: list[CutToken]
     words: int
     tokens_per_word: float
     bytes_per_token: float
@@ -109,85 +78,38 @@ class TokenizerCard(WireAnswer):
 
 
 @route(router, "/card", TokenizerCard)
-def card(served: Served, body: TokenizeRequest) -> JsonObject:
+def card(served: Served, body: CardRequest) -> JsonObject:
     """Where a tokenizer cuts a text, letter by letter, and its report card."""
-    tokenizer, ids = _cut(served, body.text)
-    pieces = [
-        vars(view_token(tokenizer, token)) | {"bytes": len(tokenizer.token_bytes(token)), "cut": cut}
-        for token, cut in zip(ids, ends_inside(tokenizer, body.text, ids), strict=True)
-    ]
-    measured = measure(served.name, tokenizer, [body.text])
-    return {**vars(measured), "letters": aksharas(body.text), "pieces": pieces, "round_trip": measured.round_trip == 1}
-
-
-class DetokenizeRequest(AboutModel):
-    """Tokens to be joined."""
-
-    tokens: Ids
-
-
-class Detokenized(WireAnswer):
-    """The text of tokens."""
-
-    text: str
-
-
-@route(router, "/detokenize", Detokenized, reads=True)
-def detokenize(served: Served, body: DetokenizeRequest) -> JsonObject:
-    """The text of some tokens."""
     tokenizer = tokenizer_of(served)
-    _check_ids(tokenizer, body.tokens, "tokens")
-    return {"text": tokenizer.decode(body.tokens, skip_special=False)}
-
-
-class NextRequest(AboutModel):
-    """A text, and how many of the likeliest tokens after it are wanted."""
-
-    text: str = ""
-    count: int = Field(10, ge=1, le=100)
-    temperature: float = Field(1.0, gt=0, le=2)
-
-
-class LikelyTokens(WireAnswer):
-    """The likeliest tokens, best first."""
-
-    tokens: list[Likely]
-
-
-@route(router, "/next", LikelyTokens)
-def next_token(served: Served, body: NextRequest) -> JsonObject:
-    """What could come after a text, and how likely the model finds it."""
-    (scores,) = _scores(served, _ids(served, body.text, "text"), slice(-1, None))
-    chances = scores[0].double().log_softmax(-1)  # (V,)
-    best, ids = chances.topk(min(body.count, len(chances)))
-    # At another temperature, shares among those that are told.
-    shares = best.exp() if body.temperature == 1.0 else (best / body.temperature).softmax(-1)
-    spell = partial(tokenizer_of(served).decode, skip_special=False)
-    pairs = zip(ids.tolist(), shares.tolist(), strict=True)
-    return {"tokens": [{"id": id, "text": spell([id]), "probability": share} for id, share in pairs]}
+    measured = measure(served.name, tokenizer, [body.text])
+    pieces = view_cuts(tokenizer, body.text)
+    return {**vars(measured), "letters": aksharas(body.text), "pieces": pieces, "round_trip": measured.round_trip == 1}
 
 
 class WriteRequest(Drawn):
     """A text to go on with."""
 
     prompt: str | Ids = ""
-    max_tokens: int = Field(40, ge=1)
+    max_tokens: int = Field(40, ge=1, le=MOST_TOKENS)
     seed: int | None = Field(None, ge=0, lt=_SEEDS)
-    others: int = Field(8, ge=0)
+    others: int = Field(8, ge=0, le=MOST_ALTERNATIVES)
 
 
-class SpelledPiece(TokenPiece):
+@dataclass(frozen=True)
+class SpelledPiece(ViewedToken):
     """A token of the prompt."""
 
     adds: str
 
 
-class OtherPiece(TokenPiece):
+@dataclass(frozen=True)
+class OtherPiece(ViewedToken):
     """A token that could have stood at a place."""
 
     probability: float
 
 
+@dataclass(frozen=True)
 class WrittenPiece(SpelledPiece):
     """A token that was written."""
 
@@ -224,9 +146,6 @@ class WritingNews(WireAnswer):
 async def write(request: Request, body: WriteRequest) -> StreamingResponse:
     """Go on with a text, as server-sent events: each token, its probability, and what else could have stood there."""
     state = state_of(request)
-    limits = state.settings.limits
-    check_most(body.max_tokens, limits.tokens, Message("tokens"), "max_tokens")
-    check_most(body.others, limits.alternatives, Message("alternatives"), "others")
     async with AsyncExitStack() as stack:
         served = await stack.enter_async_context(state.registry.use(body.model))
         ids = await asyncio.to_thread(_ids, served, body.prompt)
@@ -235,7 +154,7 @@ async def write(request: Request, body: WriteRequest) -> StreamingResponse:
         one = WritingRequest(prompt=tuple(ids), tokens=body.max_tokens, settings=how, alternatives=body.others)
         ticket = writer_of(served).submit(one, client_of(request))
         news = _news(tokenizer_of(served), ids, seed, ticket)
-        return event_stream(news, ticket.cancel, limits.seconds, stack.pop_all())
+        return event_stream(news, ticket.cancel, state.settings.limits.seconds, stack.pop_all())
 
 
 async def _news(tokenizer: Tokenizer, ids: Sequence[int], seed: int, ticket: Ticket) -> AsyncIterator[JsonObject]:
@@ -269,6 +188,7 @@ class ReadRequest(AboutModel):
     prompt: str | Ids = ""
 
 
+@dataclass(frozen=True)
 class ReadPiece(SpelledPiece):
     """A token of a text that was read; nothing is known of the first, which follows nothing."""
 
@@ -307,7 +227,7 @@ class LogitsHead(WireAnswer):
     prompt: list[int]
     seen: list[int]
     ends: list[int]
-    best: list[TokenPiece]
+    best: list[ViewedToken]
 
 
 @route(router, "/logits", media="application/octet-stream", model=LogitsHead)
@@ -327,28 +247,21 @@ def logits(served: Served, body: ReadRequest) -> Response:
     return Response(struct.pack("<I", len(told)) + told + scores.astype("<f4").tobytes())
 
 
-def _ids(served: Served, prompt: str | Sequence[int], param: str = "prompt") -> list[int]:
+def _ids(served: Served, prompt: str | Sequence[int]) -> list[int]:
     """The tokens that a prompt is read as, by a model that writes."""
     tokenizer, context = tokenizer_of(served), writer_of(served).engine.model.config.context_length
     if isinstance(prompt, str):
-        count_tokens(served, prompt, context - 1, param)  # one place is for the mark that begins a document
+        count_tokens(served, prompt, context - 1, "prompt")  # one place is for the mark that begins a document
         ids, _ = encode_prompt(tokenizer, prompt, len(prompt))
     else:
         ids = list(prompt[-context:])
-    _check_ids(tokenizer, ids, param)
     if not ids:
-        raise RefusedError("the prompt is empty, and this vocabulary has no mark to begin with; write one", param=param)
+        empty = "the prompt is empty, and this vocabulary has no mark to begin with; write one"
+        raise RefusedError(empty, param="prompt")
+    if max(ids) >= tokenizer.vocab_size:
+        outside = "token id {wrong} is outside the vocabulary of {vocab_size:,}"
+        raise RefusedError(outside, param="prompt", wrong=max(ids), vocab_size=tokenizer.vocab_size)
     return ids
-
-
-def _check_ids(tokenizer: Tokenizer, ids: list[int], param: str) -> None:
-    """Refuse an id that no token has."""
-    size = tokenizer.vocab_size
-    wrong = next((token for token in ids if token >= size), None)
-    if wrong is not None:
-        raise RefusedError(
-            "token id {wrong} is outside the vocabulary of {vocab_size:,}", param=param, wrong=wrong, vocab_size=size
-        )
 
 
 def _ends(tokenizer: Tokenizer) -> list[int]:

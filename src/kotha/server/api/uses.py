@@ -2,6 +2,7 @@
 questions to documents, answered with citations (``/api/ask``, ``/api/indexes``).
 """
 
+from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Annotated, Any, Literal
 
@@ -10,29 +11,26 @@ from pydantic import Field
 
 from kotha.errors import DataError
 from kotha.generation.classes import Classified, Classifier, classify_pixels
-from kotha.generation.filling import GAP, Guess
-from kotha.i18n.message import Message, OnProgress, Text
-from kotha.model.bert import BERT
-from kotha.model.classifier import TextClassifier
-from kotha.model.seq2seq import Seq2Seq
+from kotha.generation.filling import GAP, Filled
+from kotha.i18n.message import OnProgress, Text
 from kotha.model.vit import ViT
+from kotha.retrieval.store import Measures
 from kotha.server.api.requests import (
     AboutModel,
     WireAnswer,
     check_count,
-    check_family,
     check_texts,
     count_tokens,
     picture,
     route,
+    tokenizer_of,
 )
-from kotha.server.errors import RefusedError, UnsupportedByModelError, by_name, check_most, refusing
+from kotha.server.errors import RefusedError, by_name, refusing
 from kotha.server.model_registry import Served
 from kotha.server.state import State, state_of
-from kotha.server.wire import JsonObject, WireRequest
+from kotha.server.wire import MOST_TOKENS, JsonObject, WireRequest
 
 router = APIRouter(prefix="/api", tags=["Uses"])
-_TOKENS = 100
 
 
 class ClassesRequest(AboutModel):
@@ -55,17 +53,9 @@ def classify(served: Served, body: ClassesRequest) -> JsonObject:
     """Of which class texts or images are, with probabilities; of texts on request why."""
     bundle = served.model.bundle
     if isinstance(bundle.model, ViT):
-        if body.texts or body.why:
-            raise UnsupportedByModelError(
-                "{name} reads images; where it looks is shown by its attention", "texts", name=served.name
-            )
         check_count(served, body.images, "images")
         pictures = [picture(served, each, "images") for each in body.images]
         return {"results": [classify_pixels(bundle, each) for each in pictures], "truncated": 0}
-    only = Message("it is no classifier; one can be made of it by an adapt job")
-    check_family(served, isinstance(bundle.model, TextClassifier), only)
-    if body.images:
-        raise UnsupportedByModelError("{name} reads texts and no images", "images", name=served.name)
     check_texts(served, body.texts, "texts")
     room = served.limits.positions
     for text in body.texts if body.why else ():  # a pass through the model for each token
@@ -81,21 +71,13 @@ class FillRequest(AboutModel):
     words: int = Field(5, ge=1, le=100)
 
 
-class FillAnswer(WireAnswer):
-    """For each gap its likeliest words, the best first."""
-
-    text: str
-    words: list[list[Guess]]
-
-
-@route(router, "/fill", FillAnswer)
-def fill(served: Served, body: FillRequest) -> JsonObject:
+@route(router, "/fill", Filled)
+def fill(served: Served, body: FillRequest) -> Filled:
     """The likeliest words for each ``[MASK]`` of a text; a BERT does this."""
-    check_family(served, isinstance(served.model.model, BERT), Message("only a BERT fills gaps"))
     check_texts(served, [body.text], "text")
     if body.text.count(GAP) * body.words * len(body.text) > served.limits.numbers:
         raise RefusedError("the text with every word in every gap is too much for one answer; ask for fewer words")
-    return served.model.fill(body.text, words=body.words).to_dict()
+    return served.model.fill(body.text, words=body.words)
 
 
 class TranslateRequest(AboutModel):
@@ -114,23 +96,21 @@ class TranslateAnswer(WireAnswer):
 @route(router, "/translate", TranslateAnswer)
 def translate(served: Served, on_progress: OnProgress, body: TranslateRequest) -> dict[str, list[str]]:
     """Texts in the other language, by beam search; a Seq2Seq does this."""
-    model: Any = served.model.model
-    check_family(served, isinstance(model, Seq2Seq), Message("only a Seq2Seq translates"))
     check_count(served, body.texts, "texts")
+    tokenizer_of(served)
+    config: Any = served.model.config
     for text in body.texts:  # the library would read the beginning alone
-        count_tokens(served, text, model.config.context_length - 1, "texts")
+        count_tokens(served, text, config.context_length - 1, "texts")
     with refusing(DataError, param="model"):  # a tokenizer without the marks
         return {"texts": served.model.translate(body.texts, beams=body.beams, on_progress=on_progress)}
 
 
-class IndexSize(WireAnswer):
+@dataclass(frozen=True)
+class IndexSize(Measures):
     """An index of this server."""
 
     name: str
     title: str
-    passages: int
-    documents: int
-    sources: int
 
 
 class IndexList(WireAnswer):
@@ -145,7 +125,7 @@ def indexes(state: State) -> JsonObject:
     found = []
     for name, (title, _) in state.indexes.all().items():
         with state.indexes.opened(name) as opened:
-            found.append({**vars(opened.measures), "name": name, "title": title})
+            found.append(IndexSize(**vars(opened.measures), name=name, title=title))
     return {"indexes": found}
 
 
@@ -157,7 +137,7 @@ class AskRequest(WireRequest):
     model: str | None = None
     limit: int = Field(5, ge=1, le=50)
     by: Literal["words", "meaning", "both"] | None = None
-    tokens: int | None = Field(None, ge=1, le=4096)
+    tokens: int = Field(100, ge=1, le=MOST_TOKENS)
 
 
 class FoundPassage(WireAnswer):
@@ -186,13 +166,10 @@ class AskAnswer(WireAnswer):
 def ask(served: Served | None, request: Request, body: AskRequest) -> JsonObject:
     """Find the passages that fit a question, and answer from them with citations, or say that nothing is found."""
     state = state_of(request)
-    limits, model = state.settings.limits, None if served is None else served.model
-    check_most(body.tokens or 0, limits.tokens, Message("tokens"), "tokens")
+    model = None if served is None else served.model
     places = {str(place): name for name, place in state.registry.named.items()}  # an index knows its model by that
     with by_name(places), state.indexes.opened(body.index, model) as opened:
-        if not opened.measures.passages:
-            raise RefusedError("the index {name} is empty; no documents are in it yet", param="index", name=body.index)
-        said = opened.ask(body.question, body.limit, body.by, tokens=body.tokens or min(_TOKENS, limits.tokens))
+        said = opened.ask(body.question, body.limit, body.by, tokens=body.tokens)
 
     def called(source: str) -> str:
         # Where files are is nobody's business but the server's: their names are told, and no folders.

@@ -8,8 +8,7 @@ from pydantic import Field, model_validator
 
 from kotha.errors import nearest
 from kotha.finetune.pairs import USUAL_PRESET
-from kotha.i18n.message import Message
-from kotha.model.presets import PRESETS, preset
+from kotha.model.presets import PRESETS
 from kotha.server.errors import RefusedError
 from kotha.server.jobs.store import JOB_PLACE, OUT_PLACE, JobStore
 from kotha.server.wire import FieldError, Id, ModelName, SeenName, Tags, WireRequest
@@ -19,66 +18,19 @@ from kotha.training.plan.rules import choose_vocabulary
 MOST_TEXTS = 1000
 # Bytes, ASCII and special tokens take 364 of a unigram's; with fewer than these there is little room for pieces.
 LEAST_VOCABULARY = 512
+# Presets that learn from texts.
+_FAMILIES = {name: config.family for name, config in PRESETS.items() if config.family in ("gpt", "bert")}
 # A story of the grammar, on the average.
 _STORY_BYTES = 2500
 PlaceOfModel = Callable[[str], Path]
-# What begins as a flag does is no name of a column.
-ColumnName = Annotated[str, Field(pattern="^[^-]", max_length=200)]
+# What begins as a flag does is no name of a column, and no command takes a NUL, by which places are marked.
+ColumnName = Annotated[str, Field(pattern=r"^[^-\x00][^\x00]*$", max_length=200)]
 TwoColumnNames = tuple[ColumnName, ColumnName]
-_ENDED = {
-    "running": Message("is not done yet"),
-    "failed": Message("failed"),
-    "stopped": Message("was stopped"),
-    "killed": Message("was killed"),
-}
-_WAIT, _AGAIN = Message("wait until it is done"), Message("begin it again and use the new id")
-
-
-def job_output(store: JobStore, id: str, kind: str, param: str) -> Path:
-    """Where what came of a job is, once it is known to be of this kind, and done."""
-    if store.uploads.has(id):
-        raise RefusedError(
-            "{id} is a file; {field} takes the id of a {kind} job, which is made from files",
-            param=param,
-            id=id,
-            field=param,
-            kind=kind,
-        )
-    status = store.status(id)
-    if status.kind != kind:
-        raise RefusedError(
-            "{id} is a {kind} job; {field} takes the id of a {wanted} job",
-            param=param,
-            id=id,
-            field=param,
-            kind=status.kind,
-            wanted=kind,
-        )
-    if status.state != "done":
-        raise RefusedError(
-            "the {kind} job {id} {ended}, see GET /api/jobs/{id}; {advice}",
-            409,
-            param,
-            kind=kind,
-            id=id,
-            ended=_ENDED[status.state],
-            advice=_WAIT if status.state == "running" else _AGAIN,
-        )
-    return store.result(id)
-
-
-def uploaded_file(store: JobStore, id: str, param: str) -> Path:
-    """Where a file is that was brought, once it is known that the id is a file's."""
-    if not store.uploads.has(id) and store.has(id):
-        raise RefusedError(
-            "{id} is a job; {field} takes ids of files, which POST /api/files gives", param=param, id=id, field=param
-        )
-    return store.uploads.place(id)
 
 
 def uploaded_table(store: JobStore, id: str, param: str) -> Path:
     """Where a file is that was brought, once it is known to have columns."""
-    table = uploaded_file(store, id, param)
+    table = store.uploads.place(id)
     if table.suffix == ".txt":
         raise RefusedError(
             "{id} was brought as txt, which has no fields; bring the table as jsonl, csv or tsv", param=param, id=id
@@ -104,15 +56,6 @@ class _Job(WireRequest):
     name: SeenName = ""
     tags: Tags | None = None
 
-    @model_validator(mode="after")
-    def _can_be_said(self) -> Self:
-        """No command takes a NUL; ours are marked by it."""
-        for name, value in self:
-            words = value if isinstance(value, list | tuple) else [value]
-            if any(isinstance(word, str) and "\0" in word for word in words):
-                raise FieldError("{name} has a letter that cannot be seen, U+0000; leave it out", name=name)
-        return self
-
     def flags(self, *names: str, **more: object) -> list[str]:
         """Options of the last command: some of its fields, and others."""
         return _flags(**{name: getattr(self, name) for name in names}, **more, out=OUT_PLACE)
@@ -123,7 +66,7 @@ class _FromTexts(_Job):
 
     def read(self, store: JobStore) -> list[str]:
         """Where the texts are."""
-        return [str(uploaded_file(store, id, "texts")) for id in self.texts]
+        return [str(store.uploads.place(id)) for id in self.texts]
 
 
 class ModelSizes(WireRequest):
@@ -142,44 +85,6 @@ class DesignedSettings(ModelSizes):
     learning_rate: float | None = Field(None, gt=0, le=10)
     warmup_steps: int | None = Field(None, ge=0, le=1_000_000_000)
     decay_steps: int | None = Field(None, ge=1, le=1_000_000_000)
-
-
-class TokenizerJob(_FromTexts):
-    """Train a tokenizer on files that were brought."""
-
-    kind: Literal["tokenizer"]
-    tokenizer_kind: Literal["unigram", "bpe", "wordpiece"] = "unigram"
-    vocab_size: int = Field(8192, ge=LEAST_VOCABULARY, le=200_000)
-
-    def commands(self, store: JobStore, _: PlaceOfModel) -> list[list[str]]:
-        """The command."""
-        return [["tokenizer", "train", *self.read(store), *self.flags("vocab_size", kind=self.tokenizer_kind)]]
-
-
-class PrepareJob(_FromTexts):
-    """Turn files that were brought into data, with a tokenizer that was trained."""
-
-    kind: Literal["prepare"]
-    tokenizer: Id
-    validation: float = Field(0.05, gt=0, lt=1)
-
-    def commands(self, store: JobStore, _: PlaceOfModel) -> list[list[str]]:
-        """The command."""
-        tokenizer = job_output(store, self.tokenizer, "tokenizer", "tokenizer")
-        return [["prepare", *self.read(store), *self.flags("validation", tokenizer=tokenizer)]]
-
-
-class TrainJob(_Job):
-    """Train a model on data that were prepared, for so many minutes."""
-
-    kind: Literal["train"]
-    data: Id
-    minutes: float = Field(gt=0, le=24 * 60)
-    seed: int = Field(0, ge=0, lt=1 << 63)
-
-    def commands(self, store: JobStore, _: PlaceOfModel) -> list[list[str]]:
-        """The command."""
-        return [["train", str(job_output(store, self.data, "prepare", "data")), *self.flags("minutes", "seed")]]
 
 
 class _ForSoLong(_Job):
@@ -202,7 +107,7 @@ class LearnJob(_ForSoLong, _FromTexts):
     texts: list[Id] = Field([], max_length=MOST_TEXTS)
     stories: int = Field(2000, ge=50, le=100_000)
     vocab_size: int | None = Field(None, ge=LEAST_VOCABULARY, le=200_000)
-    preset: str | None = Field(None, pattern=r"^[a-z0-9][a-z0-9.-]{0,79}$")
+    preset: str | None = Field(None, max_length=80)
     sizes: DesignedSettings | None = None
 
     @model_validator(mode="after")
@@ -211,19 +116,13 @@ class LearnJob(_ForSoLong, _FromTexts):
             raise FieldError(
                 "a model that goes on keeps its sizes and its tokenizer; leave out preset, sizes, vocab_size"
             )
-        if self.preset is None:
-            if self.sizes is not None:
-                raise FieldError("sizes are changes to a preset; name one")
-        elif self.preset not in PRESETS:
-            close = nearest(self.preset, PRESETS)
-            raise FieldError("preset {preset!r} does not exist{nearest}", preset=self.preset, nearest=close)
-        elif self._family not in ("gpt", "bert"):
-            raise FieldError("preset {preset!r} does not learn from texts", preset=self.preset)
+        if self.preset is None and self.sizes is not None:
+            raise FieldError("sizes are changes to a preset; name one")
+        if self.preset not in (None, *_FAMILIES):
+            close = nearest(self.preset or "", _FAMILIES)
+            unknown = "there is no preset {preset!r} that learns from texts{nearest}"
+            raise FieldError(unknown, preset=self.preset, nearest=close)
         return self
-
-    @property
-    def _family(self) -> str:
-        return "gpt" if self.preset is None else preset(self.preset).family
 
     def commands(self, store: JobStore, place: PlaceOfModel) -> list[list[str]]:
         """Stories, a tokenizer, data, the training."""
@@ -239,7 +138,7 @@ class LearnJob(_ForSoLong, _FromTexts):
             sizes = ["--from", tokenizer]
         else:
             # A BERT hides words, for which its tokenizer needs marks that others do without.
-            kind = "wordpiece" if self._family == "bert" else None
+            kind = "wordpiece" if _FAMILIES.get(self.preset or "") == "bert" else None
             size = self.vocab_size or choose_vocabulary(n_bytes)
             found.append(["tokenizer", "train", *texts, *_flags(kind=kind, vocab_size=size, out=tokenizer)])
         chosen = {} if self.sizes is None else self.sizes.model_dump(exclude_none=True)
@@ -297,9 +196,7 @@ class IndexJob(_FromTexts):
     def commands(self, store: JobStore, place: PlaceOfModel) -> list[list[str]]:
         """The command."""
         model = None if self.model is None else place(self.model)
-        return [["index", *self.read(store), *self.flags(model=model, errors="replace")]]
+        return [["index", *self.read(store), *self.flags(model=model, errors="skip")]]
 
 
-JobRequest = Annotated[
-    TokenizerJob | PrepareJob | TrainJob | LearnJob | AdaptJob | PairsJob | IndexJob, Field(discriminator="kind")
-]
+JobRequest = Annotated[LearnJob | AdaptJob | PairsJob | IndexJob, Field(discriminator="kind")]

@@ -8,7 +8,7 @@ import signal
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
@@ -16,10 +16,9 @@ from kotha.artifacts.run_folder import CHECKPOINTS
 from kotha.errors import KothaError
 from kotha.i18n.message import Message
 from kotha.server.jobs.job import ERROR, LOG
-from kotha.server.jobs.legacy import DAMAGED, EXIT, read_note
 from kotha.server.jobs.table import process_of, words_of
 from kotha.server.wire import Id, ToldMessage
-from kotha.storage.status import is_file, matching
+from kotha.storage.status import matching
 
 JobState = Literal["running", "done", "failed", "stopped", "killed"]
 OUT = "out"
@@ -48,10 +47,9 @@ class Job(BaseModel):
 
 def state_of(row: sqlite3.Row) -> JobState:
     """How a job stands, as far as the table says it."""
-    return _state(row["code"]) if row["code"] is not None else "running" if process_of(row) is not None else "killed"
-
-
-def _state(code: int) -> JobState:
+    code: int | None = row["code"]
+    if code is None:
+        return "killed" if process_of(row) is None else "running"
     if code == 0:
         return "done"
     if code == -_SIGKILL:
@@ -62,24 +60,16 @@ def _state(code: int) -> JobState:
 def job_of(jobs: Path, row: sqlite3.Row) -> Job:
     """One job of a folder of jobs."""
     state, folder = state_of(row), jobs / row["id"]
-    code, ended, why = row["code"], row["ended"], row["why"]
-    if state == "killed" and code is None:  # one that a version before ran says it in a note
-        code, ended, why = _given(lambda: read_note(folder, EXIT), dict[str, Any]()).values() or (None, ended, why)
-        state = _state(code) if code is not None else state
-    if row["kind"] == DAMAGED:
-        unsaid: Message | None = Message("its folder is damaged: {why}", why=why)
-    else:
-        saved = row["kind"] in TRAININGS and _given(lambda: has_saved(folder), False)
-        unsaid = _unsaid(state, code, why, saved)
+    saved = row["kind"] in TRAININGS and _given(lambda: has_saved(folder), False)
+    unsaid = _unsaid(state, row["code"], row["why"], saved)
     failure = ToldMessage.of(unsaid) if unsaid else None
     if unsaid is None and state == "failed":
         failure = _given(lambda: _error(jobs, row), None)
     parts = (_without_places(_given(lambda: _end_of_log(folder), ""), jobs, words_of(row)), unsaid)
     return Job(
-        **{name: row[name] for name in ("id", "kind", "began")},
+        **{name: row[name] for name in ("id", "kind", "began", "ended")},
         name=row["label"] or row["name"],
         state=state,
-        ended=ended,
         said="\n".join(str(part).rstrip() for part in parts if part),
         tags=tuple(json.loads(row["tags"])),
         error=failure,
@@ -96,10 +86,9 @@ def _unsaid(state: JobState, code: int | None, why: str | None, saved: bool) -> 
     if why:  # of whoever looked after the command
         return Message("what it had to say could not be written: {why}; make room, and begin it again", why=why)
     if state == "killed":
-        known = Message("was killed (SIGKILL)")
-        how = Message("was killed, or the machine went down") if code is None else known
         advice = Message("go on with it from what it saved last") if saved else Message("begin it again")
-        return Message("it {how}: by hand, or by a system that had no memory left; {advice}", how=how, advice=advice)
+        how = "it was killed: by hand, by a system that had no memory left, or with its machine; {advice}"
+        return Message(how, advice=advice)
     if code is not None and state == "failed" and code < 0:
         is_known = -code in set(signal.Signals)
         name = signal.Signals(-code).name if is_known else Message("signal {number}", number=-code)
@@ -109,18 +98,15 @@ def _unsaid(state: JobState, code: int | None, why: str | None, saved: bool) -> 
 
 def _end_of_log(folder: Path) -> str:
     """The last lines of what a job's commands said."""
-    if not is_file(folder / LOG):
-        return ""
     with (folder / LOG).open("rb") as file:
         file.seek(max(0, (folder / LOG).stat().st_size - _SHOWN_BYTES))
         return file.read().decode("utf-8", "replace")
 
 
-def _error(jobs: Path, row: sqlite3.Row) -> ToldMessage | None:
+def _error(jobs: Path, row: sqlite3.Row) -> ToldMessage:
     """Why a command failed, as it left it."""
-    file = jobs / row["id"] / ERROR
-    text = file.read_text(encoding="utf-8") if is_file(file) else ""
-    return ToldMessage.model_validate_json(_without_places(text, jobs, words_of(row))) if text else None
+    text = (jobs / row["id"] / ERROR).read_text(encoding="utf-8")
+    return ToldMessage.model_validate_json(_without_places(text, jobs, words_of(row)))
 
 
 def _without_places(said: str, jobs: Path, words: list[str]) -> str:

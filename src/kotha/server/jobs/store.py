@@ -10,7 +10,6 @@
 
 Everything is on disk, so that a server that was killed and started again knows as much as before, and several servers
 know the same. One at a time begins a job, in a transaction of the table: so no two of them begin the last that may run.
-Jobs of versions that kept notes in folders are taken over (``legacy.py``).
 """
 
 import json
@@ -26,11 +25,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from kotha.artifacts.model_folder import RUN_MODEL
-from kotha.errors import KothaError, UsageError
+from kotha.errors import KothaError
 from kotha.i18n.message import Message
 from kotha.server.errors import by_name
 from kotha.server.jobs.job import ERROR, STOPPING
-from kotha.server.jobs.legacy import take_over
 from kotha.server.jobs.status import OUT, TRAININGS, Job, has_saved, job_of, state_of
 from kotha.server.jobs.table import (
     SPARE_BYTES,
@@ -54,6 +52,8 @@ from kotha.storage.status import exists, is_directory
 UPLOADS = "uploads"
 # Words of a command that a job fills in; what people say has no NUL.
 OUT_PLACE, JOB_PLACE = "\0out", "\0job"
+# By which versions before kept a job in its folder: it is listed no more, and what came of it may still be wanted.
+_NOTE = "job.json"
 # Of most commands the first word says what is done.
 _SECOND_SAYS = ("corpus",)
 
@@ -78,14 +78,13 @@ class JobStore:
         """Take away what a server left that was killed: what never became a job, what was a job no more."""
         clear_leftovers(self.folder, "*")
         self.uploads.clear()
-        take_over(table, self.folder)
         known = {row["id"] for row in table.execute("SELECT id FROM jobs")}
         for id in known:
             with suppress(OSError):  # one that cannot be looked at stays as it is, and is no reason not to begin
                 if not exists(self.folder / id):
                     table.execute("DELETE FROM jobs WHERE id = ?", (id,))
         for place in self.folder.iterdir():
-            if ID.fullmatch(place.name) and place.name not in known:
+            if ID.fullmatch(place.name) and place.name not in known and not exists(place / _NOTE):
                 shutil.rmtree(place, ignore_errors=True)
 
     def begin(self, kind: str, name: str, *commands: Sequence[str], tags: Sequence[str] = ()) -> str:
@@ -148,8 +147,6 @@ class JobStore:
         folder, status = self._folder(id), self.status(id)
         if status.state == "running":
             raise JobConflictError("the job {id} is running", id=id)
-        if status.kind not in TRAININGS:
-            raise JobConflictError("the job {id} is no training; begin it anew", id=id)
         with self._started(folder) as table:
             self._check_room(table)
             row = row_of(table, id)
@@ -280,22 +277,10 @@ class JobStore:
         except NoSuchJobError:
             return None
         run = self.folder / id / OUT
-        if status.kind not in TRAININGS:
-            raise UsageError("{id} is a {kind} job, of which no model comes; name a training", id=id, kind=status.kind)
         if not is_directory(run / RUN_MODEL):
-            advice = Message("it ended as {state}", state=status.state)
-            if status.state == "running":
-                advice = Message("ask again when it has saved one")
-            raise JobConflictError(
-                "the {kind} job {id} has no model yet; {advice}", kind=status.kind, id=id, advice=advice
-            )
+            none = "the {kind} job {id} has no model; a training has one as soon as it has saved it"
+            raise JobConflictError(none, kind=status.kind, id=id)
         return run
-
-    def has(self, id: str) -> bool:
-        """Whether an id is a job's."""
-        with suppress(NoSuchJobError):
-            return bool(self._job(id))
-        return False
 
     def _job(self, id: str) -> sqlite3.Row:
         with transaction(self.folder) as table:

@@ -12,7 +12,6 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,7 +27,6 @@ from kotha.server.errors import RefusedError, answer, check_most
 from kotha.server.model_registry import Served
 from kotha.server.openai.schema import ChatRequest, CompletionRequest, EmbeddingRequest, Prompt
 from kotha.server.serial_executor import too_long, while_wanted
-from kotha.server.settings import Limits
 from kotha.server.state import client_of, state_of
 from kotha.server.wire import JsonObject, NamedModel, as_list
 
@@ -37,25 +35,21 @@ router = APIRouter(prefix="/v1", tags=["OpenAI's"])
 _SEEDS = 1 << 31
 
 
-def _described(name: str, place: Path) -> JsonObject:
-    try:
-        changed = int(place.stat().st_mtime)
-    except OSError:  # it is gone, which whoever asks for the model is told
-        changed = 0
-    return {"id": name, "object": "model", "created": changed, "owned_by": "kotha"}
+def _described(name: str) -> JsonObject:
+    return {"id": name, "object": "model", "created": 0, "owned_by": "kotha"}
 
 
 @router.get("/models")
 def models(request: Request) -> JsonObject:
     """The models of this server."""
-    named = state_of(request).registry.named
-    return {"object": "list", "data": [_described(name, place) for name, place in named.items()]}
+    return {"object": "list", "data": list(map(_described, state_of(request).registry.named))}
 
 
 @router.get("/models/{name}")
 def model(request: Request, name: NamedModel) -> JsonObject:
     """One of them."""
-    return _described(name, state_of(request).registry.place(name))
+    state_of(request).registry.place(name)
+    return _described(name)
 
 
 @router.post("/completions")
@@ -101,16 +95,9 @@ def _embed(body: EmbeddingRequest, served: Served) -> JsonObject:
     tokenizer, given = tokenizer_of(served), as_list(body.input)
     check_texts(served, given, "input")
     texts = [each if isinstance(each, str) else tokenizer.decode(each) for each in given]
-    if not all(map(str.strip, texts)):
-        raise RefusedError("a text is empty, and has no direction; leave it out", param="input")
     vectors = served.model.embed(texts)
     if not vectors.any(axis=1).all():
         raise RefusedError("a text has no letters to be read, and so no direction; leave it out", param="input")
-    width = vectors.shape[1]
-    if body.dimensions not in (None, width):
-        raise RefusedError(
-            "this model's vectors have {width:,} numbers; leave dimensions out", param="dimensions", width=width
-        )
     count = sum(len(ids) for ids in tokenizer.encode_batch(texts))
     rows: list[Any] = vectors.astype(np.float32).tolist()
     if body.encoding_format == "base64":
@@ -131,9 +118,10 @@ class Texts:
         self._id, self._created = f"{body.kinds[2]}-{secrets.token_hex(12)}", int(time.time())
         self._news: News = asyncio.Queue()
         self._tickets: list[Ticket] = []
-        _check(prompts, body, served.limits)
+        check_texts(served, prompts, "prompt")
+        check_most(body.n * len(prompts), served.limits.choices, Message("texts"), "n")
         seed = secrets.randbelow(_SEEDS) if body.seed is None else body.seed
-        how: dict[str, Any] = {"tokens": body.most_tokens, "stop": body.stops, "alternatives": body.alternatives}
+        how: dict[str, Any] = {"tokens": body.most_tokens, "stop": tuple(body.stop), "alternatives": body.alternatives}
         try:
             for prompt in prompts:
                 _check_context(prompt, served)
@@ -155,28 +143,23 @@ class Texts:
         async for place, chunk in letters(self._tickets, self._news):
             if chunk.result is not None:
                 results[place] = chunk.result
-        choices = [
-            {"index": place, **body.whole(self._served, place, result)} for place, result in sorted(results.items())
-        ]
+        choices = [{"index": place, **body.whole(result)} for place, result in sorted(results.items())]
         remark = body.remark(self._served)
         return {**self._head(body.kinds[0]), "choices": choices, "usage": self._usage(results), **remark}
 
     async def stream(self) -> AsyncIterator[JsonObject]:
         """The answer as it is written."""
         body, results = self._body, dict[int, Result]()
-        with_usage = body.stream_options is not None and body.stream_options.include_usage
+        with_usage = (body.stream_options or {}).get("include_usage", False)
         head, more = self._head(body.kinds[1]), {"usage": None} if with_usage else {}
-        said = [0] * len(self._tickets)  # letters of the tokens told so far, for each text
-        for place in range(len(self._tickets)):
-            first = body.first(self._served, place)
-            if first is not None:
-                yield {**head, "choices": [{"index": place, **first}], **body.remark(self._served), **more}
+        first = body.first()
+        for place in range(0 if first is None else len(self._tickets)):
+            yield {**head, "choices": [{"index": place, **(first or {})}], **body.remark(self._served), **more}
         async for place, chunk in letters(self._tickets, self._news):
             if chunk.result is not None:
                 results[place] = chunk.result
-            for part in body.parts(chunk, said[place]):
+            for part in body.parts(chunk):
                 yield {**head, "choices": [{"index": place, **part}], **more}
-            said[place] += sum(len(token.text) for token in chunk.written)
         if with_usage:
             yield {**head, "choices": [], "usage": self._usage(results)}
 
@@ -189,22 +172,6 @@ class Texts:
         read = sum(result.prompt_tokens for place, result in results.items() if place % self._body.n == 0)
         written = sum(result.tokens for result in results.values())
         return {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
-
-
-def _check(prompts: Sequence[Prompt], body: CompletionRequest | ChatRequest, limits: Limits) -> None:
-    """Refuse what is beyond the limits, each in words."""
-    for param, what, count, most in (
-        ("prompt", Message("prompts"), len(prompts), limits.prompts),
-        ("n", Message("texts"), body.n * len(prompts), limits.choices),
-        ("stop", Message("stop strings"), len(body.stops), limits.stops),
-        ("max_tokens", Message("tokens"), body.most_tokens, limits.tokens),
-        ("logprobs", Message("alternatives"), body.alternatives or 0, limits.alternatives),
-    ):
-        check_most(count, most, what, param)
-    if not prompts:
-        raise RefusedError("there is no prompt; give a text, which may be empty", param="prompt")
-    length = sum(map(len, prompts))
-    check_most(length, limits.prompt_characters, Message("characters"), "prompt", "string_above_max_length")
 
 
 def _check_context(prompt: Prompt, served: Served) -> None:

@@ -35,7 +35,6 @@ class Reading(TypedDict, total=False):
     """What ``read_documents`` and its kin take beside paths and fields."""
 
     errors: Errors
-    format: str | None
     on_problem: OnProblem | None
     on_bytes: OnBytes | None
     max_document_bytes: int
@@ -48,10 +47,10 @@ def read_documents(
 
     An address (``https://``, ``s3://``, ``gs://``, ``hdfs://``) is read where it lies; see ``remote.py``.
 
-    ``errors`` says what happens to a broken document: "stop" raises a CorpusError, "skip" leaves it out, "replace"
-    mends bad UTF-8, NUL and lone surrogates with U+FFFD and leaves out the rest. ``on_problem`` hears of every one, and
-    of files that a folder holds but that cannot be read. ``on_bytes`` is told how many more bytes of the files as
-    stored have been read: compare with the sizes of ``list_sources``. A document without text is not yielded.
+    ``errors`` says what happens to a broken document: "stop" raises a CorpusError, "skip" leaves it out.
+    ``on_problem`` hears of every one, and of files that a folder holds but that cannot be read. ``on_bytes`` is told
+    how many more bytes of the files as stored have been read: compare with the sizes of ``list_sources``. A document
+    without text is not yielded.
     """
     records = read_records(paths, (field,), **how)
     return (Document(text, name, at) for name, ((text,), at) in records if text and not text.isspace())
@@ -62,7 +61,6 @@ def read_records(
     fields: tuple[str, ...],
     *,
     errors: Errors = "stop",
-    format: str | None = None,
     on_problem: OnProblem | None = None,
     on_bytes: OnBytes | None = None,
     max_document_bytes: int = MAX_DOCUMENT_BYTES,
@@ -75,7 +73,7 @@ def read_records(
     check_choice("errors", errors, get_args(Errors))
     if not all(fields):
         raise UsageError("the field has no name; name the field that holds the text, such as 'text'")
-    sources = list_sources(paths, format=format, errors=errors, on_problem=on_problem)
+    sources = list_sources(paths, errors=errors, on_problem=on_problem)
     for source in sources:
         if source.format == "txt" and len(fields) > 1:
             raise UsageError(
@@ -107,8 +105,7 @@ def read_first(source: Source) -> dict[str, Any]:
             stream = TextBytes(decompress(file_chunks(file), source.compression))
             return RecordReader(source.format, (), MAX_DOCUMENT_BYTES, Complaints(source.name, "skip")).first(stream)
     except Unreadable as error:
-        problem = CorpusProblem(source.name, error.reason, byte_offset=error.byte_offset)
-        raise CorpusError("{problem}; put it right", problem=problem) from error
+        raise CorpusError("{problem}; put it right", problem=CorpusProblem(source.name, error.reason)) from error
 
 
 def field_names(path: str | Path) -> list[str]:

@@ -1,7 +1,7 @@
 """What can be wrong with an input, and what a reader does about it.
 
 A reader that meets something broken never raises on its own account: it tells its :class:`Complaints`, which stops,
-or notes the problem and lets the reader go on. So the three policies of ``errors`` live here and nowhere else.
+or notes the problem and lets the reader go on. So the policies of ``errors`` live here and nowhere else.
 """
 
 import os
@@ -33,7 +33,7 @@ _NO_TEXT: tuple[tuple[re.Pattern[str], Callable[[int], Message]], ...] = (
 class CorpusProblem:
     """One thing wrong with one input, and where: a message of its own.
 
-    ``byte_offset`` counts from 0 in the decompressed bytes; ``line`` and ``row`` count from 1.
+    ``line`` and ``row`` count from 1.
 
     >>> print(CorpusProblem("news.jsonl", "not valid JSON", line=17))
     news.jsonl, line 17: not valid JSON
@@ -43,7 +43,6 @@ class CorpusProblem:
     reason: Text
     line: int | None = None
     row: int | None = None
-    byte_offset: int | None = None
     field: str | None = None  # the one that is wrong, where it is one
     unread: bool = False  # the disk did not give it: nobody knows what it holds
     template: ClassVar[str] = "{places}: {reason}"
@@ -51,7 +50,7 @@ class CorpusProblem:
     @property
     def values(self) -> Mapping[str, Any]:
         """See ``kotha.i18n.catalogue.Messenger``."""
-        counted = {"line {n}": self.line, "row {n}": self.row, "byte {n}": self.byte_offset}
+        counted = {"line {n}": self.line, "row {n}": self.row}
         places = [Message(template, n=n) for template, n in counted.items() if n is not None]
         return {"places": [self.source, *places], "reason": self.reason}
 
@@ -62,10 +61,9 @@ class CorpusProblem:
 class Unreadable(ValueError):  # noqa: N818 - a signal between the byte layer and its reader, never shown to a user
     """This record, or the rest of this file, cannot be read."""
 
-    def __init__(self, reason: Text, byte_offset: int | None = None) -> None:
+    def __init__(self, reason: Text) -> None:
         super().__init__(str(reason))
         self.reason = reason
-        self.byte_offset = byte_offset
 
 
 class Complaints:
@@ -76,56 +74,46 @@ class Complaints:
         self.errors = errors
         self._on_problem = on_problem
 
-    def report(self, reason: Text, *, mendable: bool = False, **place: Any) -> bool:
-        """Stop with a CorpusError, or say whether the document is to be mended (True) or dropped (False).
+    def report(self, reason: Text, **place: Any) -> None:
+        """Stop with a CorpusError, or leave it at a note.
 
-        ``place`` is what a `CorpusProblem` says of it: line, row, byte_offset.
+        ``place`` is what a `CorpusProblem` says of it: line, row, field.
         """
         problem = CorpusProblem(self.source, reason, **place)
         self.note(problem)
         if self.errors == "stop":
-            ways = ("skip", "replace") if mendable else ("skip",)
-            raise CorpusError("{problem}; put it right", ways, problem=problem)
-        return mendable and self.errors == "replace"
+            raise CorpusError("{problem}; put it right", skippable=True, problem=problem)
 
     def pass_over(self, error: OSError | Unreadable) -> None:
         """Stop, or pass over the rest of a file: it is broken, or the disk does not give it."""
         unread = isinstance(error, OSError) or isinstance(error.__cause__, OSError)
-        self.report(why(error), byte_offset=getattr(error, "byte_offset", None), unread=unread)
+        self.report(why(error), unread=unread)
 
     def note(self, problem: CorpusProblem) -> None:
         """Pass on a problem that is no reason to stop."""
         if self._on_problem is not None:
             self._on_problem(problem)
 
-    def decode(
-        self, data: bytes, line: int | None = None, byte_offset: int = 0, *, row: int | None = None
-    ) -> str | None:
-        """Decode the UTF-8 of one document that starts at this line and byte; None when it is to be dropped."""
+    def decode(self, data: bytes, line: int) -> str | None:
+        """Decode the UTF-8 of one document that starts at this line; None when it is to be dropped."""
         try:
             return data.decode("utf-8")
         except UnicodeDecodeError as error:
             byte = f"0x{data[error.start]:02x}"
             reason = Message("not valid UTF-8 (byte {byte}: {why})", byte=byte, why=error.reason)
-            place = {"row": row}
-            if line is not None:
-                place = {"line": line + data.count(b"\n", 0, error.start), "byte_offset": byte_offset + error.start}
-            return data.decode("utf-8", "replace") if self.report(reason, mendable=True, **place) else None
+            self.report(reason, line=line + data.count(b"\n", 0, error.start))
+            return None
 
-    def mend(self, texts: tuple[str, ...], *, escapes: bool = False, **place: int) -> tuple[str, ...] | None:
-        r"""Check a record for characters that no text has; None when it is to be dropped.
+    def are_sound(self, texts: tuple[str, ...], *, escapes: bool = False, **place: int) -> bool:
+        r"""Whether a record is free of characters that no text has.
 
         They are NUL and, where JSON writes ``escapes``, halves of surrogate pairs, such as a lone ``\ud800``.
         """
-        sound = []
-        for text in texts:
-            for pattern, reason in _NO_TEXT[: 1 + escapes]:
-                if found := pattern.search(text):
-                    if not self.report(reason(ord(found[0])), mendable=True, **place):
-                        return None
-                    text = pattern.sub("\ufffd", text)
-            sound.append(text)
-        return tuple(sound)
+        for pattern, reason in _NO_TEXT[: 1 + escapes]:
+            for found in filter(None, map(pattern.search, texts)):
+                self.report(reason(ord(found[0])), **place)
+                return False
+        return True
 
 
 def shown(name: str | Path) -> str:

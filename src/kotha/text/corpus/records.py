@@ -3,21 +3,19 @@
 Every format has a method of one `RecordReader`: bytes in, ``(values, position)`` out, one value a field, the position
 being the line on which the record starts, or its row. One record is held at a time, of parquet a small batch.
 
-- **txt**: one or more blank lines end a document. A document over the limit is cut at a line end, or, within one
-  endless line, at a character.
+- **txt**: one or more blank lines end a document. A document over the limit is cut at a line end.
 - **jsonl**: an object with the fields on each line, or, where one field is wanted, a string. Beside another field,
   a whole number, a boolean or a list is taken as it is written: labels are often numbers.
 - **csv**: RFC 4180 with a header row: quoted cells may hold commas, line ends and doubled quotes.
 - **tsv**: as registered with IANA: a header row, tabs between cells, and a quote is a quote. Parallel corpora are full
   of cells like ``"Who is it?" "It's me."``, which the rules of csv would misread.
-- **parquet**: columns of strings. Not bounded here: Arrow decodes a page of a column whole. Writers make pages of about
-  1 MB, but a hostile file may claim up to 2 GiB for one, and Arrow sets that aside before it finds the claim false. The
-  sizes in the footer are limited.
+- **parquet**: columns of strings, held to no limit here: Arrow decodes a page of a column whole. Writers make pages of
+  about 1 MB, but a hostile file may claim up to 2 GiB for one, and Arrow sets that aside before it finds the claim
+  false. The sizes in the footer are limited.
 
 Fields that are all digits are columns by number, from 1, of a csv or tsv file without a header row.
 """
 
-import codecs
 import csv
 import json
 from collections.abc import Callable, Iterator
@@ -59,43 +57,40 @@ class RecordReader:
 
     def _lines(self, stream: TextBytes) -> Iterator[tuple[int, str]]:
         """Number and text of each line that is not blank."""
-        for line, offset, data in stream.lines(self.limit):
+        for line, data in self._bounded(stream):
+            if data.strip(b" \r\n") and (text := self.complaints.decode(data, line)) is not None:
+                yield line, text
+
+    def _bounded(self, stream: TextBytes) -> Iterator[tuple[int, bytes]]:
+        """Number and bytes of each line that is not over the limit."""
+        for line, data in stream.lines(self.limit):
             if data is None:
                 reason = Message("the line is longer than {limit:,} bytes", limit=self.limit)
-                self.complaints.report(reason, line=line, byte_offset=offset)
-            elif data.strip(b" \r\n") and (text := self.complaints.decode(data, line, offset)) is not None:
-                yield line, text
+                self.complaints.report(reason, line=line)
+            else:
+                yield line, data
 
     # -- txt ----------------------------------------------------------------------------------------------------------
 
     def _txt(self, stream: TextBytes) -> Iterator[Record]:
-        for data, line, offset in self._paragraphs(stream):
-            text = self.complaints.decode(data, line, offset)
-            if text is not None and (sound := self.complaints.mend((text,), line=line)) is not None:
-                yield (sound[0].replace("\r\n", "\n").rstrip("\r\n"),), line
+        for data, line in self._paragraphs(stream):
+            text = self.complaints.decode(data, line)
+            if text is not None and self.complaints.are_sound((text,), line=line):
+                yield (text.replace("\r\n", "\n").rstrip("\r\n"),), line
 
-    def _paragraphs(self, stream: TextBytes) -> Iterator[tuple[bytes, int, int]]:
-        """Bytes, first line and byte offset of each run of lines that are not blank, none longer than the limit."""
-        paragraph, carry = bytearray(), b""
-        first = start = 0
-        number, offset, at_line_start = 1, stream.offset, True
-        while piece := carry + stream.file.readline(self.limit - len(carry)):
-            carry = b""
-            if len(piece) >= self.limit and not piece.endswith(b"\n") and (cut := _unfinished(piece)):
-                piece, carry = piece[:-cut], piece[-cut:]
-            blank = at_line_start and _is_blank(piece)
-            if paragraph and (blank or len(paragraph) + len(piece) > self.limit):
-                yield bytes(paragraph), first, start
+    def _paragraphs(self, stream: TextBytes) -> Iterator[tuple[bytes, int]]:
+        """Bytes and first line of each run of lines that are not blank, cut where one more would pass the limit."""
+        paragraph, first = bytearray(), 0
+        for number, line in self._bounded(stream):
+            blank = _is_blank(line)
+            if paragraph and (blank or len(paragraph) + len(line) > self.limit):
+                yield bytes(paragraph), first
                 paragraph.clear()
             if not blank:
-                if not paragraph:
-                    first, start = number, offset
-                paragraph += piece
-            offset += len(piece)
-            at_line_start = piece.endswith(b"\n")
-            number += at_line_start
+                first = first if paragraph else number
+                paragraph += line
         if paragraph:
-            yield bytes(paragraph), first, start
+            yield bytes(paragraph), first
 
     # -- jsonl --------------------------------------------------------------------------------------------------------
 
@@ -106,8 +101,8 @@ class RecordReader:
             except Unreadable as error:  # a missing field
                 self.complaints.report(error.reason, line=line)
             else:
-                if (sound := self.complaints.mend(values, line=line, escapes="\\u" in text)) is not None:
-                    yield sound, line
+                if self.complaints.are_sound(values, line=line, escapes="\\u" in text):
+                    yield values, line
 
     def _json_lines(self, stream: TextBytes) -> Iterator[tuple[Any, int, str]]:
         """What each line holds, the line's number, and the line."""
@@ -153,8 +148,8 @@ class RecordReader:
                 if len(row) != len(header):
                     reason = Message("the row has {n} cells, the first row has {first}", n=len(row), first=len(header))
                     self.complaints.report(reason, line=line)
-                elif (sound := self.complaints.mend(tuple(row[c] for c in columns), line=line)) is not None:
-                    yield sound, line
+                elif self.complaints.are_sound(cells := tuple(row[c] for c in columns), line=line):
+                    yield cells, line
 
     def _column(self, header: list[str], field: str, by_number: bool) -> int:
         names = [str(place) for place in range(1, len(header) + 1)] if by_number else [name.strip() for name in header]
@@ -185,14 +180,14 @@ class RecordReader:
 
         def next_line() -> str:
             nonlocal line, size, dropped
-            number, offset, data = next(lines)
+            number, data = next(lines)
             line = line or number
             size += len(data or b"")
             if data is None or size > self.limit + 2:
                 raise _RowTooLong
-            text = self.complaints.decode(data, number, offset)
+            text = self.complaints.decode(data, number)
             dropped = dropped or text is None
-            return data.decode("utf-8", "replace") if text is None else text
+            return text or data.decode("utf-8", "replace")
 
         rows = csv.reader(iter(next_line, None), strict=True)
         while True:
@@ -215,24 +210,26 @@ class RecordReader:
     def parquet(self, file: BinaryIO, size: int, on_bytes: Callable[[int], None] | None) -> Iterator[Record]:
         """Rows of a parquet file, counted from 1; ``on_bytes`` hears of its ``size`` as if rows were all alike."""
         if not file.seekable():
-            raise Unreadable(Message("a parquet file is read from its end, so it cannot come through a pipe"))
+            raise Unreadable(
+                Message("a parquet file is read from its end, not through a pipe or from a web server; save it first")
+            )
         if not file.read(1):
             raise Unreadable(Message("the file is empty"))
         row = told = 0
         for total, columns in self._batches(file):
             for cells in zip(*columns, strict=True):
                 row += 1
-                if (texts := self._texts(cells, row)) is not None:
-                    yield texts, row
+                if None in cells:
+                    field = self.fields[cells.index(None)]
+                    self.complaints.report(Message("'{field}' is null, not a string", field=field), row=row)
+                elif self.complaints.are_sound(cells, row=row):
+                    yield cells, row
             if on_bytes is not None:
                 told, before = size * row // total, told
                 on_bytes(told - before)
 
-    def _batches(self, file: BinaryIO) -> Iterator[tuple[int, list[list[bytes | None]]]]:
-        """How many rows there are, and some of them by column; what the decoder raises of broken bytes is Unreadable.
-
-        Cells are bytes, so that bad UTF-8 in one of them spoils only that one.
-        """
+    def _batches(self, file: BinaryIO) -> Iterator[tuple[int, list[list[str | None]]]]:
+        """How many rows there are, and some of them by column; whatever the decoder raises is Unreadable."""
         needed = "reading parquet needs pyarrow: pip install 'kotha[parquet]'"
         pa, pq = (library(name, needed, CorpusError) for name in ("pyarrow", "pyarrow.parquet"))
         try:
@@ -243,12 +240,8 @@ class RecordReader:
                 longest = max((group.total_byte_size // max(1, group.num_rows) for group in groups), default=0)
                 rows = max(1, min(_MOST_ROWS, _BATCH_BYTES // max(1, longest)))  # a few megabytes, as the footer says
                 for batch in table.iter_batches(rows, columns=list(dict.fromkeys(self.fields)), use_threads=False):
-                    cells = [
-                        batch.column(field).cast(pa.large_string()).cast(pa.large_binary()) for field in self.fields
-                    ]
-                    for column in cells:
-                        column.validate(full=True)
-                    yield table.metadata.num_rows, [column.to_pylist() for column in cells]
+                    batch.validate(full=True)
+                    yield table.metadata.num_rows, [batch.column(field).to_pylist() for field in self.fields]
         except Unreadable:
             raise
         except Exception as error:  # it uses many types
@@ -265,22 +258,6 @@ class RecordReader:
         if inner not in (pa.string(), pa.large_string(), pa.string_view()):
             raise Unreadable(Message("the column '{field}' holds {kind}, not strings", field=field, kind=str(found[0])))
 
-    def _texts(self, cells: tuple[bytes | None, ...], row: int) -> tuple[str, ...] | None:
-        texts = []
-        for field, cell in zip(self.fields, cells, strict=True):
-            text = None
-            if cell is None:
-                self.complaints.report(Message("'{field}' is null, not a string", field=field), row=row)
-            elif len(cell) > self.limit:
-                reason = Message("'{field}' is over {limit:,} bytes", field=field, limit=self.limit)
-                self.complaints.report(reason, row=row)
-            else:
-                text = self.complaints.decode(cell, row=row)
-            if text is None:
-                return None
-            texts.append(text)
-        return self.complaints.mend(tuple(texts), row=row)
-
 
 class _RowTooLong(Exception):  # noqa: N818 - a signal through csv.reader, never shown to a user
     pass
@@ -289,14 +266,3 @@ class _RowTooLong(Exception):  # noqa: N818 - a signal through csv.reader, never
 def _is_blank(line: bytes) -> bool:
     """Whether a line is only white space; a short one may hold Unicode's, such as a no-break space."""
     return line.isspace() or (len(line) <= 16 and line.decode("utf-8", "replace").isspace())
-
-
-def _unfinished(data: bytes) -> int:
-    """How many bytes at the end start a UTF-8 character without ending it.
-
-    >>> _unfinished("ক".encode()[:2]), _unfinished("ক".encode())
-    (2, 0)
-    """
-    decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    decoder.decode(data[-3:])
-    return len(decoder.getstate()[0])

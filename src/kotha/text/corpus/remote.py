@@ -1,9 +1,9 @@
 """Files that lie elsewhere, read there: ``https://``, ``s3://``, ``gs://``, ``hdfs://``, by address.
 
 fsspec reads them, by whichever package knows the scheme and with the credentials that package finds for itself. http(s)
-is read by the standard library, since fsspec's own reader needs aiohttp: piece by piece, from any place, and taken up
-again where a connection breaks. No more is read than the server said the file has, nobody is waited for without end,
-and no server can send us on to anything but the web, nor from https back to http.
+is read by the standard library, since fsspec's own reader needs aiohttp: from beginning to end, and what ends before
+the server said is an error. Nobody is waited for without end, and no server can send us on to anything but the web,
+nor from https back to http.
 
 An address never holds a password here, and what a message tells of it ends before its query, where keys of signed
 addresses stand.
@@ -14,23 +14,21 @@ import io
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.client import HTTPException
 from typing import Any, BinaryIO
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlsplit
-from urllib.request import HTTPRedirectHandler, Request, build_opener, url2pathname
+from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from kotha.errors import CorpusError, UsageError, nearest
 from kotha.i18n.message import Message
 from kotha.text.corpus.problems import foreign
 
 # What has to be installed for a scheme; nothing where it is here already.
-SCHEMES = {"file": "", "http": "", "https": "", "memory": "", "s3": "s3fs", "gs": "gcsfs", "hdfs": "pyarrow"}
+SCHEMES = {"http": "", "https": "", "memory": "", "s3": "s3fs", "gs": "gcsfs", "hdfs": "pyarrow"}
 _WEB = ("http", "https")
 _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _BUFFER = 1 << 20
 _SECONDS = 30
-_MOST_BREAKS = 3
 _SAFE = "/%:@!$&'()*+,;=~?#[]"
 
 
@@ -74,16 +72,6 @@ def scheme_of(url: str) -> str:
             "{address}: an address holds no name or password here; leave out what is before @", address=address
         )
     return scheme
-
-
-def local_path(url: str) -> str:
-    """The path that a ``file://`` address means."""
-    parts = urlsplit(url)
-    if parts.netloc not in ("", "localhost"):
-        raise UsageError(
-            "{address}: a file of this machine is file:///PATH, with three strokes", address=told_address(url)
-        )
-    return url2pathname(parts.path)
 
 
 def list_remote(url: str) -> dict[str, int | None]:
@@ -137,89 +125,46 @@ def _file_system(url: str) -> Iterator[tuple[Any, str]]:
 
 
 class HttpFile(io.RawIOBase):
-    """The bytes at an http(s) address; ``size`` is known once it is open."""
+    """The bytes at an http(s) address, from the first to the last; ``size`` is what the server announces."""
+
+    _response: Any = None
 
     def __init__(self, url: str, *, seconds: float = _SECONDS) -> None:
         super().__init__()
-        self._url, self._seconds = quote(url, safe=_SAFE), seconds
-        self._position, self._version, self.size = 0, "", -1
-        self._response: Any = None
-        self._connect()
-
-    def readable(self) -> bool:
-        """It is."""
-        return True
-
-    def seekable(self) -> bool:
-        """It is, where the server gives parts of a file."""
-        return True
-
-    def tell(self) -> int:
-        """The byte that is read next."""
-        return self._position
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        """Go on from another byte; the server is asked when it is read."""
-        before, self._position = self._position, max(0, offset + (0, self._position, self.size)[whence])
-        if self._position != before:
-            self._disconnect()
-        return self._position
-
-    def readinto(self, buffer: Any, /) -> int:
-        """Read what is there into a buffer; a connection that breaks is made anew."""
-        wanted = memoryview(buffer)[: max(0, self.size - self._position)]
-        if not wanted:
-            return 0
-        for _ in range(_MOST_BREAKS + 1):
-            try:
-                if self._response is None:
-                    self._connect()
-                if count := int(self._response.readinto(wanted)):
-                    self._position += count
-                    return count
-            except (TimeoutError, ConnectionError, HTTPException):
-                pass
-            self._disconnect()  # broken, or ended before the file did
-        reason = Message("the server ends it at byte {at:,} of {size:,}", at=self._position, size=self.size)
-        raise OSError(None, reason)
-
-    def close(self) -> None:
-        """Let go of the connection."""
-        self._disconnect()
-        super().close()
-
-    def _disconnect(self) -> None:
-        if self._response is not None:
-            self._response.close()
-            self._response = None
-
-    def _connect(self) -> None:
-        """Ask for the file from our position on."""
-        asked = {"Accept-Encoding": "identity", "User-Agent": "kotha"}
-        if self._position:
-            asked["Range"] = f"bytes={self._position}-"
+        request = Request(quote(url, safe=_SAFE), headers={"Accept-Encoding": "identity", "User-Agent": "kotha"})
         try:
-            self._response = build_opener(OnlyOnTheWeb).open(Request(self._url, headers=asked), timeout=self._seconds)
+            self._response = build_opener(OnlyOnTheWeb).open(request, timeout=seconds)
         except HTTPError as error:
             error.close()
             if error.code == 404:
                 raise FileNotFoundError(None, Message("the server has no such file")) from None
             raise OSError(None, Message("the server answers {code}", code=error.code)) from None
         except URLError as error:
-            if isinstance(error.reason, TimeoutError | ConnectionError) and self.size >= 0:
-                raise ConnectionError from error  # it was there before: try again
             raise OSError(None, str(getattr(error.reason, "strerror", None) or error.reason)) from None
-        headers = self._response.headers
-        version = headers.get("ETag") or headers.get("Last-Modified") or ""
-        if self.size < 0:
-            length = headers.get("Content-Length", "")
-            if not length.isdecimal():
-                raise OSError(None, Message("the server does not say how long it is; download it first"))
-            self.size, self._version = int(length), version
-        elif version != self._version:
-            raise OSError(None, Message("it changed on the server while it was read"))
-        elif self._position and not headers.get("Content-Range", "").startswith(f"bytes {self._position}-"):
-            raise OSError(None, Message("the server gives no part of a file; download it first"))
+        length = self._response.headers.get("Content-Length", "")
+        if not length.isdecimal():
+            self.close()
+            raise OSError(None, Message("the server does not say how long it is; download it first"))
+        self.size = self._left = int(length)
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        """Read what is there into a buffer."""
+        count = int(self._response.readinto(buffer))
+        self._left -= count
+        if not count and self._left:
+            reason = Message("the server ends it at byte {at:,} of {size:,}", at=self.size - self._left, size=self.size)
+            raise OSError(None, reason)
+        return count
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        if self._response is not None:
+            self._response.close()
+        super().close()
 
 
 class OnlyOnTheWeb(HTTPRedirectHandler):

@@ -63,7 +63,7 @@ def inspect_corpus(
             on_problem(problem)
 
     how = {"errors": "skip", **how, "on_problem": note}
-    sources = list_sources(paths, format=how.get("format"), errors=how["errors"], on_problem=note)
+    sources = list_sources(paths, errors=how["errors"], on_problem=note)
     report.files = len(sources)
     seen, normalizer, changes = ExactDuplicates(), Normalizer(), Counter[str]()
     lengths = array("I")

@@ -3,19 +3,18 @@
 import glob
 import os
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from kotha.errors import CorpusError, UsageError, closest
 from kotha.i18n.message import Message, Option
-from kotha.text.choices import Errors, check_choice
+from kotha.text.choices import Errors
 from kotha.text.corpus.hub import choose_files, hub_files, parse_hub_name
 from kotha.text.corpus.problems import Complaints, CorpusProblem, OnProblem, Unreadable, shown, why
-from kotha.text.corpus.remote import is_remote, list_remote, local_path, scheme_of, told_address
+from kotha.text.corpus.remote import is_remote, list_remote, told_address
 
-FORMATS = ("txt", "jsonl", "csv", "tsv", "parquet")
 _ENDINGS = {".txt": "txt", ".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".tsv": "tsv", ".parquet": "parquet"}
 _COMPRESSIONS = {".gz": "gz", ".zst": "zst"}
 _KNOWN = Message("known: {endings}, and all but parquet with .gz or .zst after it", endings=[*_ENDINGS])
@@ -44,16 +43,16 @@ class Source:
         return self.repository is None and is_remote(self.path)
 
 
-def kind_of(name: str, format: str | None = None) -> tuple[str, str | None]:
+def kind_of(name: str) -> tuple[str, str | None]:
     """Format and compression by a file's ending; raises Unreadable with the reason when there is none.
 
-    >>> kind_of("news.jsonl.zst"), kind_of("part-00000", format="txt")
-    (('jsonl', 'zst'), ('txt', None))
+    >>> kind_of("news.jsonl.zst")
+    ('jsonl', 'zst')
     """
     endings = Path(name.lower()).suffixes or [""]
     compression = _COMPRESSIONS.get(endings[-1])
     ending = endings[-1] if compression is None else "".join(endings[-2:-1])
-    kind = format or _ENDINGS.get(ending)
+    kind = _ENDINGS.get(ending)
     if kind == "parquet" and compression is not None:
         raise Unreadable(Message("parquet is compressed inside; unpack the file first"))
     if kind is not None:
@@ -67,43 +66,42 @@ def kind_of(name: str, format: str | None = None) -> tuple[str, str | None]:
 def list_sources(
     paths: Sequence[str | Path | Source],
     *,
-    format: str | None = None,
     errors: Errors = "stop",
     on_problem: OnProblem | None = None,
+    others: Collection[str] = (),
 ) -> list[Source]:
-    """The files behind what the user named, in a fixed order, each once.
+    """The files behind what the user named, in a fixed order, each once; ``others`` are endings that the caller reads.
 
     Folders are walked in sorted order; hidden files, symlinked folders and unknown endings in them are passed over,
     and ``on_problem`` hears of each. A name that stands for nothing at all is always a CorpusError.
     """
-    check_choice("format", format or "txt", FORMATS)
     if isinstance(paths, str | Path):
         raise UsageError("{paths} is one path; give a list of them", paths=Option("paths", str(paths)))
     found: dict[tuple[str | None, str], Source] = {}
     for path in paths:
-        for source in [path] if isinstance(path, Source) else _sources(str(path), format, errors, on_problem):
+        for source in [path] if isinstance(path, Source) else _sources(str(path), others, errors, on_problem):
             as_named = source.repository or source.is_remote or source.path == "-"
             key = source.path if as_named else os.path.realpath(source.path)
             found.setdefault((source.repository, key), source)
     return list(found.values())
 
 
-def _sources(path: str, format: str | None, errors: Errors, on_problem: OnProblem | None) -> list[Source]:
+def _sources(path: str, others: Collection[str], errors: Errors, on_problem: OnProblem | None) -> list[Source]:
     if path == "-":
-        return [Source("-", format or "txt", None, None)]
+        return [Source("-", "txt", None, None)]
     if path.startswith("hf:"):
-        return _hub_sources(path, format)
+        return _hub_sources(path)
     complaints = Complaints(shown(told_address(path)), errors, on_problem)
     look: Callable[[str], Source]
     try:
-        if is_remote(path) and scheme_of(path) != "file":
+        if is_remote(path):
             sizes = list_remote(path)
             names = list(sizes)
-            look = lambda name: Source(name, *kind_of(told_address(name), format), sizes[name])
+            look = lambda name: Source(name, *kind_of(told_address(name)), sizes[name])
         else:
-            path = str(Path(local_path(path) if is_remote(path) else path).expanduser())
+            path = str(Path(path).expanduser())
             names = list(_files_at(path, complaints))
-            look = lambda name: _file(Path(name), format, may_be_pipe=format is not None and name == path)
+            look = lambda name: _file(Path(name), others)
         return [look(path)] if names == [path] else list(_readable(names, look, complaints))
     except FileNotFoundError as error:
         near = closest(Path(path).name, [each.name for each in Path(path).parent.glob("*")])
@@ -153,21 +151,21 @@ def _files_at(path: str, complaints: Complaints) -> Iterator[str]:
         yield from (str(Path(folder, name)) for name in sorted(files + left_out))
 
 
-def _file(path: Path, format: str | None, may_be_pipe: bool) -> Source:
+def _file(path: Path, others: Collection[str]) -> Source:
     status = path.stat()
     if stat.S_ISDIR(status.st_mode):
         raise Unreadable(Message("a symlinked folder"))
-    kind, compression = kind_of(path.name, format)
-    if not (stat.S_ISREG(status.st_mode) or may_be_pipe):
-        raise Unreadable(Message("not a regular file; to read a pipe, name it and its format"))
+    kind, compression = ("txt", None) if path.suffix.lower() in others else kind_of(path.name)
+    if not stat.S_ISREG(status.st_mode):
+        raise Unreadable(Message("not a regular file; a pipe is read as standard input, by the name -"))
     return Source(str(path), kind, compression, status.st_size)
 
 
-def _hub_sources(name: str, format: str | None) -> list[Source]:
+def _hub_sources(name: str) -> list[Source]:
     repository, split, config = parse_hub_name(name)
     found: dict[str, Source] = {}
     for path, size in hub_files(repository, "dataset"):
         with suppress(ValueError):  # a file that is no text
             kind, compression = kind_of(path)
-            found[path] = Source(path, format or kind, compression, size, repository)
+            found[path] = Source(path, kind, compression, size, repository)
     return [found[path] for path in choose_files(name, sorted(found), split, config)]

@@ -61,7 +61,7 @@ def decompress(chunks: Iterable[bytes], compression: str | None) -> Iterator[byt
         yield from chunks
         return
     decoder, failure = None, Exception
-    consumed = produced = frames = 0
+    frames = 0
     for chunk in chunks:
         data = memoryview(chunk)
         while data:
@@ -73,18 +73,14 @@ def decompress(chunks: Iterable[bytes], compression: str | None) -> Iterator[byt
             try:
                 out = decoder.decompress(piece)
             except failure as error:
-                values = {"kind": compression, "at": consumed + len(chunk) - len(data), "why": str(error)}
-                reason = Message("corrupt {kind} data near compressed byte {at} ({why})", **values)
-                raise Unreadable(reason, produced) from error
-            data, produced = data[len(piece) - len(decoder.unused_data) :], produced + len(out)
+                raise Unreadable(Message("corrupt {kind} data ({why})", kind=compression, why=str(error))) from error
+            data = data[len(piece) - len(decoder.unused_data) :]
             if out:
                 yield out
             if decoder.eof:
                 decoder, frames = None, frames + 1
-        consumed += len(chunk)
     if decoder is not None:
-        reason = Message("the {kind} data ends in the middle, at compressed byte {at}", kind=compression, at=consumed)
-        raise Unreadable(reason, produced)
+        raise Unreadable(Message("the {kind} data ends in the middle", kind=compression))
 
 
 class _ChunkReader(io.RawIOBase):
@@ -106,7 +102,7 @@ class _ChunkReader(io.RawIOBase):
 
 
 class TextBytes:
-    """The decompressed bytes of a text file, after its byte-order mark, with the offset at which they start."""
+    """The decompressed bytes of a text file, after its byte-order mark."""
 
     def __init__(self, chunks: Iterator[bytes]) -> None:
         start = b""
@@ -114,22 +110,20 @@ class TextBytes:
             start += chunk
         for mark, reason in _WRONG_STARTS.items():
             if start.startswith(mark):
-                raise Unreadable(reason, 0)
-        self.offset = len(_UTF8_MARK) if start.startswith(_UTF8_MARK) else 0
-        if len(start) == self.offset:
+                raise Unreadable(reason)
+        start = start.removeprefix(_UTF8_MARK)
+        if not start:
             raise Unreadable(Message("the file is empty"))
-        self.file = io.BufferedReader(_ChunkReader(chain([start[self.offset :]], chunks)), 1 << 18)
+        self._file = io.BufferedReader(_ChunkReader(chain([start], chunks)), 1 << 18)
 
-    def lines(self, limit: int) -> Iterator[tuple[int, int, bytes | None]]:
-        """Line number from 1, byte offset and bytes of each line; None for one over the limit, which is never held."""
-        readline, offset, number = self.file.readline, self.offset, 0
+    def lines(self, limit: int) -> Iterator[tuple[int, bytes | None]]:
+        """Number from 1 and bytes of each line; None for one over the limit, which is never held."""
+        readline, number = self._file.readline, 0
         while line := readline(limit + 2):
             number += 1
-            start, offset = offset, offset + len(line)
             if len(line) <= limit or len(line.rstrip(b"\r\n")) <= limit:
-                yield number, start, line
+                yield number, line
                 continue
             while line and not line.endswith(b"\n"):
                 line = readline(_CHUNK)
-                offset += len(line)
-            yield number, start, None
+            yield number, None

@@ -2,10 +2,8 @@
 
 A task is made anew in each worker by something that can be pickled (a ``partial`` of a class with a tokenizer, an
 index), and is then called with one item after the other. A worker pool maps a task over items: results come in the
-order of the items, only a few items are on their way at any time, and whoever dies on the way is made up for. So the
-result is the same for any number of workers, wherever they are.
-
-A process pool with a dead worker is broken as a whole: what had not been answered is asked again of a new one.
+order of the items, and only a few items are on their way at any time. So the result is the same for any number of
+workers, wherever they are. Here a worker that dies ends the work.
 """
 
 import os
@@ -26,8 +24,6 @@ from kotha.errors import DataError
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-# An item whose workers have died this often, one after the other, is held to be the cause.
-MOST_DEATHS = 3
 # Items on their way for each worker: one at work, one waiting for it.
 AHEAD = 2
 
@@ -55,30 +51,16 @@ class LocalPool:
         if self.workers == 1:
             yield from map(task(), items)
             return
-        unread, unanswered = iter(items), deque[Item]()
-        deaths = 0
-        while True:
-            try:
-                with _pool(self.workers, task) as pool:
-                    waiting = deque(_asked(pool, item) for item in unanswered)  # what another pool left
-                    while True:
-                        for item in islice(unread, AHEAD * self.workers + 1 - len(waiting)):
-                            unanswered.append(item)
-                            waiting.append(_asked(pool, item))
-                        if not waiting:
-                            return
-                        result = waiting.popleft().result()
-                        unanswered.popleft()
-                        deaths = 0
-                        yield result
-            except BrokenProcessPool as error:
-                deaths += 1
-                if deaths > MOST_DEATHS:
-                    raise DataError(
-                        "{n} worker processes ended early, one after the other, perhaps for lack of memory; "
-                        "try fewer workers",
-                        n=deaths,
-                    ) from error
+        unread, waiting = iter(items), deque[Future[Result]]()
+        try:
+            with _pool(self.workers, task) as pool:
+                while True:
+                    waiting += (_asked(pool, item) for item in islice(unread, AHEAD * self.workers + 1 - len(waiting)))
+                    if not waiting:
+                        return
+                    yield waiting.popleft().result()
+        except BrokenProcessPool as error:
+            raise DataError("a worker process ended early, perhaps for lack of memory; try fewer workers") from error
 
 
 def _asked(pool: ProcessPoolExecutor, item: Any) -> Future[Any]:

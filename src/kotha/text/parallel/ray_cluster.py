@@ -24,9 +24,11 @@ import kotha
 from kotha.errors import DataError, KothaError, UsageError, library
 from kotha.i18n.message import Option
 from kotha.storage.atomic import scratch_folder
-from kotha.text.parallel.local import AHEAD, MOST_DEATHS, Item, Result, WorkerTask
+from kotha.text.parallel.local import AHEAD, Item, Result, WorkerTask
 
 SCHEME = "ray"
+# An item whose workers have died this often, one after the other, is held to be the cause.
+_MOST_DEATHS = 3
 _NEEDED = "working on Ray needs ray: pip install 'kotha[ray]'"
 _SECONDS_TO_ANSWER = 10
 # A worker starts within seconds, unless the cluster is full.
@@ -96,7 +98,7 @@ class RayPool:
 
     def map(self, task: WorkerTask[Item, Result], items: Iterable[Item]) -> Generator[Result]:
         """The results of a task, in the order of the items."""
-        work = self._ray.remote(num_cpus=self._share, max_retries=MOST_DEATHS)(_work)
+        work = self._ray.remote(num_cpus=self._share, max_retries=_MOST_DEATHS)(_work)
         state = [self._ray.put(task)], versions()
         calls = deque([work.remote(*state)])
         try:
@@ -131,7 +133,7 @@ class RayPool:
             raise DataError(
                 "{n} workers of the cluster ended early, one after the other, perhaps for lack of "
                 "memory; try fewer workers",
-                n=MOST_DEATHS + 1,
+                n=_MOST_DEATHS + 1,
             ) from error
 
 

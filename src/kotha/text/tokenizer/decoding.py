@@ -1,15 +1,17 @@
 """From token ids back to text, whole or as a stream.
 
-Every tokenizer here decodes by concatenation: a token has fixed bytes, and the text is what those bytes say. That
-makes a stream possible that never shows half a letter: bytes wait until they form a character, and the last letter
-waits until the next one begins, because a vowel sign may still follow.
+Every tokenizer here decodes by concatenation: a token has fixed bytes, and the text is what those bytes say; one whose
+decoder looks at its neighbours is refused. That makes a stream possible that never shows half a letter: bytes wait
+until they form a character, and the last letter waits until the next one begins, because a vowel sign may still follow.
 """
 
 import codecs
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
+from kotha.errors import TokenizerError
+from kotha.i18n.message import Message
 from kotha.text.akshara import is_dependent, units
 
 _BYTE_PIECE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
@@ -45,32 +47,30 @@ _ALPHABET = byte_alphabet()
 _BYTES = {character: byte for byte, character in _ALPHABET.items()}
 
 
-def piece_bytes(state: dict[str, Any] | None, pieces: Sequence[str]) -> list[bytes] | None:
-    """The bytes of each piece under a serialized decoder, or None for a decoder that does not concatenate.
+def spelling(state: dict[str, Any] | None) -> Callable[[str], bytes]:
+    """From a piece to its bytes under a serialized decoder; a TokenizerError for one that does not concatenate.
 
     One liberty is taken: WordPiece's ``cleanup`` of English spacing looks back, and is not done.
     """
-    if state is None:
-        return None
     steps = _steps(state)
     kinds = [step["type"] for step in steps]
-    convert: Callable[[str], bytes]
     if kinds == ["ByteLevel"]:
-        convert = _from_byte_level
-    elif kinds == ["WordPiece"]:
+        return _from_byte_level
+    if kinds == ["WordPiece"]:
         prefix = steps[0]["prefix"]
-        convert = lambda piece: (piece[len(prefix) :] if piece.startswith(prefix) else " " + piece).encode()
-    elif kinds == ["Metaspace"]:
+        return lambda piece: (piece[len(prefix) :] if piece.startswith(prefix) else " " + piece).encode()
+    if kinds == ["Metaspace"]:
         mark = steps[0]["replacement"]
-        convert = lambda piece: piece.replace(mark, " ").encode()
-    elif _is_sentencepiece(steps):
+        return lambda piece: piece.replace(mark, " ").encode()
+    if state is not None and _is_sentencepiece(steps):
         mark = _SPACE if _TO_SPACE in steps else " "
         spell = _from_byte_fallback if {"type": "ByteFallback"} in steps else str.encode
-        convert = lambda piece: spell(piece.replace(mark, " "))
-    else:
-        return None
-    gap = convert("")  # one id of a million leaves as many gaps
-    return [convert(piece) if piece else gap for piece in pieces]
+        return lambda piece: spell(piece.replace(mark, " "))
+    raise TokenizerError(
+        "its decoder {kinds} looks at more than one token; only ByteLevel, WordPiece, Metaspace and SentencePiece's "
+        "steps can be read",
+        kinds=kinds or Message("none"),
+    )
 
 
 def starts_with_space(state: dict[str, Any] | None) -> bool:
@@ -123,24 +123,6 @@ class StreamDecoder(CharacterDecoder):
         """Return what was still waiting; bytes that never became a character come out as U+FFFD."""
         rest, self._pending = self._pending + super().finish(), ""
         return rest
-
-
-class BufferedDecoder:
-    """The stream for a foreign decoder that looks back: correct, but nothing comes before the end."""
-
-    def __init__(self, decode: Callable[[Sequence[int]], str]) -> None:
-        self._decode = decode
-        self._tokens: list[int] = []
-
-    def push(self, token: int) -> str:
-        """Take one more token; nothing is certain yet."""
-        self._tokens.append(token)
-        return ""
-
-    def finish(self) -> str:
-        """Return the whole text."""
-        tokens, self._tokens = self._tokens, []
-        return self._decode(tokens)
 
 
 def _steps(state: dict[str, Any] | None) -> list[dict[str, Any]]:

@@ -27,7 +27,7 @@ from kotha.text.tokenizer.tokenizer import FILE_NAME, MAX_FILE_BYTES, Tokenizer,
 KNOWN_FILES = (FILE_NAME, "spiece.model", "tokenizer.model", "sentencepiece.bpe.model", "vocab.txt", "vocab.json")
 _KNOWN_ENDINGS = (".json", ".model", ".txt")
 # What else may stand beside it and say how it is meant.
-_SETTINGS = ("tokenizer_config.json", "special_tokens_map.json", "config.json")
+_SETTINGS = ("tokenizer_config.json", "config.json")
 # T5 counts its sentinels down to the end of the vocabulary: <extra_id_0> has the last id.
 _T5_SENTINELS = 100
 _MAX_SENTINELS = 1 << 16
@@ -106,9 +106,6 @@ def _sentinels(path: Path) -> int:
     tokenizer = settings.get("tokenizer_config.json", {})
     if type(tokenizer.get("extra_ids")) is int:
         return int(tokenizer["extra_ids"])
-    lists = [found.get("additional_special_tokens") or [] for found in settings.values()]
-    if named := max((sum("<extra_id_" in str(token) for token in tokens) for tokens in lists), default=0):
-        return named
     is_t5 = str(tokenizer.get("tokenizer_class", "")).startswith("T5Tokenizer")
     return _T5_SENTINELS if is_t5 or settings.get("config.json", {}).get("model_type") == "t5" else 0
 

@@ -41,6 +41,8 @@ QWEN35 = (
 GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 
 SPLITS = {"words": WORDS, "qwen35": QWEN35, "gpt2": GPT2}
+# Each code point by itself.
+CHARACTERS = "(?m:.)"
 
 
 _TEMPLATE = "TemplateProcessing"
@@ -143,7 +145,7 @@ def refuse_fatal(text: str) -> None:
     if isinstance(state, dict):
         with suppress(LookupError, TypeError, AttributeError):  # not of this shape, which the library says too
             _refuse_short_merges(state["model"])
-        for part in ("normalizer", "pre_tokenizer", "decoder"):
+        for part in ("normalizer", "pre_tokenizer"):
             _refuse_doubling(part, state.get(part))
 
 

@@ -1,9 +1,8 @@
 """Texts with the marks around them that a model reads: prompts, a classifier's texts, and what a file says of marks.
 
 A prompt stands behind the mark that starts a document, and of a long one no more is read than a context can hold. It is
-cut where a lone space stands between two words, which no token crosses, and where there is none between two letters;
-and far enough before the tokens that are wanted that these are the ones that the whole text has. A test holds them
-equal.
+cut far enough before the tokens that are wanted that these are the ones that the whole text has, whatever was cut in
+two there. A test holds them equal.
 
 A classifier reads what does not fit into its context in stretches of about equal length, each between its own marks. Of
 a text that is longer than so many stretches, as many are read, spread over it from its beginning to its end.
@@ -15,23 +14,17 @@ that there are none.
 """
 
 import json
-import re
 from collections.abc import Sequence
-from itertools import accumulate
 
 import tokenizers
 from tokenizers import processors
 
 from kotha.errors import DataError
-from kotha.text.akshara import aksharas
 from kotha.text.tokenizer.pipeline import without_marks
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
-_LONE_SPACE = re.compile(r"(?<=\S) (?=\S)")
-# Tokens before those that are wanted, in which a cut that was no good one is forgotten.
+# Tokens before those that are wanted, in which the cut is forgotten.
 _MARGIN = 64
-# Where no space is found in so many letters there may be none at all.
-_SEARCHED, _LETTERS = 10_000, 50
 # Stretches of one text: what a kind of text is shows long before they are through.
 _MOST_STRETCHES = 8
 
@@ -41,7 +34,7 @@ def encode_end(tokenizer: Tokenizer, text: str, tokens: int) -> tuple[list[int],
     wanted = tokens + _MARGIN
     size = wanted * max(1, *map(len, tokenizer.pieces))  # no piece is longer, so in as many letters there are enough
     while size < len(text):
-        ids = tokenizer.encode(text[_cut(text, len(text) - size) :])
+        ids = tokenizer.encode(text[-size:])
         if len(ids) >= wanted:
             return ids, False
         size *= 4  # normalization took much away, or what is unknown is one token
@@ -64,16 +57,6 @@ def start_of_document(tokenizer: Tokenizer) -> int | None:
     if marks is not None:
         return marks[-1] if marks else None
     return tokenizer.special.get("eos", tokenizer.special.get("bos"))
-
-
-def _cut(text: str, start: int) -> int:
-    """The first good place to cut from there on."""
-    space = _LONE_SPACE.search(text, start, start + _SEARCHED)
-    if space is not None:
-        return space.start()
-    before = max(0, start - _LETTERS)  # where a letter begins is seen from the letters before it
-    ends = accumulate(map(len, aksharas(text[before : start + _LETTERS])), initial=before)
-    return next((end for end in ends if end >= start), start)
 
 
 class MarkedTexts:

@@ -12,7 +12,7 @@ import json
 import reprlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +34,6 @@ FILE_NAME = "tokenizer.json"
 MAX_FILE_BYTES = 256 * 1024 * 1024
 # Nor does any number its tokens this high; tables are made with a row for each id.
 _MAX_VOCABULARY = 1 << 24
-
-Stream = decoding.CharacterDecoder | decoding.BufferedDecoder
 
 
 class Tokenizer:
@@ -75,6 +73,7 @@ class Tokenizer:
         unknown = model["unk_id"] if "unk_id" in model else vocabulary.get(model["unk_token"])
         if unknown is not None:
             self.special["unk"] = unknown
+        self._spell = decoding.spelling(self._state["decoder"])
 
     def __repr__(self) -> str:
         return f"Tokenizer({self.kind}, {self.vocab_size:,} pieces)"
@@ -135,9 +134,6 @@ class Tokenizer:
 
     def decode(self, tokens: Iterable[int], skip_special: bool = True) -> str:
         """The text of token ids; bytes that form no character come out as U+FFFD."""
-        if self._piece_bytes is None:
-            with library_errors(Message("this tokenizer cannot decode the tokens")):
-                return str(self._backend.decode(list(tokens), skip_special_tokens=skip_special))
         try:
             text = b"".join(self.token_bytes(token, skip_special) for token in tokens).decode("utf-8", "replace")
         except TypeError as error:  # seen here and not before: looking at each token would take as long as decoding
@@ -146,22 +142,16 @@ class Tokenizer:
             ) from error
         return text.removeprefix(" ") if self._strip_space else text
 
-    def stream(self) -> Stream:
+    def stream(self) -> decoding.StreamDecoder:
         """A decoder that takes one token at a time and gives out whole letters."""
-        return self._stream(decoding.StreamDecoder)
+        return decoding.StreamDecoder(partial(self.token_bytes, skip_special=True), self._strip_space)
 
-    def characters(self) -> Stream:
+    def characters(self) -> decoding.CharacterDecoder:
         """A decoder that takes one token at a time and gives out the characters that it completes."""
-        return self._stream(decoding.CharacterDecoder)
-
-    def _stream(self, kind: type[decoding.CharacterDecoder]) -> Stream:
-        if self._piece_bytes is None:
-            return decoding.BufferedDecoder(self.decode)
-        return kind(lambda token: self.token_bytes(token, skip_special=True), self._strip_space)
+        return decoding.CharacterDecoder(partial(self.token_bytes, skip_special=True), self._strip_space)
 
     def token_bytes(self, token: int, skip_special: bool = False) -> bytes:
         """The bytes that a token stands for."""
-        assert self._piece_bytes is not None, "asked for bytes of a tokenizer that does not decode by concatenation"
         if not 0 <= token < len(self._piece_bytes):
             raise TokenizerError(
                 "token id {token} is outside this vocabulary of {n:,}", token=token, n=len(self._piece_bytes)
@@ -211,8 +201,9 @@ class Tokenizer:
         return hashlib.sha256(canonical.encode()).hexdigest()[:32]
 
     @cached_property
-    def _piece_bytes(self) -> list[bytes] | None:
-        return decoding.piece_bytes(self._state["decoder"], self.pieces)
+    def _piece_bytes(self) -> list[bytes]:
+        gap = self._spell("")  # one id of a million leaves as many gaps
+        return [self._spell(piece) if piece else gap for piece in self.pieces]
 
     @cached_property
     def _special_ids(self) -> frozenset[int]:

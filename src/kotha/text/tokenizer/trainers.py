@@ -19,12 +19,12 @@ from tokenizers import AddedToken, Regex, decoders, models, pre_tokenizers, proc
 from kotha.errors import TokenizerError
 from kotha.i18n.message import Message, OnProgress, Option
 from kotha.text.choices import check_choice
-from kotha.text.normalize import DEFAULT_RULES, Normalizer
+from kotha.text.normalize import RULE_NAMES, Normalizer
 from kotha.text.parallel.local import WorkerPool
 from kotha.text.tokenizer import pieces, special
 from kotha.text.tokenizer.decoding import byte_alphabet, byte_level
 from kotha.text.tokenizer.letters import Letters, common_letters, count_chunks, most_frequent
-from kotha.text.tokenizer.pipeline import QWEN35, SPLITS, WORDS, assembled, normalizer_of, splitter_of
+from kotha.text.tokenizer.pipeline import CHARACTERS, QWEN35, SPLITS, WORDS, assembled, normalizer_of, splitter_of
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 Kind = Literal["unigram", "bpe", "wordpiece", "char"]
@@ -56,7 +56,7 @@ def train(
     *,
     split: str | None = None,
     level: str = "codepoint",
-    rules: tuple[str, ...] = DEFAULT_RULES,
+    rules: tuple[str, ...] = RULE_NAMES,
     on_progress: OnProgress | None = None,
     pool: WorkerPool | None = None,
 ) -> Tokenizer:
@@ -185,7 +185,7 @@ def _code_points(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:
     specials = list(special.GENERATIVE.values())
     points = sorted(most_frequent(letters.code_points(), 1.0, _room(vocab_size, len(specials))))
     model = models.WordLevel(_numbered([*specials, *points]), unk_token=special.GENERATIVE["unk"])
-    return assembled(model, specials, decoders.Fuse(), pre_tokenizers.Split(Regex("(?m:.)"), "isolated"))
+    return assembled(model, specials, decoders.Fuse(), splitter_of(CHARACTERS))
 
 
 def _aksharas(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:

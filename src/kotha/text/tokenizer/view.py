@@ -21,7 +21,15 @@ class ViewedToken:
 
     id: int
     text: str
-    is_part: bool
+    part: bool
+
+
+@dataclass(frozen=True)
+class CutToken(ViewedToken):
+    """A token of a text, and whether it ends inside a letter."""
+
+    bytes: int
+    cut: bool
 
 
 def view(tokenizer: Tokenizer, text: str) -> list[ViewedToken]:
@@ -46,6 +54,15 @@ def view_token(tokenizer: Tokenizer, token: int) -> ViewedToken:
     # A joiner inside a letter does its work unseen; alone, or at an edge, it is worth showing.
     at_edge = text.strip("\u200c\u200d") != text
     return ViewedToken(token, text.translate(_SPACES | _JOINERS if at_edge else _SPACES), False)
+
+
+def view_cuts(tokenizer: Tokenizer, text: str) -> list[CutToken]:
+    """The tokens of a text, readable, and where one cuts through a letter."""
+    ids = tokenizer.encode(text)
+    return [
+        CutToken(**vars(view_token(tokenizer, token)), bytes=len(tokenizer.token_bytes(token)), cut=cut)
+        for token, cut in zip(ids, ends_inside(tokenizer, text, ids), strict=True)
+    ]
 
 
 def ends_inside(tokenizer: Tokenizer, text: str, ids: Sequence[int]) -> list[bool]:

@@ -6,7 +6,6 @@ when it has too few steps to gain from anything that holds it back: no dropout, 
 """
 
 import math
-from collections.abc import Collection
 
 from kotha.i18n.message import Message
 from kotha.training.config import TrainConfig
@@ -87,17 +86,6 @@ def pace_of(steps: int, warmup_steps: int = _LONGEST_WARMUP) -> dict[str, int]:
         "evaluate_every": max(1, -(-steps // EVALUATIONS)),
         "warmup_steps": min(warmup_steps, steps // 10),
     }
-
-
-def warmed_in_time(config: TrainConfig, fixed: Collection[str] = ()) -> TrainConfig:
-    """Settings whose warm-up, unless it is among the fixed ones, leaves most of their steps to learn in.
-
-    >>> [warmed_in_time(TrainConfig(steps=steps, warmup_steps=50)).warmup_steps for steps in (5, 60, 100, 1000)]
-    [0, 6, 50, 50]
-    """
-    if "warmup_steps" in fixed or config.warmup_steps <= config.steps // 2:
-        return config
-    return config.change(warmup_steps=pace_of(config.steps, config.warmup_steps)["warmup_steps"])
 
 
 def times(epochs: float) -> Message:

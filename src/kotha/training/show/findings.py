@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from statistics import median
 from typing import Any
 
 from kotha.artifacts.run_folder import figure, mapping
@@ -18,11 +17,6 @@ from kotha.i18n.numbers import Count, Duration
 from kotha.model.config import config_from_dict
 from kotha.model.parameters import count_parameters
 from kotha.report.chart import Point
-
-# A validation loss this much above the best is a rise, not noise.
-_RISE = 1.01
-# The training loss at a step is the median of this share of all steps to each side.
-_NEAR = 0.01
 
 
 @dataclass(frozen=True)
@@ -40,13 +34,8 @@ class Record:
 
     @cached_property
     def evaluations(self) -> list[dict[str, Any]]:
-        """The rows of evaluations along the way; the mean of checkpoints at the end is apart."""
-        return [row for row in self._validated if not row.get("average_of")]
-
-    @cached_property
-    def averaged(self) -> dict[str, Any] | None:
-        """The evaluation of the mean of the last checkpoints."""
-        return next((row for row in reversed(self._validated) if row.get("average_of")), None)
+        """The rows of evaluations."""
+        return [row for row in self.metrics if mapping(row, "validation") and figure(row, "step") is not None]
 
     @cached_property
     def best(self) -> dict[str, Any] | None:
@@ -55,10 +44,6 @@ class Record:
         measured = [row for row in self.evaluations if figure(row, "validation", "loss_nats") is not None]
         least = min(measured, key=lambda row: float(row["validation"]["loss_nats"]), default=None)
         return named[0] if named else least
-
-    @property
-    def _validated(self) -> list[dict[str, Any]]:
-        return [row for row in self.metrics if mapping(row, "validation") and figure(row, "step") is not None]
 
     def line(self, *keys: str) -> list[Point]:
         """A figure over the steps, from whichever rows have it."""
@@ -121,33 +106,3 @@ def result(validation: dict[str, Any]) -> Message:
     loss = figure(validation, "loss_nats")
     told = "its loss was not a number" if loss is None else "its loss on unseen text is {loss:.3f} nats per token"
     return Message(told, loss=loss)
-
-
-def remark(record: Record) -> list[Text]:
-    """Says so when the model went on to learn its training text by heart."""
-    validation = [(x, y) for x, y in record.line("validation", "loss_nats") if y is not None]
-    if not record.best or not validation:
-        return []
-    best, best_loss = record.best["step"], figure(record.best, "validation", "loss_nats")
-    end, end_loss = validation[-1]
-    training = [(x, y) for x, y in record.line("loss_nats") if y is not None]
-    losses, place = [y for _, y in training], sum(x <= best for x, _ in training) - 1
-    if best_loss is None or end_loss < _RISE * best_loss or not 0 <= place < len(losses) - 1:
-        return []
-    near = round(_NEAR * len(losses))  # a single peak does not move a median
-    before, after = median(losses[max(0, place - near) : place + near + 1]), median(losses[-near - 1 :])
-    if after >= before:
-        return []
-    return [
-        Message(
-            "From step {best:,} on it learns its training text by heart: until step {end:,.0f} its loss there falls "
-            "from {before:.2f} to {after:.2f}, and on unseen text rises from {best_loss:.2f} to {end_loss:.2f}.",
-            best=best,
-            end=end,
-            before=before,
-            after=after,
-            best_loss=best_loss,
-            end_loss=end_loss,
-        ),
-        Message("More text, a smaller model, more dropout or fewer steps would help."),
-    ]

@@ -10,12 +10,10 @@ from typing import Any
 from kotha.artifacts.run_folder import RunFolder, figure, mapping
 from kotha.errors import CheckpointError
 from kotha.i18n.message import Message, Text
-from kotha.i18n.numbers import Amount, Duration, Size
-from kotha.report.document import Block, Columns, Folded, Heading, Paragraph, Quote, Report, Settings
-from kotha.report.table import Table
+from kotha.report.document import Block, Columns, Folded, Heading, Quote, Report, Settings
 from kotha.storage.atomic import atomic_write
 from kotha.training.show.curves import charts, loss_chart
-from kotha.training.show.findings import Record, lead, remark, result, title
+from kotha.training.show.findings import Record, lead, title
 
 REPORT = "report.html"
 _SHOWN_SAMPLES = 3
@@ -41,21 +39,16 @@ def read_record(folder: Path) -> Record:
 def report_document(record: Record) -> Report:
     """The report as data."""
     samples = [row for row in record.evaluations if isinstance(row.get("sample"), str) and row["sample"].strip()]
-    chart, note = loss_chart(record), remark(record)
+    chart = loss_chart(record)
     first: list[Block] = [Heading(Message("Loss")), chart] if chart else []
-    first += [Paragraph(note, note=True)] if note else []
     blocks: list[Block] = [Columns([first, *([_samples(samples)] if samples else [])])]
     if measured := charts(record, "validation"):
         of_text = bool(record.line("validation", "bits_per_byte"))
         blocks.append(Heading(Message("On text it has not seen") if of_text else Message("On unseen examples")))
         blocks.append(Columns([[each] for each in measured]))
-    if record.averaged:
-        told = "With the mean of the weights of the last {n} checkpoints, {result}."
-        reached = result(record.averaged["validation"])
-        blocks.append(Paragraph(Message(told, n=record.averaged["average_of"], result=reached)))
     if health := charts(record, "health"):
         blocks += [Heading(Message("How the training went")), Columns([[each] for each in health])]
-    blocks += [*_predictions(record), *_settings(record.config, record.summary)]
+    blocks += _settings(record.config, record.summary)
     made = "Made by Kotha from the files of the run folder: config.json, metrics.jsonl, summary.json."
     return Report(title(record.config), lead(record), blocks, [Message(made)])
 
@@ -81,54 +74,18 @@ def _story(row: dict[str, Any]) -> Quote:
     return Quote(row["sample"].strip(), label)
 
 
-def _predictions(record: Record) -> list[Block]:
-    """What was promised before the run, compared with what was measured."""
-    predicted = mapping(record.config, "predicted")
-    parts = mapping(predicted, "memory_bytes")
-    memory = {name: amount for name in parts if (amount := figure(parts, name)) is not None}
-    measured = [figure(record.summary, "peak_memory_bytes"), *(amount for _, amount in record.line("memory_bytes"))]
-    used = max((amount for amount in measured if amount), default=None)
-    rows: list[list[Text]] = [
-        [Message(name.replace("_", " ")), _amount(Size(amount)), "", ""]
-        for name, amount in memory.items()
-        if name != "total"
-    ]
-    compared: list[tuple[str, type[Amount], float | None, float | None]] = [
-        ("memory in all", Size, memory.get("total"), used),
-        ("time", Duration, figure(predicted, "seconds"), figure(record.summary, "seconds")),
-    ]
-    for name, unit, promised, found in compared:
-        if promised:
-            measured_as = ["", ""] if found is None else [_amount(unit(found)), f"{found / promised:.2f}"]
-            rows.append([Message(name), _amount(unit(promised)), *measured_as])
-    if not rows:
-        return []
-    header: list[Text] = ["", Message("predicted"), Message("measured"), Message("ratio")]
-    remarks: list[Text] = []
-    if used and str(record.summary.get("device", "")).startswith("cpu"):
-        remarks = [Message("On a CPU the memory measured is that of the whole process, Python and torch included.")]
-    return [Heading(Message("Predicted and measured")), Table("", header, rows, remarks)]
-
-
-def _amount(amount: Amount) -> Message:
-    return Message("{amount}", amount=amount)
-
-
 def _settings(config: dict[str, Any], summary: dict[str, Any]) -> list[Block]:
     """Everything else that the folder says, for who wants to do it again."""
-    about: dict[str, Any] = {name: summary[name] for name in ("device", "precision") if name in summary}
-    about |= {**mapping(config, "machine"), **mapping(config, "versions")}
-    about |= {f"data {name}": value for name, value in mapping(config, "data").items()}
-    blocks: list[Block] = []
-    if about:
-        blocks += [Heading(Message("Machine, versions and data")), Settings(_pairs(about))]
+    about = {**mapping(config, "machine"), **mapping(config, "versions"), "data": mapping(config, "data")}
     sections = [
+        (Message("Machine, versions and data"), about),
         (Message("All settings of the model"), mapping(config, "model")),
         (Message("All settings of the training"), mapping(config, "training")),
         (Message("The summary"), summary),
     ]
-    folded = [Folded(name, [Settings(_pairs(values))]) for name, values in sections if values]
-    return [*blocks, Heading(Message("Settings")), *folded] if folded else blocks
+    folded = [(name, pairs) for name, values in sections if (pairs := _pairs(values))]
+    settings: list[Block] = [Folded(name, [Settings(pairs)]) for name, pairs in folded]
+    return [Heading(Message("Settings")), *settings] if settings else []
 
 
 def _pairs(values: dict[str, Any]) -> list[tuple[str, Text]]:

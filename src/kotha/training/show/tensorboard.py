@@ -41,11 +41,9 @@ class TensorBoard(AbstractContextManager["TensorBoard"]):
         if "validation" not in event:
             self._scalars("train", event, step)
             return
-        count = event.get("average_of")
-        place = "validation" if count is None else f"validation of the mean of {count} checkpoints"
-        self._scalars(place, event["validation"], step)
+        self._scalars("validation", event["validation"], step)
         if event.get("sample"):
-            self._writer.add_text(f"{place}/sample", event["sample"], step)
+            self._writer.add_text("validation/sample", event["sample"], step)
 
     def _scalars(self, place: str, figures: dict[str, Any], step: int) -> None:
         """Write every number; what has parts goes one level down. A number that is none is drawn as a gap."""

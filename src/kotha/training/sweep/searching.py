@@ -22,10 +22,9 @@ import numpy as np
 
 from kotha.artifacts.run_folder import RunFolder, figure
 from kotha.errors import ConfigError, TrainingError, UsageError
-from kotha.i18n.message import Message, Option
+from kotha.i18n.message import Message, OnRemark, Option
 from kotha.model.presets import preset
 from kotha.text.shards import Dataset
-from kotha.training.fitting import OnRemark
 from kotha.training.loop import Training
 from kotha.training.plan.design import BASE, measure_text
 from kotha.training.plan.rules import EVALUATIONS

@@ -26,7 +26,7 @@ SIZE = "size"
 Value = str | int | float | bool | None
 # They decide how long a trial takes or how it is measured: trials that differ in them cannot be compared.
 _MEASURES = (
-    *("steps", "seed", "evaluate_every", "evaluate_tokens", "best_by", "patience", "checkpoint_every"),
+    *("steps", "seed", "evaluate_every", "evaluate_tokens", "patience", "checkpoint_every"),
     *("keep_checkpoints", "teachers", "vocab_size", "micro_batch_size"),
 )
 _RATE_FACTOR = 4.0

@@ -4,8 +4,8 @@ Both tasks are the same but for what is read; ``_Classes`` has what they share. 
 learned from in stretches, each an example by itself (``text/tokenizer/prompt.py``); at work what they say is averaged.
 
 Where classes are unequal, a model may learn each example with the weight of its class (``class_weights="balanced"``:
-their mean is 1, as in scikit-learn), and of texts the model that is kept may be the one with the best macro-F1 (the
-mean of F1 over classes) instead of the least loss.
+their mean is 1, as in scikit-learn). Of classifiers of texts the one with the best macro-F1 is kept (the mean of F1
+over classes), of images the one with the least loss.
 """
 
 import math
@@ -27,7 +27,7 @@ from kotha.text.tokenizer.prompt import MarkedTexts
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.training.config import TrainConfig
 from kotha.training.objectives import classes, judge
-from kotha.training.tasks.examples import Columns, ExamplesTask, Numbered, Ragged
+from kotha.training.tasks.examples import Columns, ExamplesTask, Ragged
 from kotha.training.tasks.task import Batch, Score, Tensors, check_vocabulary
 
 
@@ -37,8 +37,8 @@ class _Classes(ExamplesTask):
     part, reference_names = "examples", ("ln K", "class frequencies")
     reads: tuple[str, ...]  # the tensors of a batch that a model is called with
 
-    def __init__(self, config: TrainConfig, n_classes: int, given: Numbered, validation: Numbered) -> None:
-        super().__init__(config, n_classes, given, validation)
+    def __init__(self, config: TrainConfig, n_classes: int, learned: Columns, held_out: Columns) -> None:
+        super().__init__(config, n_classes, learned, held_out)
         self._weights: Tensor | None = None
         if config.class_weights == "balanced":
             counts = torch.from_numpy(self._counts(self._learned)).float()
@@ -105,8 +105,8 @@ class ImageClasses(_Classes):
                 shape=str(images.shape),
                 wanted=wanted,
             )
-        learned = range(len(images)), (torch.from_numpy(images), torch.as_tensor(labels))
-        held_out = range(0), (torch.from_numpy(validation_images), torch.as_tensor(validation_labels))
+        learned = torch.from_numpy(images), torch.as_tensor(labels)
+        held_out = torch.from_numpy(validation_images), torch.as_tensor(validation_labels)
         super().__init__(config, model.n_classes, learned, held_out)
         self._augment = config.augment
 
@@ -146,19 +146,14 @@ class TextClasses(_Classes):
         self.tokenizer = tokenizer
         self._reader = MarkedTexts(tokenizer, model.marks, self.context_length)
         learned, held_out = self._encode(texts, labels), self._encode(validation_texts, validation_labels)
+        self.too_long = self._reader.truncated
         super().__init__(config, len(model.labels), learned, held_out)
-        self._best_by = config.best_by
 
-    @property
-    def truncated(self) -> int:
-        """Texts of both sets that are too long to be read whole, even in stretches."""
-        return self._reader.truncated
-
-    def _encode(self, texts: Sequence[str], labels: Sequence[int]) -> Numbered:
-        """Of which text each stretch is, the stretches, and their labels."""
+    def _encode(self, texts: Sequence[str], labels: Sequence[int]) -> Columns:
+        """The stretches of texts, and their labels."""
         stretches = self._reader.encode(texts)
         text_of = [number for number, some in enumerate(stretches) for _ in some]
-        return text_of, (Ragged(each for some in stretches for each in some), torch.as_tensor(labels)[text_of])
+        return Ragged(each for some in stretches for each in some), torch.as_tensor(labels)[text_of]
 
     def _read(self, examples: Ragged, rows: list[int], among: Sequence[int]) -> tuple[Tensors, int]:
         tokens, real = examples.padded(rows, among, self._reader.pad)
@@ -170,7 +165,7 @@ class TextClasses(_Classes):
         return {**super().score(sums, targets), "macro_f1": sum(f1) / self._n_answers}
 
     def error(self, score: Score) -> float:
-        return score["loss_nats"] if self._best_by == "loss" else 1 - score["macro_f1"]
+        return 1 - score["macro_f1"]
 
 
 # -- augmentation -----------------------------------------------------------------------------------------------------

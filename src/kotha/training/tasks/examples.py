@@ -116,18 +116,18 @@ class Ragged:
 
 
 Columns = tuple[Ragged | Tensor, ...]  # what is known of each example: rows of ids, images, labels
-Numbered = tuple[Sequence[int], Columns]  # which of the given examples each is, and what is known of it
 
 
 class ExamplesTask(Task):
     """A task over examples in memory, to learn from and held out; each makes batches in its own way."""
 
+    context_length = 0
+    too_long = 0  # how many examples do not fit the context
     part: ClassVar[str] = "tokens"  # what the loss is a mean over
     reference_names: ClassVar[tuple[str, str]] = ("ln V", "unigram")
 
-    def __init__(self, config: TrainConfig, n_answers: int, given: Numbered, validation: Numbered) -> None:
-        self._numbers, learned = given
-        self._learned, self._held_out, self._n_answers = learned, validation[1], n_answers
+    def __init__(self, config: TrainConfig, n_answers: int, learned: Columns, held_out: Columns) -> None:
+        self._learned, self._held_out, self._n_answers = learned, held_out, n_answers
         self._label_smoothing, self._evaluate_tokens = config.label_smoothing, config.evaluate_tokens
         lengths = [each.lengths for each in learned if isinstance(each, Ragged)]
         together = sum(lengths[1:], lengths[0]) if lengths else None
@@ -150,9 +150,6 @@ class ExamplesTask(Task):
         among = self._order.examples(step)
         return self._as_batch(self._learned, among[first : first + count], among)
 
-    def document_ids(self, step: int) -> list[int]:
-        return sorted({self._numbers[example] for example in self._order.examples(step)})
-
     def validation(self) -> list[Batch]:
         some = self._held_out
         slices = measuring_slices(len(some[0]), self._width(some), self._evaluate_tokens)
@@ -172,9 +169,7 @@ class ExamplesTask(Task):
 
 
 class _Sequences(ExamplesTask):
-    """Write a sequence of words, given what comes before it; examples that do not fit are counted in ``left_out``."""
-
-    left_out = 0
+    """Write a sequence of words, given what comes before it; examples that do not fit are left out."""
 
     def __init__(
         self,
@@ -199,8 +194,8 @@ class _Sequences(ExamplesTask):
     def _asked(self, model: Any, tensors: Tensors) -> Asked:
         """What the head reads, and the words that it should say."""
 
-    def _prepare(self, what: Message, examples: Sequence[Any]) -> Numbered:
-        found = [(number, rows) for number, rows in enumerate(map(self._encode, examples)) if rows is not None]
+    def _prepare(self, what: Message, examples: Sequence[Any]) -> Columns:
+        found = [rows for rows in map(self._encode, examples) if rows is not None]
         if not found:
             raise DataError(
                 "none of {n:,} {what} examples can be used: each needs a text, of at most {most:,} tokens; give "
@@ -209,9 +204,8 @@ class _Sequences(ExamplesTask):
                 what=what,
                 most=self.context_length,
             )
-        self.left_out += len(examples) - len(found)
-        numbers, rows = zip(*found, strict=True)
-        return numbers, tuple(map(Ragged, zip(*rows, strict=True)))
+        self.too_long += len(examples) - len(found)
+        return tuple(map(Ragged, zip(*found, strict=True)))
 
     def losses(self, model: Any, tensors: Tensors) -> Tensors:
         return {self.part: word_loss(model, self._asked(model, tensors), self._label_smoothing)}

@@ -107,7 +107,6 @@ class Example:
     hidden: Hidden
     n_first: int  # tokens of the first segment, its marks included
     unrelated: bool  # the second stretch is from another document
-    documents: list[int]  # where both come from
 
 
 class MaskedWords(Task):
@@ -135,9 +134,6 @@ class MaskedWords(Task):
     def batch(self, step: int, first: int, count: int) -> Batch:
         return self._as_batch([self._at(turn) for turn in self._order.turns(step, first, count)])
 
-    def document_ids(self, step: int) -> list[int]:
-        return sorted({each for turn in self._order.turns(step) for each in self._at(turn).documents})
-
     def _at(self, turn: int) -> Example:
         return self._draw(self._passages, self._order.example(turn), self._order.chance(turn))
 
@@ -146,14 +142,12 @@ class MaskedWords(Task):
         least = max(1, len(text) // 4)
         cut = int(chance.integers(least, len(text) - least + 1))
         unrelated = bool(chance.random() < 0.5)
-        own = other = passages.text_of(passage)
         second = text[cut:]
         if unrelated:
-            other, second = passages.elsewhere(passage, len(second), chance)
+            second = passages.elsewhere(passage, len(second), chance)
         cls, sep = self._masking.cls, self._masking.sep
         tokens = np.concatenate(([cls], text[:cut], [sep], second, [sep]))
-        documents = sorted({each for some in (own, other) for each in passages.documents(some)})
-        return Example(self._masking.hide(tokens, chance), cut + 2, unrelated, documents)
+        return Example(self._masking.hide(tokens, chance), cut + 2, unrelated)
 
     def _as_batch(self, examples: list[Example]) -> Batch:
         """Examples filled up to the context, so that a part of a batch has the shape of the whole."""
@@ -251,13 +245,13 @@ class Passages:
         start, end = (place * int(self._sizes[text]) // int(self._counts[text]) for place in (number, number + 1))
         return self._stretch(text, start, end)
 
-    def elsewhere(self, passage: int, length: int, chance: np.random.Generator) -> tuple[int, Ids]:
-        """Another text than the passage's, and a stretch of it, as long as asked for where it has as much."""
+    def elsewhere(self, passage: int, length: int, chance: np.random.Generator) -> Ids:
+        """A stretch of another text than the passage's, as long as asked for where it has as much."""
         own = self.text_of(passage)
         other = int(chance.integers(len(self._firsts) - 1))
         other += other >= own
         start = int(chance.integers(max(1, int(self._sizes[other]) - length + 1)))
-        return other, self._stretch(other, start, start + length)
+        return self._stretch(other, start, start + length)
 
     def text_of(self, passage: int) -> int:
         """The text that a passage belongs to."""

@@ -23,9 +23,10 @@ from torch import Tensor, nn
 
 from kotha.artifacts import model_folder as bundle
 from kotha.errors import ConfigError, DataError
+from kotha.i18n.message import Message
 from kotha.model.config import GPTConfig, TextConfig
 from kotha.model.gpt import GPT
-from kotha.model.loss import taught_loss, token_losses
+from kotha.model.loss import next_token_loss, token_losses
 from kotha.text.held_out import Counts, frequency_nats
 from kotha.text.shards import Dataset, Split
 from kotha.text.tokenizer.chat import ChatTemplate
@@ -67,9 +68,6 @@ class Task(Protocol):
 
     def batch(self, step: int, first: int, count: int) -> Batch:
         """``count`` examples of a step's batch, from ``first`` on."""
-
-    def document_ids(self, step: int) -> list[int]:
-        """Which documents or examples a step reads, to be named when something is wrong with them."""
 
     def set_total_steps(self, steps: int) -> None:
         """How many steps there will be, if on the way that becomes another number than the config's."""
@@ -172,16 +170,16 @@ class NextToken(Task):
         if mask is not None:
             sequences[turned, 0] = mask
 
-    def document_ids(self, step: int) -> list[int]:
-        return self._batches.documents(step)
-
     def losses(self, model: GPT, tensors: Tensors) -> Tensors:
         hidden, targets = asked = next_token(model, tensors["sequences"])
         if not self.auxiliary_models:
             return {_PART: word_loss(model, asked, self._label_smoothing)}
-        teachers, share = self._taught(tensors["sequences"][:, :-1]), self._config.teacher_share
-        head = model.head.weight, targets, model.head.bias
-        return {_PART: taught_loss(hidden, *head, teachers, share, self._label_smoothing)}
+        taught = {
+            "teachers": self._taught(tensors["sequences"][:, :-1]),
+            "teacher_share": self._config.teacher_share,
+            "label_smoothing": self._label_smoothing,
+        }
+        return {_PART: next_token_loss(hidden, model.head.weight, targets, model.head.bias, **taught)}
 
     @torch.no_grad()
     def _taught(self, tokens: Tensor) -> list[tuple[Tensor, Tensor]]:
@@ -224,30 +222,22 @@ class NextToken(Task):
 
     def _read_teacher(self, folder: str) -> GPT:
         found = bundle.load(folder)
-        model = found.model
-        if not isinstance(model, GPT):
-            raise ConfigError(
-                "the teacher {folder} is a {family} model; only a gpt foretells next tokens",
-                folder=folder,
-                family=model.config.family,
-            )
+        why = self._no_teacher(found)
+        if why is not None:
+            raise ConfigError("{folder} cannot teach this model: {why}", folder=folder, why=why)
+        assert isinstance(found.model, GPT)
+        return found.model.requires_grad_(False)
+
+    def _no_teacher(self, found: bundle.Bundle) -> Message | None:
+        """Why a model's guesses would not be of the words that the student learns; None where they are."""
+        if not isinstance(found.model, GPT):
+            return Message("it is a {family} model, and only a gpt predicts next tokens", family=found.config.family)
         if found.tokenizer is None or found.tokenizer.fingerprint != self.data.tokenizer.fingerprint:
-            raise ConfigError(
-                "the teacher {folder} reads with another tokenizer than the data; its guesses would be of other words",
-                folder=folder,
-            )
-        if model.config.context_length < self.context_length:
-            raise ConfigError(
-                "the teacher {folder} reads {context_length} tokens at once; use context_length={context_length} or "
-                "less",
-                folder=folder,
-                context_length=model.config.context_length,
-            )
-        if model.head.bias is not None:
-            raise ConfigError(
-                "the teacher {folder} has a bias in its head, which is not known how to teach from", folder=folder
-            )
-        return model.requires_grad_(False)
+            return Message("it reads with another tokenizer than the data")
+        context_length = found.model.config.context_length
+        if context_length < self.context_length:
+            return Message("it reads {n} tokens at once; use context_length={n} or less", n=context_length)
+        return None if found.model.head.bias is None else Message("its head has a bias")
 
 
 def _as_batch(sequences: Tensor) -> Batch:
@@ -269,7 +259,7 @@ def windows(line: NDArray[Any], length: int, count: int) -> Ids:
 
 
 class _Batches:
-    """The sequences of each step, and the documents that they are of."""
+    """The sequences of each step."""
 
     def __init__(self, split: Split, context_length: int, batch_size: int, seed: int) -> None:
         if split.info.tokens <= context_length:
@@ -297,11 +287,6 @@ class PackedBatches(_Batches):
         pieces = self._pieces(start, count * self._context_length + 1)
         line = np.concatenate([self._split[document][begin:end] for document, begin, end in pieces])
         return windows(line, self._context_length, count)
-
-    def documents(self, step: int) -> list[int]:
-        """The documents that a step reads."""
-        size = self._batch_size * self._context_length
-        return [document for document, _, _ in self._pieces(step * size, size + 1)]
 
     def _pieces(self, start: int, length: int) -> list[tuple[int, int, int]]:
         """The stretch of the endless line as (document, from, to)."""
@@ -335,17 +320,7 @@ class OffsetBatches(_Batches):
 
     def sequences(self, step: int, first: int, count: int) -> Ids:
         """As PackedBatches has them."""
-        starts = self._starts(step)[first : first + count]
+        last = len(self._line) - self._context_length
+        starts = np.random.default_rng([self._seed, step]).integers(0, last, self._batch_size)[first : first + count]
         sequences: Ids = self._line[starts[:, None] + np.arange(self._context_length + 1)].astype(np.int64)
         return sequences
-
-    def documents(self, step: int) -> list[int]:
-        """The documents that a step reads."""
-        starts = self._starts(step)
-        reached = [starts + place for place in (0, self._context_length)]
-        first, last = (np.searchsorted(self._split.offsets, places, side="right") - 1 for places in reached)
-        return sorted({document for a, b in zip(first, last, strict=True) for document in range(int(a), int(b) + 1)})
-
-    def _starts(self, step: int) -> Ids:
-        last = len(self._line) - self._context_length
-        return np.random.default_rng([self._seed, step]).integers(0, last, self._batch_size)

@@ -16,7 +16,7 @@ export interface AttentionData extends Pick<Schemas["AttentionTold"], "family" |
   /** The number that a weight of one is stored as. */
   one: number;
   maps: PackedMap[];
-  steps: (Omit<Schemas["AttentionStep"], "best" | "text"> & { best: (Piece & { id: number; probability: number })[] })[];
+  steps: (Omit<Schemas["WrittenToken"], "best"> & { best: (Piece & { id: number; probability: number })[] })[];
   /** RGB, row by row, in base64. */
   image: { height: number; width: number; pixels: string } | null;
 }
@@ -28,11 +28,11 @@ export interface FlowData extends Omit<Schemas["FlowStations"], "lines" | "remar
 
 export type LensData = Omit<Schemas["LogitLens"], "remarks"> & { written_from: number | null };
 
-export interface HeadsData extends Omit<Schemas["HeadsStudied"], "heads" | "text"> {
+export interface HeadsData extends Omit<Schemas["Study"], "heads" | "text"> {
   /** The file that was read, where the text was not given itself. */
   text: string | null;
   /** Each with its evidence in figures. */
-  heads: (Schemas["HeadStudied"] & { found: { kind: string; share: number; chance: number; offset: number | null; leans: boolean; on_repeats: boolean } | null })[];
+  heads: (Schemas["HeadReport"] & { found: { kind: string; share: number; chance: number; offset: number | null; leans: boolean; on_repeats: boolean } | null })[];
   threshold: number;
   broad_threshold: number;
 }

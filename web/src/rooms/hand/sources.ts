@@ -68,8 +68,8 @@ export async function fetchSheet(asked: Asked, signal?: AbortSignal): Promise<La
 /** The sheet as a spreadsheet of live formulas, with the numbers that stand on it now. */
 export async function fetchSpreadsheet({ asked, work }: Fetched): Promise<Blob> {
   const given = Object.fromEntries(work.steps.flatMap((step) => (step.operation === null ? [[step.name, step.values]] : [])));
-  const own = asked.paper != null ? { given } : asked.model == null && work.isOwn ? { own: Object.fromEntries(["X", "W_Q", "W_K", "W_V"].map((name) => [name, work.step(name)?.values])) } : {};
-  const answer = await request("/api/exercise/spreadsheet", { method: "POST", body: JSON.stringify({ ...asked, ...own }) });
+  const own = asked.paper != null || (asked.model == null && work.isOwn);
+  const answer = await request("/api/exercise/spreadsheet", { method: "POST", body: JSON.stringify({ ...asked, ...(own ? { given } : {}) }) });
   return answer.blob();
 }
 

@@ -7,7 +7,7 @@ import { go, note, place } from "@/state/place.svelte";
 
 export type Pass = Schemas["PassTold"];
 export type Site = Schemas["PassSite"];
-export type Column = Schemas["PassColumn"];
+export type Column = Schemas["WeaveColumn"];
 export type Recipe = Schemas["RecipeTold"];
 export type Question = Schemas["WatchRequest"];
 export type Piece = Schemas["Piece"];

@@ -3,7 +3,7 @@ import type { Schemas } from "@/api/client";
 import { Asking } from "@/state/asking.svelte";
 import { Progress } from "@/state/progress.svelte";
 
-type Study = Schemas["HeadsStudied"];
+type Study = Schemas["Study"];
 
 class Studied {
   progress = new Progress();
