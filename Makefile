@@ -4,7 +4,7 @@ RUN := .venv/bin/python
 # A process for each core, one thread in each: two threads of one test gain little and lose much to their neighbours.
 TEST := OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto --dist worksteal
 
-.PHONY: help demo test test-extended test-slow check format map reference studio docs kills cuts faults reads delays memory nodes elsewhere fuzz lock audit clean setup-demo setup-dev
+.PHONY: help demo test test-extended test-slow check format map reference studio docs kills cuts faults reads delays nodes elsewhere fuzz lock audit clean setup-demo setup-dev
 
 help:
 	@echo "make demo       the whole way on the built-in corpus, into kotha-demo/"
@@ -22,7 +22,6 @@ help:
 	@echo "make faults     the same for calls that fail: a broken disk, a full one"
 	@echo "make reads      the same for calls that read: a disk that is broken just there"
 	@echo "make delays     the same on a slow disk: every call takes a while"
-	@echo "make memory     every command on machines that are too small for it"
 	@echo "make nodes      several machines train together, out of network namespaces (as root), and things happen to them"
 	@echo "make elsewhere  commands as on Windows and macOS, in a disguise: the same bytes, and no name that is missing there"
 	@echo "make fuzz       a million broken inputs among all loaders, hunted by the lines that they reach"
@@ -81,9 +80,6 @@ elsewhere: setup-dev
 
 fuzz: setup-dev
 	OMP_NUM_THREADS=1 $(RUN) -m tests.fuzz $(FUZZ)
-
-memory: setup-dev
-	$(RUN) -m tests.fault_injection.memory $(FIRE)
 
 lock: setup-dev
 	$(RUN) scripts/lock.py

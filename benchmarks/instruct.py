@@ -57,7 +57,7 @@ def one_seed(start: str, seed: int, folder: Path, asked: argparse.Namespace) -> 
     seconds = time.perf_counter() - began
     summary = run.summary
     figures = ("right", "low", "high", "word_f1", "examples")
-    perturbed = run.model.evaluate_perturbed(unseen, _PERTURBED).falls if asked.perturb else ()
+    perturbed = run.model.evaluate(unseen, perturb=_PERTURBED).falls if asked.perturb else ()
     return {
         "seed": seed,
         "learned_questions": n_learned,

@@ -28,11 +28,11 @@ import record
 
 from kotha.artifacts.run_folder import RunFolder
 from kotha.model.config import GPTConfig
+from kotha.model.objectives import judge_words, next_token, word_loss
 from kotha.model.presets import preset
 from kotha.training.config import TrainConfig, recipe
 from kotha.training.device import peak_memory
 from kotha.training.loop import Training
-from kotha.training.objectives import judge_words, next_token, word_loss
 from kotha.training.tasks.task import Batch, Task
 
 # Logged stretches that do not count.

@@ -6,7 +6,7 @@ at as deep as a list's items; what a value means (a share, a name that exists) i
 
 import functools
 import inspect
-import os
+import re
 import reprlib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from numbers import Integral, Real
@@ -14,21 +14,10 @@ from types import UnionType
 from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
 
 from kotha.errors import UsageError, nearest, reason
-from kotha.i18n.message import Message, Text
 
 P = ParamSpec("P")
 R = TypeVar("R")
 _LISTS = (list, tuple, Sequence, Iterable)
-# A type as a reader names it, and several of it.
-_WORDS: dict[Any, tuple[Message, Message]] = {
-    str: (Message("a text"), Message("texts")),
-    int: (Message("a whole number"), Message("whole numbers")),
-    float: (Message("a number"), Message("numbers")),
-    bool: (Message("True or False"), Message("True or False")),
-    type(None): (Message("None"), Message("None")),
-    os.PathLike: (Message("a path"), Message("paths")),
-    Callable: (Message("a function"), Message("functions")),
-}
 
 
 def checked(hands_on: Callable[..., Any] | None = None) -> Callable[[Callable[P, R]], Callable[P, R]]:
@@ -43,7 +32,7 @@ def checked(hands_on: Callable[..., Any] | None = None) -> Callable[[Callable[P,
     >>> cut("নদী", times="2")
     Traceback (most recent call last):
     ...
-    kotha.errors.UsageError: times='2' cannot be used; give a whole number
+    kotha.errors.UsageError: times='2' cannot be used; give int
     """
 
     def wrap(function: Callable[P, R]) -> Callable[P, R]:
@@ -70,18 +59,24 @@ def checked(hands_on: Callable[..., Any] | None = None) -> Callable[[Callable[P,
             except TypeError as error:
                 raise UsageError("{called}: {why}", called=called, why=reason(error)) from error
             for name, value in {**given, **kwargs}.items():
-                if name in known and not _fits(value, known[name].annotation):
+                if name in known and not _fits(value, allowed := _type_of(known[name])):
                     raise UsageError(
                         "{name}={value} cannot be used; give {allowed}",
                         name=name,
                         value=reprlib.repr(value),
-                        allowed=_either(_kinds(known[name].annotation)),
+                        allowed=re.sub(r"\w+\.", "", inspect.formatannotation(allowed)),
                     )
             return function(*args, **kwargs)
 
         return call
 
     return wrap
+
+
+def _type_of(parameter: inspect.Parameter) -> Any:
+    """What a parameter's annotation says; of a type variable one of its types."""
+    kind = parameter.annotation
+    return Union[kind.__constraints__] if isinstance(kind, TypeVar) else kind  # noqa: UP007
 
 
 def _fits(value: Any, annotation: Any) -> bool:
@@ -97,27 +92,4 @@ def _fits(value: Any, annotation: Any) -> bool:
         items = value if isinstance(value, Collection) else ()
         right = isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
         return right and all(_fits(item, get_args(annotation)[0]) for item in items)
-    return not isinstance(kind, type) or kind is inspect.Parameter.empty or isinstance(value, kind)
-
-
-def _kinds(annotation: Any) -> list[Any]:
-    """The types that an annotation allows; a list of some as a tuple of them."""
-    kind = get_origin(annotation) or annotation
-    if kind in (Union, UnionType):
-        found = [each for part in get_args(annotation) for each in _kinds(part)]
-        return [each for each in found if each is not str] if os.PathLike in found else found
-    if kind is Literal:
-        return [str]
-    return [tuple(_kinds(get_args(annotation)[0]))] if kind in _LISTS else [kind]
-
-
-def _either(kinds: Iterable[Any], many: bool = False) -> Text:
-    """Types as a reader names them, one or the other."""
-    first, *others = dict.fromkeys(kinds)
-    if isinstance(first, tuple):
-        found = Message("a list of {items}", items=_either(first, many=True))
-    elif first in _WORDS:
-        found = _WORDS[first][many]
-    else:
-        found = Message("{kind}s" if many else "a {kind}", kind=getattr(first, "__name__", first))
-    return Message("{first} or {second}", first=found, second=_either(others, many)) if others else found
+    return kind in (Any, inspect.Parameter.empty) or not isinstance(kind, type) or isinstance(value, kind)

@@ -8,12 +8,11 @@ from typing import Any
 import pytest
 from tests.browser.inside_pages import check_it_fits, faults, opened, window
 
-from kotha.api.demo_page import PAGES, Told, demo_page
+from kotha.api.demo_page import PAGES, demo_page
 from kotha.cli.demo import next_steps
 from kotha.evaluation.classification import classes_document, score_answers
 from kotha.text.prepare import prepare
 from kotha.text.stories.corpus import stories
-from kotha.text.tokenizer import card
 from kotha.text.tokenizer.trainers import train
 from kotha.training.show.findings import Record
 from kotha.training.show.report import report_document
@@ -46,16 +45,12 @@ def first_page(folder: Path) -> str:
     tokenizer = train(texts, "unigram", 700)
     (folder / "stories.txt").write_text("\n\n".join(texts), encoding="utf-8")
     shards = prepare([folder / "stories.txt"], tokenizer, folder / "data")
-    cards = [card.measure(name, tokenizer, texts[:3]) for name in ("kotha unigram", "GPT-2 pattern")]
     told = [next(document.text for document in written if document.kind == kind) for kind in ("story", "news", "entry")]
     prompts = [" ".join(text.split(" ")[:5]) for text in told]
-    read = Told.read(told, prompts, texts)
-    made = {"written": written, "tokenizer": tokenizer, "shards": shards, "cards": cards, "record": record()}
+    made = {"written": written, "tokenizer": tokenizer, "shards": shards, "record": record()}
     counted = SimpleNamespace(rows=[SimpleNamespace(name="unigram", bits_per_byte=0.81)])
     score = SimpleNamespace(bits_per_byte=0.725, documents=150, baselines=counted)
-    demo: Any = SimpleNamespace(
-        **made, prompts=prompts, before=told[0], told=read, score=score, floor=0.047, from_the_box=told[0]
-    )
+    demo: Any = SimpleNamespace(**made, prompts=prompts, before=told[0], texts=told, score=score, floor=0.047)
     shown = "a/long/path/kotha-demo"
     return demo_page(demo, shown, next_steps(shown, ".venv/bin/kotha", 2.0))
 

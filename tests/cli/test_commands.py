@@ -54,7 +54,7 @@ def test_help_is_quick_and_loads_nothing_heavy() -> None:
         (["generate", "box", "--temperature"], "kotha: --temperature needs a value"),
         (["classify", "box"], "kotha: classify needs TEXT"),
         (["classify", "box", "আজ", " \n"], "kotha: a TEXT is empty, and nothing has no class; give words"),
-        (["evaluate"], "kotha: evaluate needs PATH, a text to measure on, or --text"),
+        (["evaluate", "box"], "kotha: evaluate needs PATH, a text to measure on, or --text"),
         (["tokenizer", "train", "x", "--out", "y", "--kind", "unigrm"], "unigram"),
         (["corpus", "stories", "--documents", "many"], "many"),
         (["corpus", "stories", "--documents", "0"], "give at least 1"),
@@ -155,8 +155,8 @@ def test_prepare_reports_and_guards(capsys, made: Path, tmp_path: Path) -> None:
     assert "--overwrite" in err
     assert run(capsys, *arguments, "--overwrite")[0] == 0
     code, _, err = run(capsys, *arguments, "--overwrite", "--validation", "half")
-    assert code == 2
-    assert "neither a share such as 0.05 nor a file that exists" in err
+    assert code == 1
+    assert "half does not exist" in err
 
 
 def test_a_tokenizer_that_exists_is_replaced_only_if_told(capsys, made: Path) -> None:

@@ -58,7 +58,7 @@ def test_a_table_for_people_and_a_remark_on_rounding(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "transformers", None)
-    assert main(["export", str(run / "best"), "--to", "hf", "--out", str(tmp_path / "hf"), "--dtype", "float16"]) == 0
+    assert main(["export", str(run / "best"), "--to", "hf", "--out", str(tmp_path / "hf"), "--type", "float16"]) == 0
     told = capsys.readouterr().out
     assert "not checked: transformers is not installed" in told
     assert "rounded to float16" in told
@@ -144,10 +144,8 @@ def test_what_transformers_cannot_open_is_told_to_be_there(
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (["--to", "hf", "--type", "f16"], 2, "--type belongs to --to gguf, and this is --to hf"),
-        (["--to", "onnx", "--dtype", "float16"], 2, "--dtype belongs to --to hf, and this is --to onnx"),
-        (["--to", "gguf", "--type", "q9"], 2, "--type 'q9' is not known"),
-        (["--to", "web", "--type", "q8_0"], 2, "--type belongs to --to gguf, and this is --to web"),
+        (["--to", "hf", "--type", "f16"], 2, "is no type of weights there"),
+        (["--to", "gguf", "--type", "q9"], 2, "is no type of weights there"),
         (["--to", "hf", "--text", "/nowhere.txt"], 1, "/nowhere.txt"),
     ],
 )

@@ -14,12 +14,12 @@ from kotha.cli.main import main
 from kotha.inside.heads.importance import every_head, silence
 from kotha.model.config import BERTConfig, GPTConfig, ModelConfig, Seq2SeqConfig, ViTConfig
 from kotha.model.family import build
+from kotha.model.objectives import next_token, word_loss
 from kotha.model.presets import MODERN
 from kotha.text.held_out import read_held_out
 from kotha.text.stories.corpus import stories
 from kotha.text.tokenizer.chat import ChatTemplate
 from kotha.text.tokenizer.trainers import train as train_tokenizer
-from kotha.training.objectives import next_token, word_loss
 
 TINY: dict[str, Any] = {"d_model": 16, "n_heads": 4, "n_layers": 2, "d_ff": 24}
 TEXTS = [document.text for document in islice(stories(seed=4), 12)]
@@ -74,8 +74,8 @@ def test_heads_as_a_table_and_as_a_page(capsys: Any, place: Path, tmp_path: Path
     page = tmp_path / "heads.html"
     words = ["inside", "heads", str(place / "gpt"), "--text", TEXTS[0] + "<script>", "--html", str(page)]
     assert main(words) == 0
-    out = capsys.readouterr().out
-    assert "blocks.0.attention.3" in out and "ablation" in out and str(page) in out.replace("\n", "")
+    said = capsys.readouterr()
+    assert "blocks.0.attention.3" in said.out and "ablation" in said.out and str(page) in said.err
     html = page.read_text(encoding="utf-8")
     assert "blocks.1.attention.0" in html and "default-src 'none'" in html
     assert html.count("<script") == 3, "the page's own, and nothing that a text says"

@@ -26,7 +26,8 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(capsys: pytest.CaptureFixture[str], *words: object) -> str:
     assert main(["inside", *map(str, words)]) == 0
-    return capsys.readouterr().out
+    said = capsys.readouterr()
+    return said.out if "--json" in words else said.out + said.err
 
 
 def test_attention_tells_the_strongest_looks(capsys, models: Path) -> None:
@@ -171,7 +172,7 @@ def test_narrow_weights_are_read_as_wide_ones(capsys, tmp_path: Path) -> None:
 @pytest.mark.parametrize("command", ["attention", "flow", "lens"])
 def test_brackets_in_a_name_are_no_markup(capsys, models: Path, tmp_path: Path, command: str) -> None:
     page = tmp_path / "a[" / "b].html"
-    assert f"{page}: " in run(capsys, command, models / "gpt", "--text", "আজ", "--html", page)
+    assert f"page in {page}\n" in run(capsys, command, models / "gpt", "--text", "আজ", "--html", page)
 
 
 def test_a_layer_is_named_by_its_number_too(capsys, models: Path) -> None:

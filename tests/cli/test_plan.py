@@ -7,7 +7,7 @@ import pytest
 from kotha.cli.main import main
 from kotha.model.presets import PRESETS
 
-PLAIN = ["--precision", "float32", "--device", "cpu"]
+PLAIN = ["--device", "cpu", "--set", "precision=float32"]
 
 
 @pytest.mark.parametrize("name", ["mini", "bangla-58m", "bert-base", "vit-base-16", "transformer-base"])
@@ -29,17 +29,17 @@ def test_the_course_model_has_its_count(capsys) -> None:
 
 
 def test_time_is_told(capsys) -> None:
-    assert main(["plan", "--preset", "mini", *PLAIN, "--json", "--set", "steps=10"]) == 0
+    assert main(["plan", "--preset", "mini", *PLAIN, "steps=10", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["seconds"] == pytest.approx(10 * found["seconds_per_step"])
     assert main(["plan", "--preset", "mini", *PLAIN]) == 0
     assert "s a step here" in capsys.readouterr().out
 
 
-def test_flags_change_the_plan(capsys) -> None:
-    flags = ["--vocab-size", "500", "--context-length", "64", "--batch-size", "8", "--micro-batch-size", "2"]
-    command = ["plan", "--preset", "pocket", "--recipe", "classic", "--no-time", "--device", "cuda", "--json", *flags]
-    assert main([*command, "--precision", "bfloat16"]) == 0
+def test_settings_change_the_plan(capsys) -> None:
+    sizes = ["vocab_size=500", "context_length=64", "batch_size=8", "micro_batch_size=2", "precision=bfloat16"]
+    command = ["plan", "--preset", "pocket", "--recipe", "classic", "--no-time", "--device", "cuda", "--json"]
+    assert main([*command, "--set", *sizes]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["config"]["vocab_size"] == 500
     assert (found["tokens_per_step"], found["micro_batch_size"], found["context_length"]) == (512, 2, 64)
@@ -51,7 +51,7 @@ def test_flags_change_the_plan(capsys) -> None:
     [
         (["--preset", "bangla58m"], "did you mean 'bangla-58m'?"),
         (["--preset", "mini", "--recipe", "moden"], "did you mean 'modern'?"),
-        (["--preset", "vit-digits", "--vocab-size", "5"], "vocab_size"),
+        (["--preset", "vit-digits", "--set", "vocab_size=5"], "vocab_size"),
     ],
 )
 def test_mistakes_are_answered(capsys, arguments: list[str], wording: str) -> None:

@@ -43,7 +43,7 @@ def test_a_preset_and_a_number_of_tokens_as_json(capsys) -> None:
     slower = json.loads(capsys.readouterr().out)["models"][0]
     assert slower["tokens_per_second"] < model["tokens_per_second"]
     assert slower["checkpoint_seconds"] == pytest.approx(20 * model["checkpoint_seconds"])
-    assert main([*arguments, "--batch-size", "32", "--context-length", "512"]) == 0
+    assert main([*arguments, "--set", "batch_size=32", "context_length=512"]) == 0
     assert json.loads(capsys.readouterr().out)["models"][0]["tokens_per_step"] == 32 * 512
 
 
@@ -60,7 +60,7 @@ def test_a_preset_and_a_number_of_tokens_as_json(capsys) -> None:
         (["--gpus", "8", "--gpu", "t4"], 1, "are too small for"),
         (["--gpus", "8", "--network", "0"], 2, "network must be above 0"),
         (["--gpus", "8", "--gpu", "h20"], 2, "did you mean 'h200'?"),
-        (["--gpus", "8", "--batch-size", "4"], 1, "a batch of 4 sequences cannot be shared by 8 GPUs"),
+        (["--gpus", "8", "--set", "batch_size=4"], 1, "a batch of 4 sequences cannot be shared by 8 GPUs"),
     ],
 )
 def test_what_cannot_be_planned_is_refused(capsys, arguments: list[str], code: int, reason: str) -> None:

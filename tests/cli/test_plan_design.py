@@ -24,7 +24,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_named_gpu_has_a_time_and_a_page(capsys, tmp_path: Path) -> None:
     page = tmp_path / "plan.html"
-    command = ["plan", "--preset", "bangla-58m", "--recipe", "course", "--gpu", "h200", "--steps", "1000"]
+    command = ["plan", "--preset", "bangla-58m", "--recipe", "course", "--gpu", "h200", "--set", "steps=1000"]
     assert main([*command, "--html", str(page), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["seconds"] == pytest.approx(1000 * found["seconds_per_step"])
@@ -85,7 +85,7 @@ def test_the_schedule_is_drawn_from_its_own_numbers() -> None:
         (["--memory-gb", "nan", "--minutes", "5", "--data", __file__], 2, "above 0, up to 1,000,000"),
         (["--memory-gb", "4", "--data", __file__], 2, "--minutes is missing"),
         (["--preset", "mini", "--minutes", "5"], 2, "--data is missing: what fits depends on text and time; --preset"),
-        (["--minutes", "5", "--data", __file__, "--steps", "3"], 2, "minutes and steps both say"),
+        (["--minutes", "5", "--data", __file__, "--set", "steps=3"], 2, "minutes and steps both say"),
         (["--preset", "mini", "--gpu", "rtx-409"], 2, "did you mean 'rtx-4090'?"),
         (["--minutes", "5", "--data", "nowhere-at-all"], 1, "nowhere-at-all"),
         (["--preset", "mini", "--data", "nowhere-at-all"], 1, "nowhere-at-all"),

@@ -28,7 +28,18 @@ def call(capsys: pytest.CaptureFixture[str]) -> Call:
 def test_from_a_table_to_an_answer(call: Call, bases: dict[str, Path], table: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     code, out, err = call(
-        "adapt", "classify", table, "--from", bases["gpt"], "--out", run, "--lora", 2, "--balanced", "--json", *QUICKLY
+        "adapt",
+        "classify",
+        table,
+        "--from",
+        bases["gpt"],
+        "--out",
+        run,
+        "--lora",
+        2,
+        "--json",
+        *QUICKLY,
+        "class_weights=balanced",
     )
     assert code == OK, err
     summary = json.loads(out)

@@ -77,7 +77,7 @@ def test_it_answers_for_files_and_is_measured_again(run: kotha.Run, archive: Pat
     answers = run.model.classify(files)
     assert sum(answers[0].probabilities.values()) == pytest.approx(1)
     assert run.model.classify(str(files[1])).probabilities == pytest.approx(answers[1].probabilities)
-    assert run.model.evaluate_images(archive).seen == 64
+    assert run.model.evaluate(archive).seen == 64
     with pytest.raises(UsageError, match="why is for texts"):
         run.model.classify(files[0], why=True)
 
@@ -177,11 +177,9 @@ def test_bad_images_are_refused_and_leave_nothing(run: kotha.Run, archive: Path,
     gpt = bundle.save(tmp_path / "gpt", build(preset("mini")))
     with pytest.raises(ConfigError, match="gpt is a gpt model, and images are for a vit"):
         kotha.train(archive, out=out, start=gpt, steps=2)
-    with pytest.raises(UsageError, match="this is a gpt model; only a ViT reads images"):
-        kotha.load(gpt).evaluate_images(archive)
     (tmp_path / "table.tsv").write_text("a\tb\n", encoding="utf-8")
     with pytest.raises(KothaError, match=r"table\.tsv holds no images; give an \.npz archive"):
-        run.model.evaluate_images(tmp_path / "table.tsv")
+        run.model.evaluate(tmp_path / "table.tsv")
     assert not out.exists()
     with pytest.raises(CheckpointError, match="holds a run; go on with resume=True"):
         kotha.train(archive, out=run.path, **QUICK)

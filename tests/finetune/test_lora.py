@@ -14,7 +14,7 @@ from kotha.artifacts import model_folder as bundle
 from kotha.errors import ConfigError, KothaError, UsageError
 from kotha.model.config import GPTConfig
 from kotha.model.family import build
-from kotha.model.lora import LowRankLinear, add_low_rank, merged_weights
+from kotha.model.lora import LowRankLinear, add_low_rank
 from kotha.model.presets import preset
 from kotha.training.adapter import FOLDER, WEIGHTS, apply_adapter, merged
 from kotha.training.config import TrainConfig
@@ -190,10 +190,3 @@ def test_lora_needs_a_base_and_its_words(tuned: dict[str, kotha.Run], bases: dic
     with pytest.raises(UsageError, match="cut by another tokenizer"):
         kotha.train(data, start=bases["bert"], out=tmp_path / "run", lora=4, steps=1)
     assert not (tmp_path / "run").exists()
-
-
-def test_merged_weights_have_the_names_of_a_plain_model() -> None:
-    config = GPTConfig(vocab_size=9, context_length=4, n_layers=1, d_model=16, n_heads=2)
-    plain, model = build(config), build(config)
-    add_low_rank(model, 2, 4.0)
-    assert merged_weights(model).keys() == dict(plain.named_parameters()).keys()

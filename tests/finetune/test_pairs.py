@@ -83,11 +83,11 @@ def test_measuring_takes_the_direction_that_was_learned_and_counts_what_was_seen
     run: kotha.Run, tmp_path: Path
 ) -> None:
     few = write_pairs(tmp_path / "few.tsv", 10)
-    score = run.model.evaluate_translations(few)
+    score = run.model.evaluate(few)
     assert score.fields == ("bn", "en") and score.sentences == 10
     learned = set(TranslatePairs().read_parts(run.path).train.sources)
     assert score.seen == sum(source in learned for _, source in made_up_pairs(10))
-    assert run.model.evaluate_translations(few, pair=("en", "bn")).fields == ("en", "bn")
+    assert run.model.evaluate(few, pair=("en", "bn")).fields == ("en", "bn")
 
 
 def test_a_run_that_was_stopped_ends_as_one_that_was_not(table: Path, tmp_path: Path) -> None:
@@ -166,5 +166,3 @@ def test_other_families_and_other_settings_are_refused(run: kotha.Run, table: Pa
         kotha.train(table, out=run.path, **QUICK)
     with pytest.raises(ConfigError, match="a run that goes on keeps its model"):
         kotha.train(table, out=run.path, resume=True, d_model=64)
-    with pytest.raises(UsageError, match="is a gpt model; only a Seq2Seq translates"):
-        kotha.load(gpt).evaluate_translations(table)

@@ -18,9 +18,7 @@ from kotha.inside.attention import STEPS, AttentionMaps, attention_maps, attenti
 from kotha.inside.hook_points import choose_layers
 from kotha.inside.inputs import ModelInput, Piece, read, read_image
 from kotha.inside.trace import trace
-from kotha.inside.view import to_json
 from kotha.model.pruning import remove_heads
-from kotha.report.page import as_script
 
 HOSTILE = "</script><b>কথা</b>&\u2028<!--"
 
@@ -153,20 +151,6 @@ def test_a_hostile_token_stays_text() -> None:
     markup = re.sub(r"<script>.*?</script>", "", html, flags=re.DOTALL)
     assert not re.search(r"https?://|@import|url\((?!data:)", markup)
     assert "default-src 'none'" in html and "unsafe" not in markup, "only what has its hash may run"
-
-
-def test_json_for_a_script_reads_back() -> None:
-    assert json.loads(as_script({"a": HOSTILE})) == {"a": HOSTILE}
-    assert not set("<>&\u2028") & set(as_script(HOSTILE))
-
-
-def test_json_has_pieces_and_weights() -> None:
-    found = to_json(maps_of("seq2seq"))
-    assert json.loads(json.dumps(found)) == found
-    assert [each["name"] for each in found["maps"]][-2:] == ["decoder.1.attention", "decoder.1.cross"]
-    cross = np.array(found["maps"][-1]["weights"])
-    assert cross.shape == (4, len(found["lines"]["target"]), len(found["lines"]["source"]))
-    assert np.abs(cross.sum(-1) - 1).max() < 1e-4
 
 
 def test_a_head_is_summed_up_as_by_hand() -> None:

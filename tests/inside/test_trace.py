@@ -10,7 +10,7 @@ from tests.inside.small_models import BODIES, small
 from tests.inside.test_attention import input_of
 from torch import nn
 
-from kotha.errors import KothaError, UsageError
+from kotha.errors import UsageError
 from kotha.inside.hook_points import attentions, layers
 from kotha.inside.trace import record, trace, write_arrays
 from kotha.model.attention import set_reading
@@ -137,10 +137,3 @@ def test_figures_leave_out_what_a_mask_hides() -> None:
     assert row["hidden"] == values.size - finite.size > 0
     assert row["mean"] == pytest.approx(finite.mean()) and row["std"] == pytest.approx(finite.std())
     assert (row["min"], row["max"]) == (finite.min(), finite.max())
-
-
-def test_what_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
-    (tmp_path / "folder").mkdir()
-    with pytest.raises(KothaError, match="is a folder; name a file in it"):
-        write_arrays(tmp_path / "folder", record(small("gpt").model, input_of("gpt"), None, ["logits"]))
-    assert [path.name for path in tmp_path.iterdir()] == ["folder"]

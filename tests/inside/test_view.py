@@ -32,7 +32,7 @@ VIEWS: dict[str, Any] = {
     "attention": lambda: attention_view(small("gpt"), given()),
     "flow": lambda: flow_view(small("gpt"), given()),
     "lens": lambda: lens_view(small("gpt"), given()),
-    "heads": lambda: heads_view(small("gpt"), TEXT * 3),
+    "heads": lambda: heads_view(small("gpt"), TextSource(text=TEXT * 3)),
     "worksheet": lambda: sheet_view(model_sheet(small("gpt"), TEXT, head=1)),
     "workshop": lambda: sheet_view(workshop_sheet()),
     "embeddings": lambda: embeddings_view(Embeddings(small("gpt").model, small("gpt").tokenizer), ["আজ"]),

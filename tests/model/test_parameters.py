@@ -7,37 +7,25 @@ import pytest
 
 from kotha.model.family import build
 from kotha.model.parameters import count_parameters
-from kotha.model.presets import PRESETS, preset
+from kotha.model.presets import Preset, preset, presets
 
-TOTALS = {
-    "mini": 908,
-    "char": 14_704,
-    "pocket": 578_144,
-    "pocket-bert": 2_078_850,
-    "pocket-seq2seq": 2_271_744,
+# Counted by others, or on the course's paper; what the list of presets says of each is held to the built model.
+PUBLISHED = {
     "bangla-58m": 58_139_648,
-    "bangla-modern": 29_894_144,
     "gpt2": 124_439_808,
-    "gpt2-medium": 354_823_168,
-    "gpt2-large": 774_030_080,
     "gpt2-xl": 1_557_611_200,
-    "transformer-base": 63_082_496,
-    "transformer-big": 214_245_376,
     "bert-base": 110_106_428,
-    "bert-large": 336_226_108,
-    "vit-tiny-16": 5_717_416,
     "vit-base-16": 86_567_656,
-    "vit-digits": 205_066,
 }
 
 
-@pytest.mark.parametrize("name", PRESETS)
-def test_every_preset_has_its_exact_count(name: str) -> None:
-    model = build(preset(name), "meta")
+@pytest.mark.parametrize("listed", presets(), ids=lambda each: each.name)
+def test_every_preset_has_its_exact_count(listed: Preset) -> None:
+    model, count = build(listed.config, "meta"), count_parameters(listed.config)
     assert all(parameter.is_meta for parameter in model.parameters())
     assert not list(model.buffers())
-    count = count_parameters(preset(name))
-    assert count.total == sum(parameter.numel() for parameter in model.parameters()) == TOTALS[name]
+    assert count.total == sum(parameter.numel() for parameter in model.parameters()) == listed.parameters
+    assert listed.parameters == PUBLISHED.get(listed.name, listed.parameters)
 
 
 def test_the_workshops_question_10() -> None:

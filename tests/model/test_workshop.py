@@ -24,9 +24,7 @@ ON_PAPER = {
     "keys": K,
     "values": [[0.74, 0.54], [0.35, 0.55], [0.51, 0.45]],
     "scores": SCORES,
-    "masked_scores": [
-        [s if key <= row else -math.inf for key, s in enumerate(line)] for row, line in enumerate(SCORES)
-    ],
+    "masked_scores": [line[: row + 1] + [-math.inf] * (2 - row) for row, line in enumerate(SCORES)],
     "weights": [[1, 0, 0], [0.514651, 0.485349, 0], [0.341432, 0.327712, 0.330856]],
     "head_outputs": [[0.74, 0.54], [0.550714, 0.544853], [0.536095, 0.5135]],
 }

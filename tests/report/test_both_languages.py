@@ -9,7 +9,6 @@ import pytest
 from tests.report.shown import Shown
 from tests.speech import left_in_english
 
-from kotha.api.bench.growth import STARTS, Cost, Growth, grown_models
 from kotha.cli.main import main
 from kotha.evaluation.classification import classes_document, score_answers
 from kotha.evaluation.translation import TranslationScore, translations_document
@@ -114,16 +113,6 @@ def test_the_page_of_a_sweep() -> None:
         "at_an_end": ["dropout"], "best": trials[1], "default": trials[0], "data": "data", "recipe": "modern",
     })  # fmt: skip
     held(sweep_document(found), "dropout", "trial 1")
-
-
-def test_the_page_of_growing_costs() -> None:
-    start = STARTS["cpu"]
-    costs = [
-        Cost(name, size, 9e4 / place, 300_000_000 * place, 8e4 / place, 280_000_000 * place)
-        for name, models in grown_models(start).items()
-        for place, (size, _) in enumerate(models, 1)
-    ]
-    held(Growth(costs, start, {"processor": "Some CPU"}, "float32").document(), "Some CPU")
 
 
 def test_what_a_training_and_a_demo_leave_opens_in_the_command_s_language(tmp_path: Path, capsys) -> None:

@@ -165,3 +165,26 @@ def test_two_halves_are_a_character(address: Address) -> None:
     body = b'{"model": "plain", "text": "\\ud83d\\ude00"}'
     answer = http.post(f"{address.url}/api/card", content=body, headers={"content-type": "application/json"})
     assert answer.status_code == 200
+
+
+HOSTILE_BODIES = [
+    b'{"model": "gpt", "text": "\\ud800", "texts": ["\\ud800"], "question": "\\ud800", "run": "\\ud800"}',
+    b'{"model": "\\ud800", "runs": ["\\ud800"], "index": "\\ud800", "preset": "\\ud800"}',
+    b'{"model": "gpt", "text": NaN, "texts": NaN, "minutes": NaN, "words": NaN, "limit": Infinity, "tokens": [NaN]}',
+    b'{"model": "gpt", "text": "x", "tokens": NaN, "layer": Infinity, "heads": [1e999], "beams": 1e400}',
+    b'{"model": "gpt", "text": "x", "seed": ' + b"9" * 4000 + b', "steps": ' + b"9" * 4000 + b', "tokens": -1}',
+    b'{"model": "gpt", "text": "x", "path": "/etc/passwd"}',
+    b'{"model": "../gpt", "text": "x", "heads": ["a"], "tokens": 9}',
+    b"null",
+    b"[]",
+]
+INSIDE = [f"inside/{view}" for view in ("attention", "lens", "flow", "heads", "worksheet", "silence", "alignment")]
+
+
+@pytest.mark.parametrize("path", ["classify", "fill", "translate", "ask", "plan", "doctor", "compare", "card", *INSIDE])
+@pytest.mark.parametrize("body", HOSTILE_BODIES)
+def test_hostile_requests_are_answered_in_words(house: Address, path: str, body: bytes) -> None:
+    headers = {"content-type": "application/json"}
+    said = http.post(f"{house.url}/api/{path}", content=body, headers=headers, timeout=60)
+    assert said.status_code in (400, 404), said.text[:300]
+    assert said.json()["error"]["message"]

@@ -224,6 +224,7 @@ def test_no_id_leads_out_of_the_folder(tmp_path: Path, id: str) -> None:
         store.go_on,
         store.remove,
         store.remove_file,
+        store.label,
     ):
         with pytest.raises(NoSuchJobError):
             ask(id)
@@ -484,7 +485,7 @@ def test_the_whole_way_is_one_job(tmp_path: Path, models: Path) -> None:
     app = make_app([str(models / "plain")], ServeSettings(jobs=tmp_path), device="cpu")
     for client in clients(app):
         sizes = {"n_layers": 1, "d_model": 16, "n_heads": 2, "context_length": 32, "batch_size": 4}
-        asked = {"kind": "learn", "stories": 60, "minutes": 0.02, "preset": "mini", "sizes": sizes, "vocab_size": 600}
+        asked = {"kind": "learn", "stories": 60, "steps": 8, "preset": "mini", "sizes": sizes, "vocab_size": 600}
         id = client.post("/api/jobs", json={**asked, "name": "গল্প"}).json()["id"]
         stages = client.get(f"/api/runs/{id}").json()["stages"]
         assert list(stages) == ["stories", "tokenizer", "prepare"] and not stages["prepare"], "nothing is made yet"

@@ -11,7 +11,6 @@ from tests.server.test_jobs import working, written  # noqa: F401 - a fixture
 
 from kotha.errors import KothaError
 from kotha.server.jobs.store import JobStore
-from kotha.server.jobs.table import NoSuchJobError
 from kotha.server.wire import LONGEST_NAME, LONGEST_TAG, MOST_TAGS
 
 
@@ -85,29 +84,6 @@ def test_what_is_no_label_is_refused_and_changes_nothing(working: Address, label
     assert said.status_code == 400 and words in said.json()["error"]["message"], said.text[:500]
     assert len(said.text) < 1000
     assert (store.status(id).name, store.status(id).tags) == ("নাম", ("ভালো",))
-
-
-def test_half_a_letter_is_refused(working: Address) -> None:  # noqa: F811
-    id = written(JobStore(working.folder), "train", 0)
-    for body in (b'{"tags": ["\\ud800"]}', b'{"name": "\\udfff"}', b'{"tags": NaN}', b"null", b"[]", b"{"):
-        headers = {"content-type": "application/json"}
-        said = http.patch(f"{working.url}/api/jobs/{id}", content=body, headers=headers, timeout=60)
-        assert said.status_code == 400 and said.json()["error"]["message"], said.text
-
-
-def test_a_foreign_id_is_no_job(working: Address, serve: Any) -> None:  # noqa: F811
-    file = JobStore(working.folder).bring("নদী", "txt")
-    for id in ("0" * 12, file):
-        said = http.patch(f"{working.url}/api/jobs/{id}", json={"tags": ["ক"]})
-        assert said.status_code == 404 and "there is no job" in said.text, said.text
-    for id in ("..%2F..%2Fetc", "x", "0" * 13, "plain"):
-        said = http.patch(f"{working.url}/api/jobs/{id}", json={"tags": ["ক"]})
-        assert said.status_code in (400, 404), said.text
-    with pytest.raises(NoSuchJobError):
-        JobStore(working.folder).label("../escaped", "নাম")
-    at = serve()
-    said = http.patch(f"{at.url}/api/jobs/{'0' * 12}", json={"tags": ["ক"]})
-    assert said.status_code == 404 and "takes no jobs" in said.text
 
 
 def test_a_label_that_cannot_be_written_leaves_the_old_one(tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ def test_schemathesis_finds_nothing(models: Path, tmp_path: Path, serve: Any) ->
 
 
 def test_a_design_for_a_text_of_a_size_that_there_is_not_yet(address: Address) -> None:
-    told = ask(address, "plan", minutes=1, text_bytes=2_000_000)
+    told = ask(address, "plan", minutes=1, text_bytes=2_000_000, gpu="t4")
     assert told["design"] is not None and told["epochs"] > 0
     assert "data is missing" in refused(address, "plan", minutes=1)
 

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shutil
 import signal
 import socket
 import subprocess
@@ -119,13 +118,3 @@ def test_the_first_model_is_opened_before_anybody_asks(serve: Any) -> None:
         time.sleep(0.02)
     assert list(at.app.state.kotha.registry.opened) == ["plain"], "the first, and no other"
     assert http.get(f"{at.url}/health").is_success
-
-
-def test_a_first_model_that_cannot_be_opened_is_told_to_whoever_asks(models: Path, tmp_path: Path, serve: Any) -> None:
-    broken = Path(shutil.copytree(models / "plain", tmp_path / "broken"))
-    (broken / "model.safetensors").write_bytes(b"no weights")
-    at = serve(broken, opens_ahead=True)
-    assert http.get(f"{at.url}/health", timeout=60).is_success
-    asked = {"model": "broken", "prompt": "মা", "max_tokens": 1}
-    refused = http.post(f"{at.url}/v1/completions", json=asked, timeout=60)
-    assert refused.status_code >= 400 and "broken" in refused.json()["error"]["message"]

@@ -18,7 +18,8 @@ from tests.studio.conftest import LOOKS, Opened, faults, sideways
 from tests.studio.learned import BANGLA, BIRD, BIRD_PLACE, BIRD_SENTENCE, LATIN, SHAPES, SIDE, drawn_shapes
 
 import kotha
-from kotha.api.asked import Asked, read_asked
+from kotha.api.asked import read_asked
+from kotha.api.options import Asked
 from kotha.artifacts.model_folder import Bundle
 from kotha.generation.classes import classify_pixels
 from kotha.inside.embeddings import Embeddings, nearest_words

@@ -5,13 +5,13 @@ by temperature), a Seq2Seq translates. ``kotha.inside`` reads them and writes no
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kotha.api.options import Asked
 from kotha.artifacts.model_folder import Bundle
 from kotha.errors import UsageError
 from kotha.generation.beam import BeamSettings, beam_search
@@ -21,31 +21,6 @@ from kotha.i18n.message import Message, Option, Text
 from kotha.inside.inputs import ModelInput, Write, headline, read, read_image
 from kotha.model.gpt import GPT
 from kotha.model.seq2seq import Seq2Seq
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What shall be read."""
-
-    text: str | None = None
-    second: str | None = None  # the other sentence, for a BERT
-    target: str | None = None  # the translation, for a Seq2Seq; left out, the model writes it
-    image: str | Path | NDArray[np.float32] | None = None  # for a ViT: a file, or its pixels
-    generate: int | None = None  # tokens that the model shall add
-    temperature: float = 0.0
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if self.generate is not None and self.generate < 1:
-            given = Option("generate", self.generate)
-            raise UsageError("{generate} writes nothing; use 1 or more, or leave it out", generate=given)
-        if self.generate is None and (self.temperature or self.seed):
-            raise UsageError(
-                "{temperature} and {seed} say how the model goes on; say how far with {generate}",
-                **{name: Option(name) for name in ("temperature", "seed", "generate")},
-            )
-        if self.text is not None and self.image is not None:
-            raise UsageError("a text and an image are for different models; give one of them")
 
 
 def read_asked(bundle: Bundle, asked: Asked, otherwise: str | None = None) -> ModelInput:

@@ -20,7 +20,6 @@ from kotha.storage.destinations import checked_path
 from kotha.text.choices import Errors
 from kotha.text.clean.duplicates import Duplicates as Duplicates
 from kotha.text.corpus.documents import OnProblem, read_documents
-from kotha.text.corpus.remote import is_remote
 from kotha.text.corpus.report import CorpusReport as CorpusReport
 from kotha.text.corpus.report import inspect_corpus as inspect_documents
 from kotha.text.corpus.sources import list_sources
@@ -143,41 +142,29 @@ def compare_tokenizers(
     text: Place | Iterable[Place],
     *,
     caution: bool = True,
-    caution_text: Sequence[str] = (),
     field: str = "text",
     errors: Errors = "stop",
     on_problem: OnProblem | None = None,
 ) -> View[list[card.Card]]:
     """Measure tokenizers (files, folders or hub names) on a text: tokens a word, bytes a token, cuts, round trip.
 
-    With ``caution`` a BPE of the same size with GPT-2's pattern stands beside them, trained on ``caution_text``, or on
-    the text itself, which flatters it.
+    With ``caution`` a BPE of the same size with GPT-2's pattern stands beside them, trained on the text itself, which
+    flatters it.
     """
-
-    def texts(paths: Place | Iterable[Place]) -> Iterator[str]:
-        found = read_documents(listed(paths), field=field, errors=errors, on_problem=on_problem)
-        return (document.text for document in found)
-
-    documents, source = list(texts(text)), listed(text)
+    source = listed(text)
+    found = read_documents(source, field=field, errors=errors, on_problem=on_problem)
+    documents = [document.text for document in found]
     if not documents:
         raise UsageError("{text}: no documents there", text=Option("text", " ".join(source)))
-    loaded = {_short(name, tokenizers): import_tokenizer(name) for name in tokenizers}
+    loaded = {name: import_tokenizer(name) for name in tokenizers}
     if caution:
         size = max(tokenizer.vocab_size for tokenizer in loaded.values())
-        train_on = texts(caution_text) if caution_text else documents
-        loaded["GPT-2 pattern (a caution)"] = card.train_gpt2_style(train_on, size)
+        loaded["GPT-2 pattern (a caution)"] = card.train_gpt2_style(documents, size)
     cards = [card.measure(name, tokenizer, documents) for name, tokenizer in loaded.items()]
     sample, first = " ".join(documents[0].split()[:60]), cards[0]
     told = {**vars(first), "compared_with": [vars(other) for other in cards[1:]]}
     page = partial(cards_page, cards, loaded, sample, ", ".join(source))
     return View("Tokenizers side by side", cards, page, lambda: told)
-
-
-def _short(name: str, names: Sequence[str]) -> str:
-    """The shortest way to call a tokenizer that tells it from the others."""
-    path = Path(name)
-    short = path.parent.name if path.suffix == ".json" and path.parent.name else path.name
-    return short if sum(Path(other).name == path.name for other in names) == 1 else name
 
 
 def cut(tokenizer: str, text: str) -> dict[str, Any]:
@@ -271,14 +258,3 @@ def prepared_table(report: PrepareReport, title: str = "") -> Table:
     )
     told = [each for each in left_out if each.values["n"]] or Message("nothing")
     return Table(title, ["", Message("train"), Message("validation")], rows, [Message("left out: {what}", what=told)])
-
-
-def share_or_file(value: str) -> float | str:
-    """What is held out for validation, from one word: a share, or the file that holds it."""
-    try:
-        return float(value)
-    except ValueError:
-        if not is_remote(value) and not Path(value).exists():
-            told = "{option}: neither a share such as 0.05 nor a file that exists"
-            raise UsageError(told, option=Option("validation", value)) from None
-        return value

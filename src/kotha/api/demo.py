@@ -1,6 +1,6 @@
 """The whole way on the built-in corpus: stories, a tokenizer, shards, a model that learns, writes and is looked into.
 
-It opens with the model in the box, which writes at once; the one that is then trained is set beside it.
+It opens with the model in the box, which writes at once.
 
 Each step does its work and gives what there is to tell of it; who calls it shows that, and how it goes.
 """
@@ -9,12 +9,11 @@ import json
 import re
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from kotha.api import data as making
-from kotha.api.demo_page import PAGES, TOLD, Told, demo_page, fewer_pieces, sample_of
+from kotha.api.demo_page import PAGES, TOLD, demo_page, sample_of
 from kotha.api.model import load
 from kotha.artifacts.run_folder import RunFolder
 from kotha.errors import KothaError, UsageError
@@ -26,7 +25,6 @@ from kotha.storage.destinations import check_folder_place, names_in
 from kotha.storage.status import is_directory
 from kotha.text.shards import Dataset
 from kotha.text.stories.corpus import Story, floor_bits_per_byte
-from kotha.text.tokenizer import card
 from kotha.text.tokenizer.view import view
 from kotha.training.config import TrainConfig
 from kotha.training.show.report import read_record
@@ -85,7 +83,7 @@ class Demonstration:
     def steps(self) -> list[DemoStep]:
         """What there is to do, in its order."""
         works = [self._open_box, self._stories, self._tokenizer, self._cut]
-        works += [self._compare, self.train, self._write, self._look]
+        works += [self.train, self._write, self._look]
         return [
             DemoStep(Message(name), Message(about), work, meanwhile and Message(meanwhile))
             for work, (name, about, meanwhile) in zip(works, TOLD["steps"], strict=True)
@@ -134,13 +132,6 @@ class Demonstration:
         self.shards = making.prepare(self.out / TRAIN, self.tokenizer, self.out / "data", **how)
         return [making.prepared_table(self.shards)]
 
-    def _compare(self) -> list[Text | Table]:
-        held = [document.text for document in self.held_out]
-        caution = card.train_gpt2_style([document.text for document in self.written], self.tokenizer.vocab_size)
-        tokenizers = {"kotha unigram": self.tokenizer, "GPT-2 pattern": caution}
-        self.cards = [card.measure(name, tokenizer, held) for name, tokenizer in tokenizers.items()]
-        return [replace(making.cards_table(self.cards), title="", remarks=fewer_pieces(self.cards))]
-
     def train(self) -> list[Text | Table]:
         """Train, keep what the model wrote before its first step, and measure it on all that was held out."""
         data, run = Dataset(self.out / "data"), self.out / "run"
@@ -176,16 +167,8 @@ class Demonstration:
         ]
 
     def _write(self) -> list[Text | Table]:
-        texts = self.model.generate(self.prompts, tokens=_TOKENS, **_WRITING)
-        self.from_the_box = load().generate(self.prompts[0], tokens=_TOKENS, seed=self._seed)
-        self.told = told = Told.read(texts, self.prompts, (document.text for document in self.written))
-        known = Message(
-            "{known} of its {words} words ({share:.1%}) are words of the stories that it read.",
-            known=told.known,
-            words=told.words,
-            share=told.share,
-        )
-        return [*map(Quoted, texts), known if told.words else Message("It has not written a whole word.")]
+        self.texts = self.model.generate(self.prompts, tokens=_TOKENS, **_WRITING)
+        return [*map(Quoted, self.texts)]
 
     def _look(self) -> list[Text | Table]:
         """The pages that the report leads to: what happens in the model as it reads and writes a text."""

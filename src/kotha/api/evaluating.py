@@ -1,5 +1,6 @@
-"""A model measured: on text, on questions with known answers, on examples with labels, on pairs; and on noise."""
+"""A model measured by what it is for: on text, on questions, on examples with labels, on pairs; and on noise."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -7,221 +8,141 @@ from typing import TYPE_CHECKING, Any
 
 from kotha.api import Place
 from kotha.api.opened import OpenedModel
+from kotha.api.options import EvaluateOptions
 from kotha.arguments import checked
-from kotha.i18n.message import OnProgress
+from kotha.errors import UsageError
+from kotha.i18n.message import Message, OnProgress
 from kotha.model.bert import BERT
 from kotha.model.gpt import GPT
 from kotha.model.seq2seq import Seq2Seq
-from kotha.text.choices import Errors
+from kotha.model.vit import ViT
+from kotha.text.corpus.dialogues import holds_dialogues, read_dialogues
+from kotha.text.corpus.labelled import read_labelled
+from kotha.text.corpus.pairs import read_text_pairs
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
-    from kotha.evaluation.classification import ClassificationScore
-    from kotha.evaluation.instructions import InstructionScore
-    from kotha.evaluation.masked import MaskedScore
-    from kotha.evaluation.perplexity import TextScore
-    from kotha.evaluation.robustness import Robustness
-    from kotha.evaluation.translation import TranslationScore
     from kotha.text.corpus.documents import OnProblem
+
+# What is measured on a file alone, by the end of a family's name.
+_FILES = {
+    "classifier": Message("texts with labels"),
+    "seq2seq": Message("pairs of texts"),
+    "vit": Message("images, in a folder for each class"),
+}
 
 
 class EvaluationMixin(OpenedModel):
     """The methods that measure a model."""
 
-    @checked()
+    @checked(EvaluateOptions)
     def evaluate(
         self,
         text: Place | Sequence[str],
         *,
-        context: int | None = None,
-        stride: int | None = None,
-        baselines: Place | None = None,
-        split: str = "validation",
-        field: str = "text",
-        errors: Errors = "stop",
         on_progress: OnProgress | None = None,
         on_problem: "OnProblem | None" = None,
-    ) -> "TextScore":
-        """Measure how well it foretells a text: loss, perplexity, bits per byte; say whether it has learned from it.
+        **options: Any,
+    ) -> Any:
+        """Measure a model by what its family is for; the score says whether the model has learned from the text.
 
-        ``text`` is a file, a folder, a data folder (one ``split`` of it) or a list of documents. ``baselines`` is a
-        data folder to count n-grams in, to compare with; auto is the one that the run was trained
-        on, if it is still there.
+        A GPT predicts a text (a file, a folder, a data folder, or a list of documents): loss, perplexity, bits per
+        byte. A file of questions with answers is asked, a task of lm-evaluation-harness (.yaml) is run. A BERT guesses
+        hidden words, a Seq2Seq translates a table of pairs, a classifier reads texts with labels, or images.
+        ``options`` are those of ``EvaluateOptions``: ``context``, ``stride``, ``baselines`` (none, or auto) …
 
         >>> score = lm.evaluate("stories.jsonl", context=32)
         >>> score.bits_per_byte < 8, str(score.seen.verdict)
         (True, '95% seen in training')
         >>> str(lm.evaluate(["নদীর ধারে একটি গ্রাম।"]).seen.verdict)
         'new'
-        """
-        from kotha.evaluation.contamination import look_up
-        from kotha.evaluation.perplexity import count_baselines, evaluate_text
+        >>> lm.evaluate("pairs.jsonl").examples
+        12
+        >>> kotha.load("seq2seq").evaluate("pairs.tsv", pair=("bn", "en")).sentences
+        12
+        >>> kotha.load("moods").evaluate("moods.csv").labels
+        ('ভালো', 'মন্দ')
 
-        model, tokenizer = self.gpt
-        reading: Any = {"split": split, "field": field, "errors": errors, "on_problem": on_problem}
-        held_out, data = self._held_out(tokenizer, text, **reading), self._data(baselines)
-        score = evaluate_text(model, held_out, context_length=context, stride=stride, on_progress=on_progress)
-        size = model.config.vocab_size
-        beside = {} if data is None else count_baselines(data, held_out, size, on_progress=on_progress)
+        With ``perturb``: how far the figure falls when the text is written otherwise.
+
+        >>> lm.evaluate("stories.jsonl", perturb=["latin"]).falls[0].after > 0
+        True
+        """
+        how, heard = EvaluateOptions(**{"baselines": "none", **options}), on_progress
+        path = Path(text) if isinstance(text, str | os.PathLike) else None
+        family = self.config.family.rpartition("-")[2]
+        if path is None and (how.perturb or family in _FILES):
+            name, what = self._called, _FILES.get(family, Message("texts"))
+            raise UsageError("{path} is measured here on {what}; give a file of them", path=name, what=what)
+        if path is not None and how.perturb:
+            from kotha.evaluation.robustness import evaluate_perturbed
+
+            given: Any = {"share": how.share, "pair": how.pair or (None, None), "errors": how.errors}
+            return evaluate_perturbed(self.bundle, path, how.perturb, **given, on_progress=heard)
+        if path is not None and family in _FILES:
+            return self._on_examples(path, how, heard)
+        if path is not None and family == "gpt":
+            if path.suffix in (".yaml", ".yml"):
+                from kotha.evaluation.harness import run_task
+
+                return run_task(*self.gpt, path)
+            if how.pair or (how.field == "text" and holds_dialogues(path)):
+                from kotha.evaluation.instructions import evaluate_instructions
+                from kotha.finetune.instruct import learned_from
+
+                questions = read_dialogues(path, *(how.pair or ()), errors=how.errors)
+                return evaluate_instructions(self.bundle, questions, learned_from(self.path), heard)
+        return self._on_text(text, how, heard, on_problem)
+
+    def _on_text(
+        self,
+        text: Place | Sequence[str],
+        how: EvaluateOptions,
+        heard: OnProgress | None,
+        on_problem: "OnProblem | None",
+    ) -> Any:
+        """On text, beside what counting reaches."""
+        from kotha.evaluation.contamination import look_up
+        from kotha.evaluation.masked import evaluate_masked
+        from kotha.evaluation.perplexity import MAX_TOKENS, count_baselines, evaluate_text
+        from kotha.text.held_out import tokens_of
+
+        reading: Any = {"split": how.split, "field": how.field, "errors": how.errors, "on_problem": on_problem}
+        if isinstance(self.model, BERT):
+            model, tokenizer = self._as(BERT)
+            held_out, data = self._held_out(tokenizer, text, **reading), self._data(how.baselines)
+            learned = None if data is None else tokens_of(data["train"], MAX_TOKENS)
+            return evaluate_masked(model, tokenizer, held_out, learned, heard)
+        gpt, tokenizer = self.gpt
+        held_out, data = self._held_out(tokenizer, text, **reading), self._data(how.baselines)
+        score = evaluate_text(gpt, held_out, context_length=how.context, stride=how.stride, on_progress=heard)
+        size = gpt.config.vocab_size
+        beside = {} if data is None else count_baselines(data, held_out, size, on_progress=heard)
         return replace(score, seen=look_up(held_out, self.path), baselines=beside)
+
+    def _on_examples(self, path: Path, how: EvaluateOptions, heard: OnProgress | None) -> Any:
+        """On pairs, on texts with labels, or on images: beside what simpler ways make of the run's own examples."""
+        from kotha.evaluation.classification import evaluate_classifier, evaluate_images
+        from kotha.evaluation.translation import evaluate_pairs
+        from kotha.finetune.classify import ClassifyTexts
+        from kotha.finetune.images import ClassifyImages
+        from kotha.finetune.pairs import TranslatePairs, fields_like
+        from kotha.storage.images import read_labelled_images
+
+        if isinstance(self.model, Seq2Seq):
+            pairs = read_text_pairs(path, *(how.pair or fields_like(self.path, path)), errors=how.errors)
+            return evaluate_pairs(self.bundle, pairs, self._learned(TranslatePairs()), heard)
+        if isinstance(self.model, ViT):
+            parts = read_labelled_images(path, self.model.config.image_size, self.model.config.n_channels)
+            held_out = parts.get("test", parts["train"])
+            return evaluate_images(self.bundle, held_out, self._learned(ClassifyImages()), heard)
+        texts = read_labelled(path, *(how.pair or ()), errors=how.errors)
+        return evaluate_classifier(self.bundle, texts, self._learned(ClassifyTexts()), heard)
 
     @property
     def gpt(self) -> tuple[GPT, Tokenizer]:
-        """Model and tokenizer of a GPT, the one family that foretells text; others are refused.
+        """Model and tokenizer of a GPT, the one family that predicts text; others are refused.
 
         >>> model, tokenizer = lm.gpt
         """
         return self._as(GPT)
-
-    @checked()
-    def evaluate_instructions(
-        self,
-        path: Place,
-        *,
-        instruction: str | None = None,
-        answer: str | None = None,
-        errors: Errors = "stop",
-        on_progress: OnProgress | None = None,
-    ) -> "InstructionScore":
-        """Measure how many questions of a file it answers right; fields as ``adapt_instruct`` has them.
-
-        >>> lm.evaluate_instructions("pairs.jsonl").examples
-        12
-        """
-        from kotha.evaluation.instructions import evaluate_instructions
-        from kotha.finetune.instruct import learned_from
-        from kotha.text.corpus.dialogues import read_dialogues
-
-        asked = read_dialogues(Path(path), instruction, answer, errors=errors)
-        return evaluate_instructions(self.bundle, asked, learned_from(self.path), on_progress)
-
-    @checked()
-    def evaluate_masked(
-        self,
-        text: Place | Sequence[str],
-        *,
-        baselines: Place | None = "auto",
-        split: str = "validation",
-        field: str = "text",
-        errors: Errors = "stop",
-        on_progress: OnProgress | None = None,
-    ) -> "MaskedScore":
-        """Measure how many hidden words a BERT guesses, and how many pairs of stretches it judges right.
-
-        ``text`` is a file, a folder, a data folder (one ``split`` of it) or a list of documents. Beside it what
-        counting reaches in the data folder ``baselines``; auto is the one that the run was trained on, if it is there.
-
-        >>> score = kotha.load("bert").evaluate_masked("stories.jsonl")
-        >>> score.words_accuracy <= score.words_top5, score.pairs > 0
-        (True, True)
-        """
-        from kotha.evaluation.masked import evaluate_masked
-        from kotha.evaluation.perplexity import MAX_TOKENS
-        from kotha.text.held_out import tokens_of
-
-        model, tokenizer = self._as(BERT)
-        held_out = self._held_out(tokenizer, text, split=split, field=field, errors=errors)
-        data = self._data(baselines)
-        learned = None if data is None else tokens_of(data["train"], MAX_TOKENS)
-        return evaluate_masked(model, tokenizer, held_out, learned, on_progress)
-
-    @checked()
-    def evaluate_perturbed(
-        self,
-        path: Place,
-        kinds: Sequence[str] = ("spelling", "typos", "latin"),
-        *,
-        share: float = 0.2,
-        seed: int = 0,
-        pair: tuple[str, str] | None = None,
-        errors: Errors = "stop",
-        on_progress: OnProgress | None = None,
-    ) -> "Robustness":
-        """Measure how far a score falls on the same text with spelling noise, slips, in Latin letters …
-
-        A kind that is a file is another text of the same sort, for another domain or dialect. ``share`` is that of the
-        words that are changed; ``pair`` names the fields of translations.
-
-        >>> lm.evaluate_perturbed("stories.jsonl", ["latin"]).falls[0].after > 0
-        True
-        """
-        from kotha.evaluation.robustness import evaluate_perturbed
-
-        how: Any = {"share": share, "seed": seed, "errors": errors, "on_progress": on_progress}
-        return evaluate_perturbed(self.bundle, Path(path), kinds, pair=pair or (None, None), **how)
-
-    @checked()
-    def evaluate_classes(
-        self,
-        table: Place,
-        *,
-        text: str | None = None,
-        label: str | None = None,
-        baselines: bool = True,
-        errors: Errors = "stop",
-        on_progress: OnProgress | None = None,
-    ) -> "ClassificationScore":
-        """Measure how well it tells the texts of a table apart: accuracy, macro-F1, each class, confusion matrix.
-
-        ``text`` and ``label`` are its fields; left out, they are guessed. With ``baselines`` beside what the commonest
-        class and TF-IDF with logistic regression reach, if its run still has the examples that it learned from.
-
-        >>> score = kotha.load("moods").evaluate_classes("moods.csv", baselines=False)
-        >>> score.examples, score.labels
-        (24, ('ভালো', 'মন্দ'))
-        """
-        from kotha.evaluation.classification import evaluate_classifier
-        from kotha.finetune.classify import ClassifyTexts
-        from kotha.text.corpus.labelled import read_labelled
-
-        held_out = read_labelled(Path(table), text, label, errors=errors)
-        learned = self._learned(ClassifyTexts()) if baselines else None
-        return evaluate_classifier(self.bundle, held_out, learned, on_progress)
-
-    @checked()
-    def evaluate_images(
-        self, images: Place, *, baselines: bool = True, on_progress: OnProgress | None = None
-    ) -> "ClassificationScore":
-        """Measure how well it tells images apart: those of a folder by class, or of an .npz archive (its test part).
-
-        With ``baselines`` beside the commonest class and the nearest neighbour, if its run still has what it learned.
-
-        >>> kotha.load("vit").evaluate_images("shapes.npz").examples
-        12
-        """
-        from kotha.evaluation.classification import evaluate_images
-        from kotha.finetune.images import ClassifyImages
-        from kotha.generation.classes import vit_of
-        from kotha.storage.images import read_labelled_images
-
-        config = vit_of(self.bundle).config
-        parts = read_labelled_images(Path(images), config.image_size, config.n_channels)
-        learned = self._learned(ClassifyImages()) if baselines else None
-        return evaluate_images(self.bundle, parts.get("test", parts["train"]), learned, on_progress)
-
-    @checked()
-    def evaluate_translations(
-        self,
-        table: Place,
-        *,
-        pair: tuple[str, str] | None = None,
-        errors: Errors = "stop",
-        on_progress: OnProgress | None = None,
-    ) -> "TranslationScore":
-        """Measure how close it comes to the translations of a table: BLEU and chrF++, with sacrebleu's signatures.
-
-        ``pair`` names the fields of source and target; left out, they are those that the run learned from, or guessed.
-        How many of the pairs the run has learned from is said too.
-
-        >>> score = kotha.load("seq2seq").evaluate_translations("pairs.tsv", pair=("bn", "en"))
-        >>> score.sentences, score.bleu_signature.split("|")[0]
-        (12, 'nrefs:1')
-        """
-        from kotha.evaluation.translation import evaluate_pairs
-        from kotha.finetune.pairs import TranslatePairs, fields_like
-        from kotha.text.corpus.pairs import read_text_pairs
-
-        self._as(Seq2Seq)  # refuses before anything is read
-        fields = pair or fields_like(self.path, Path(table))
-        pairs = read_text_pairs(Path(table), *fields, errors=errors)
-        return evaluate_pairs(self.bundle, pairs, self._learned(TranslatePairs()), on_progress)

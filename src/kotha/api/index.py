@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 from kotha.api import Place, listed
 from kotha.arguments import checked
 from kotha.i18n.message import OnProgress
-from kotha.retrieval.answer import CitedAnswer, answer
+from kotha.retrieval.answer import CitedAnswer as CitedAnswer
+from kotha.retrieval.answer import answer
 from kotha.retrieval.documents import Indexing
 from kotha.retrieval.hybrid import Hit as Hit
-from kotha.retrieval.index import By, Embeds, IndexReport, SearchResult, search, update
+from kotha.retrieval.index import By, Embeds, IndexReport, search, update
+from kotha.retrieval.index import SearchResult as SearchResult
 from kotha.retrieval.sqlite_store import Measures, SqliteStore
 from kotha.text.corpus.documents import OnProblem
 

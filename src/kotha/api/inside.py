@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kotha.api import Place
-from kotha.api.asked import Asked, read_asked, translator
+from kotha.api.asked import read_asked, translator
 from kotha.api.opened import OpenedModel
+from kotha.api.options import Asked, SheetOptions
 from kotha.arguments import checked
 from kotha.errors import UsageError
 from kotha.i18n.message import OnProgress
@@ -139,26 +140,18 @@ class InspectionMixin(OpenedModel):
         from kotha.inside.heads.measuring import TextSource
         from kotha.inside.heads.study import heads_view
 
-        name = "The model" if self.path is None else bundled.title(self.path)
+        named: Any = {} if self.path is None else {"name": bundled.title(self.path)}
         file, said = (text, None) if isinstance(text, Path) else (path, _as_text(text))
         where: Any = {"path": None if file is None else str(file), "text": said, "run": self.path}
         source = TextSource(**where, tokens=tokens, field=field, pair=pair)
-        return heads_view(self.bundle, source, name=name, on_progress=on_progress)
+        return heads_view(self.bundle, source, **named, on_progress=on_progress)
 
-    @checked()
-    def worksheet(
-        self,
-        text: str,
-        *,
-        layer: int = 0,
-        head: int = 0,
-        target: str | None = None,
-        stack: str | None = None,
-        part: str = "attention",
-    ) -> "SheetView":
+    @checked(SheetOptions)
+    def worksheet(self, text: str, **which: Any) -> "SheetView":
         """One attention head as arithmetic: every product, sum and exponential, to be done again by hand.
 
-        A translating model also has a ``target``, two stacks (``stack``) and ``part``, attention or cross.
+        ``which`` is ``layer`` and ``head``; a translating model also has a ``target``, two stacks (``stack``) and
+        ``part``, attention or cross.
 
         >>> lm.worksheet("নদীর ধারে", layer=1, head=2).save_spreadsheet("sheet.xlsx")
         PosixPath('sheet.xlsx')
@@ -166,8 +159,8 @@ class InspectionMixin(OpenedModel):
         from kotha.course.worksheet.model import model_sheet
         from kotha.course.worksheet.page import sheet_view
 
-        which: dict[str, Any] = {"layer": layer, "head": head, "target": target, "stack": stack, "part": part}
-        return sheet_view(model_sheet(self.bundle, _as_text(text), **which))
+        which = SheetOptions(text=_as_text(text), **which).of_model
+        return sheet_view(model_sheet(self.bundle, text, **which))
 
 
 def _as_text(text: Text) -> Text:

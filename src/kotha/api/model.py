@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Unpack, overload
 
 import torch
 
@@ -46,6 +46,10 @@ if TYPE_CHECKING:
 
 # Texts that are written side by side; more wait for a free row.
 _MOST_ROWS = 64
+
+
+# A text, or a list of them: as many come back.
+Texts = TypeVar("Texts", str, list[str])
 
 
 class Sampling(TypedDict, total=False):
@@ -115,26 +119,16 @@ class LanguageModel(InspectionMixin, EvaluationMixin):
 
     # -- writing ----------------------------------------------------------------------------------------------------
 
-    @overload
-    def generate(
-        self, prompt: str = "", *, tokens: int = 150, seed: int = 0, stop: Sequence[str] = (), **how: Unpack[Sampling]
-    ) -> str: ...
-
-    @overload
-    def generate(
-        self, prompt: list[str], *, tokens: int = 150, seed: int = 0, stop: Sequence[str] = (), **how: Unpack[Sampling]
-    ) -> list[str]: ...
-
     @checked(SamplingSettings)
     def generate(
         self,
-        prompt: str | Sequence[str] = "",
+        prompt: Texts = "",  # type: ignore[assignment]
         *,
         tokens: int = 150,
         seed: int = 0,
         stop: Sequence[str] = (),
         **how: Unpack[Sampling],
-    ) -> str | list[str]:
+    ) -> Texts:
         """Go on with a text, or with each of a list: the prompt and what the model writes after it.
 
         It ends after ``tokens`` tokens, before a text of ``stop``, or where the model ends the document. The same seed
@@ -264,16 +258,8 @@ class LanguageModel(InspectionMixin, EvaluationMixin):
 
     # -- other families, other programs ----------------------------------------------------------------------------
 
-    @overload
-    def translate(self, text: str, *, beams: int = 4, on_progress: OnProgress | None = None) -> str: ...
-
-    @overload
-    def translate(self, text: list[str], *, beams: int = 4, on_progress: OnProgress | None = None) -> list[str]: ...
-
     @checked()
-    def translate(
-        self, text: str | Sequence[str], *, beams: int = 4, on_progress: OnProgress | None = None
-    ) -> str | list[str]:
+    def translate(self, text: Texts, *, beams: int = 4, on_progress: OnProgress | None = None) -> Texts:
         """A text, or each of a list, in the other language, by beam search; a Seq2Seq does this.
 
         >>> isinstance(kotha.load("seq2seq").translate("নদীর ধারে"), str)

@@ -102,11 +102,12 @@ class OpenedModel:
                 raise UsageError(told, name=reprlib.repr(text)) from error
             raise
 
-    def _data(self, baselines: Place | None) -> Dataset | None:
-        """The data folder to count in; auto is the one that the run was trained on, if it is still there."""
-        found = None if baselines is None else Path(baselines)
+    def _data(self, baselines: Place) -> Dataset | None:
+        """The data folder to count in, or none; auto is the one that the run was trained on, if it is still there."""
         if baselines == "auto":
             found = None if self.path is None else find_data(run_config(self.path), self.path)
+        else:
+            found = None if baselines == "none" else Path(baselines)
         return None if found is None else Dataset(found)
 
     def _learned(self, task: Any) -> Any:

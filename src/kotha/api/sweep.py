@@ -1,12 +1,10 @@
 """Many short trainings in search of better settings, from Python and for the command."""
 
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from kotha.api import Place
+from kotha.api.options import SweepOptions
 from kotha.api.run import OnEvent
-from kotha.arguments import checked
 from kotha.i18n.message import OnRemark
 from kotha.text.shards import Dataset
 from kotha.training.start import TrainRequest
@@ -15,35 +13,24 @@ from kotha.training.sweep.searching import Searching, SweepRequest
 from kotha.training.sweep.searching import SweepStopped as SweepStopped
 
 
-@checked()
 def sweep(
-    data: Place,
+    data: Path,
+    options: SweepOptions,
+    settings: dict[str, Any],
     *,
-    out: Place | None = None,
-    trials: int = 20,
-    minutes: float | None = None,
-    search: Iterable[str] = (),
-    preset: str | None = None,
-    recipe: str = "modern",
-    prune: Literal["median", "hyperband", "none"] = "median",
-    seed: int = 0,
     storage: str | None = None,
-    study: str = "sweep",
-    settings: dict[str, Any] | None = None,
     on_event: OnEvent | None = None,
     on_remark: OnRemark | None = None,
 ) -> SweepFindings:
     """Search settings by training on a data folder; trial 0 is the recipe itself, with ``settings`` of its own.
 
-    ``search`` names what is drawn: ``NAME=FROM..TO``, ``NAME=FROM..TO:log`` or ``NAME=A,B,C``. The folder ``out``
-    (left out: beside the data) holds a run for each trial; the same call goes on after a stop, which raises
-    ``SweepStopped``.
+    The same call goes on after a stop, which raises ``SweepStopped``. ``storage`` is a database by URL.
     """
-    place = beside(Path(data)) if out is None else Path(out)
-    wish = TrainRequest(preset, recipe, minutes, changes=settings or {})
-    request = SweepRequest(wish, tuple(search), prune=prune, seed=seed, trials=trials)
+    out = options.out or beside(data)
+    wish = TrainRequest(options.preset, options.recipe, options.minutes, changes=settings)
+    request = SweepRequest(wish, options.search, prune=options.prune, seed=options.seed, trials=options.trials)
     heard: Any = {"on_event": on_event, "on_remark": on_remark}
-    searching = Searching(Dataset(Path(data)), place, request, url=storage, name=study, **heard)
+    searching = Searching(Dataset(data), out, request, url=storage, name=options.study, **heard)
     searching.run()
     return find(searching)
 

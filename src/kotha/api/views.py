@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from kotha.api import Place
-from kotha.api.asked import Asked, read_asked
+from kotha.api.asked import read_asked
 from kotha.api.model import load
+from kotha.api.options import Asked
 from kotha.i18n.message import Message, OnProgress, Text
 from kotha.inside.attention import AttentionMaps, summarize
 from kotha.inside.flow import Flow
@@ -67,11 +68,11 @@ def lens_table(view: View[Lens]) -> Table:
 
 
 def record_pass(
-    run: Place, *, layers: Sequence[str | int] = (), places: Sequence[str] = (), **asked: Any
+    run: Place, asked: Asked, layers: Sequence[str | int] = (), places: Sequence[str] = ()
 ) -> tuple[ModelInput, list[Seen]]:
-    """What a model reads, and what is seen at every named place of one pass; ``asked`` is what it is given."""
+    """What a model reads, and what is seen at every named place of one pass."""
     bundle = load(run, "cpu").bundle
-    given = read_asked(bundle, Asked(**asked))
+    given = read_asked(bundle, asked)
     return given, record(bundle.model, given, choose_layers(bundle.model, layers), places or None)
 
 

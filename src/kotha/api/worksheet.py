@@ -1,58 +1,43 @@
 """Attention as arithmetic on paper: the workshop's sheet, the notes', one's own matrices, or a head of a model."""
 
-from pathlib import Path
-from typing import Any
-
-from kotha.api import Place
-from kotha.arguments import checked
+from kotha.api.options import SheetOptions
 from kotha.course.worksheet.own import sheet_of_file
 from kotha.course.worksheet.page import SheetView as SheetView
 from kotha.course.worksheet.page import sheet_view
-from kotha.course.worksheet.papers import Paper, paper_sheet, student_sheet
+from kotha.course.worksheet.papers import paper_sheet, student_sheet
 from kotha.course.worksheet.papers import positions_picture as positions_picture
 from kotha.errors import UsageError
 from kotha.i18n.message import Option
 from kotha.i18n.numbers import Language
 
 
-@checked()
-def worksheet(
-    sheet: Paper = "attention",
-    *,
-    given: Place | None = None,
-    run: Place | None = None,
-    text: str | None = None,
-    size: str | None = None,
-    seed: int | None = None,
-    language: Language = "en",
-    **which: Any,
-) -> SheetView:
+def worksheet(wish: SheetOptions, language: Language = "en") -> SheetView:
     """A sheet to work out by hand: the workshop's (of another ``size``, or drawn by ``seed``), or another by its name.
 
-    ``given`` is a file of one's own matrices; a ``text`` is read by the model of ``run``, and ``which`` says which of
-    its heads: ``layer``, ``head``, ``stack``, ``part``, ``target``.
+    ``given`` is a file of one's own matrices; a ``text`` is read by the model of ``run``.
     """
-    if sheet != "attention" or given is not None:
-        if any(each is not None for each in (run, text, size)) or (given is not None and sheet != "attention"):
+    run, text, size, own = wish.run, wish.text, wish.size, wish.sheet
+    if own != "attention" or wish.given is not None:
+        if any(each is not None for each in (run, text, size)) or (wish.given is not None and own != "attention"):
             alone, others = _options("sheet", "given"), _options("run", "text", "size")
             raise UsageError("{alone}: each stands alone; leave out {others}", alone=alone, others=others)
-        made = sheet_of_file(Path(given)) if given is not None else paper_sheet(sheet, seed, language)
+        made = paper_sheet(own, wish.seed, language) if wish.given is None else sheet_of_file(wish.given)
     elif run is None and text is None:
-        chosen = [name for name, value in which.items() if value not in (None, 0, "attention")]
+        chosen = [name for name, value in wish.of_model.items() if value not in (None, 0, "attention")]
         if chosen:
-            told = "{chosen}: for a model that reads; name one with {run}, and give it {text}"
-            raise UsageError(told, chosen=_options(*chosen), run=Option("run"), text=Option("text"))
-        made = student_sheet(size, seed)
+            message = "{chosen}: for a model that reads; name one with {run}, and give it {text}"
+            raise UsageError(message, chosen=_options(*chosen), run=Option("run"), text=Option("text"))
+        made = student_sheet(size, wish.seed)
     elif size is not None:
-        told = "{size} draws a sheet to compute by hand; leave out {others} for it"
-        raise UsageError(told, size=Option("size"), others=_options("run", "text"))
+        message = "{size} draws a sheet to compute by hand; leave out {others} for it"
+        raise UsageError(message, size=Option("size"), others=_options("run", "text"))
     elif text is None:
         raise UsageError("give the model something to read: {text}", text=Option("text", ...))
     else:
         from kotha.api.model import load
         from kotha.course.worksheet.model import model_sheet
 
-        made = model_sheet(load("box" if run is None else run, "cpu").bundle, text, **which)
+        made = model_sheet(load("box" if run is None else run, "cpu").bundle, text, **wish.of_model)
     return sheet_view(made, language=language)
 
 

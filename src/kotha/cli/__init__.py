@@ -12,11 +12,6 @@ def run() -> int:
     stopping.listen()
     os.environ.setdefault("ONEDNN_JIT_PROFILE", "0")  # torch on ARM leaves a /tmp/perf-PID.map behind otherwise
     sys.stdout, sys.stderr = (each or open(os.devnull, "w") for each in (sys.stdout, sys.stderr))  # noqa: SIM115, PTH123
-    from kotha.cli.memory import watched
-
-    code = watched()
-    if code is not None:
-        return code
     from kotha.cli.main import main
 
     code = main()

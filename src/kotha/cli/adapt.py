@@ -28,13 +28,13 @@ class Adapting:
     errors: OnErrors = "stop"
     settings: MoreSettings = MoreSettings()
 
-    def run(self, use: str, data: Path | None, class_weights: str | None = None, **own: Any) -> Output:
+    def run(self, use: str, data: Path | None, **own: Any) -> Output:
         """Adapt the model to a use, and show what it reached."""
         import kotha
         from kotha.api.scores import reached
 
         adapt = getattr(kotha, f"adapt_{use}")
-        given = self.settings.given(adapt, seed=self.seed, lora=self.lora, class_weights=class_weights)
+        given = self.settings.given(adapt, seed=self.seed, lora=self.lora)
         how: dict[str, Any] = {"out": self.out, "start": self.from_, "errors": self.errors, "resume": self.resume}
         with training_display() as heard:
             run = adapt(data, **how, **own, **given, **heard)
@@ -54,7 +54,6 @@ def classify(
     test: Path | None = None,
     held_out: float = 0.1,
     epochs: float = 8.0,
-    balanced: bool = False,
     adapting: Adapting,
 ) -> Output:
     """Make a text classifier of a GPT or BERT: `kotha adapt classify reviews.csv --from run --out moods`.
@@ -71,10 +70,9 @@ def classify(
         test: Examples to be measured on; left out, a share of DATA.
         held_out: That share, of each class.
         epochs: Passes over the examples at most; it ends where nothing is gained.
-        balanced: Let examples of rare classes count more.
     """
     own: dict[str, Any] = {"text": text, "label": label, "validation": validation, "test": test}
-    own |= {"held_out": held_out, "epochs": epochs, "class_weights": "balanced" if balanced else None}
+    own |= {"held_out": held_out, "epochs": epochs}
     return adapting.run("classify", data, **own)
 
 

@@ -16,7 +16,7 @@ from kotha.errors import UsageError
 from kotha.i18n.message import Message, Text
 
 if TYPE_CHECKING:
-    from kotha.api.index import Hit
+    from kotha.api.index import CitedAnswer, Hit, SearchResult
 
 
 def index(
@@ -80,17 +80,17 @@ def ask(
 
     model, asked = _model_and_question(run, question)
     opened = kotha.Index(index, model)
+    found: SearchResult | CitedAnswer
     if retrieve_only:
         found = opened.search(asked, limit, by)
-        told = {"question": asked, "by": found.by, "passages": [_as_row(hit) for hit in found.hits]}
-        none = [] if found.hits else [Message("no passage has a word of the question")]
-        return Output(told, *_lines(found.hits), remarks=none)
-    reply = opened.ask(asked, limit, by, tokens=tokens)
-    row = {name: value for name, value in asdict(reply).items() if name != "hits"}
-    answer = f"\n{reply.answer if reply.found else said(reply.answer)}"
-    remarks = [] if reply.remark is None else [reply.remark]
-    passages = [_as_row(hit) for hit in reply.hits]
-    return Output({**row, "passages": passages}, *_lines(reply.hits), answer, remarks=remarks)
+        answer: dict[str, Any] = {"question": asked, "by": found.by}
+        shown, remark = [], None if found.hits else Message("no passage has a word of the question")
+    else:
+        found = reply = opened.ask(asked, limit, by, tokens=tokens)
+        answer = {name: value for name, value in asdict(reply).items() if name != "hits"}
+        shown, remark = [f"\n{reply.answer if reply.found else said(reply.answer)}"], reply.remark
+    passages = [_as_row(hit) for hit in found.hits]
+    return Output({**answer, "passages": passages}, *_lines(found.hits), *shown, remarks=filter(None, [remark]))
 
 
 def _model_and_question(run: str | None, question: str | None) -> tuple[str | None, str]:

@@ -1,58 +1,27 @@
-"""``kotha bench``: this machine's speed beside Hugging Face's implementation, and how the cost of training grows."""
+"""``kotha bench``: this machine's speed beside Hugging Face's implementation."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from kotha.cli.flags import Page, group
-from kotha.cli.spoken import tell
+from kotha.api.options import BenchOptions
+from kotha.cli.flags import Flat
 from kotha.cli.terminal import Output, progress
-from kotha.i18n.message import Message
-
-
-@group
-class OfWork:
-    """What is measured."""
-
-    preset: str | None = None
-    """To train, and to generate without a run; left out: pocket."""
-    batch_size: int | None = None
-    """Sequences in a step, or texts generated together; left out: 8."""
-    precision: Literal["auto", "float32", "bfloat16"] | None = None
-    """To train: type of the products; left out: auto."""
-    tokens: int | None = None
-    """To generate: tokens of each text; left out: 64."""
-    weights: Literal["float32", "bfloat16", "int8"] | None = None
-    """To generate: their type; left out: float32."""
-    tokenizer: str | None = None
-    """To tokenize: a file, folder or hub name; left out: a new one."""
-    rounds: int | None = None
-    """Turns of each side; the median counts; left out: 5."""
 
 
 def bench(
-    what: Literal["train", "generate", "tokenize", "growth"],
+    what: Literal["train", "generate", "tokenize"],
     source: str | None = None,
     /,
     *,
-    work: OfWork = OfWork(),  # noqa: B008 - frozen
-    html: Page = None,
+    options: Annotated[BenchOptions, Flat] = BenchOptions(),  # noqa: B008 - frozen
 ) -> Output:
     """Measure this machine, ours and transformers turn by turn on the same work, and print the ratio.
-
-    `kotha bench growth` measures how speed and memory of training change with width, depth, context and vocabulary,
-    beside what `kotha plan` foretells: a few minutes, each model in a process of its own.
 
     Args:
         what: What to measure.
         source: A run to generate with, or a text to tokenize; left out: new ones.
-        html: For growth: the page to write.
     """
-    from kotha.api.bench.measure import Growth, check_fitting
     from kotha.api.bench.measure import bench as measure
 
-    check_fitting(what, {"html": html})
     with progress() as advance:
-        found = measure(what, source, on_progress=advance, **vars(work))
-    if html is not None and isinstance(found, Growth):
-        found.save(html)
-        tell(Message("page in {path}", path=html))
+        found = measure(what, source, options, advance)
     return Output(found, found.table())

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from kotha.cli.flags import BOX, Run
 from kotha.cli.terminal import Output, Table, status
-from kotha.errors import KothaError, UsageError
+from kotha.errors import KothaError
 from kotha.i18n.message import Message
 
 if TYPE_CHECKING:
@@ -26,8 +26,7 @@ def export(
     *,
     to: Literal["hf", "gguf", "onnx", "web"],
     out: Path,
-    dtype: Literal["float32", "bfloat16", "float16"] | None = None,
-    type_: Annotated[Literal["f32", "f16", "q8_0", "q4_0"] | None, Parameter(name="--type")] = None,
+    type_: Annotated[str | None, Parameter(name="--type")] = None,
     license_: Annotated[str | None, Parameter(name="--license")] = None,
     text: Lines = (),
     overwrite: Overwrite = False,
@@ -37,17 +36,13 @@ def export(
     Args:
         to: Hugging Face's folder, llama.cpp's file, ONNX, or a web page.
         out: Folder to write; or a file, for gguf .gguf, for web .html.
-        dtype: For hf: type of the weights; left out: float32.
-        type_: For gguf: type of the weights; left out: f16.
+        type_: Type of the weights; for hf float32, bfloat16 or float16, for gguf f32, f16, q8_0 or q4_0.
         license_: For hf: the licence that the card names.
     """
-    for name, value, door in (("--dtype", dtype, "hf"), ("--license", license_, "hf"), ("--type", type_, "gguf")):
-        if value is not None and door != to:
-            raise UsageError("{name} belongs to --to {door}, and this is --to {to}", name=name, door=door, to=to)
     import kotha
     from kotha.api.transfer import lines_of
 
-    how: Any = {"weights": dtype or type_, "license": license_, "lines": lines_of(text), "overwrite": overwrite}
+    how: Any = {"weights": type_, "license": license_, "lines": lines_of(text), "overwrite": overwrite}
     with status(Message("writing {out} and comparing …", out=out)):
         report = kotha.load(run, "cpu").export(to, out, **how)
     return _proven({"to": to, "out": str(out)}, report)

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 BOX = bundled.FOLDER
 _DRAWING = ("temperature", "top_k", "top_p", "min_p", "repetition_penalty")
-_MOST_CONFIG_BYTES = 1 << 20
 Group = TypeVar("Group")
 
 
@@ -39,6 +38,9 @@ def written(*endings: str, **more: Any) -> Parameter:
     return Parameter(converter=lambda _, words: check_file_place(Path(words[0].value), *endings), **more)
 
 
+# The fields of a dataclass of the API, as options of a command; with Many a list takes several words.
+Flat = Parameter(name="*")
+FlatMany = Parameter(name="*", consume_multiple=True)
 # For a command that writes as it goes on; what another returns is printed as JSON by ``main``.
 AsJson = Annotated[bool, Parameter(name="--json", help="JSON on stdout.")]
 Page = Annotated[Path | None, written(*PAGE_ENDINGS)]
@@ -46,7 +48,6 @@ Several = Annotated[tuple[str, ...], Parameter(consume_multiple=True)]
 MODEL = "A run folder (its best model), or a model folder; left out, or box: the model in the box."
 _BY_NAME: dict[str, Any] = {"converter": lambda _, words: place(words[0].value), "show_default": False}
 Run = Annotated[Path, Parameter(help=MODEL, **_BY_NAME)]
-RunOrNone = Annotated[Path | None, Parameter(help=MODEL, **_BY_NAME)]
 # For a use that the model in the box has not learned; it is still known by its name, to be told so.
 RunOfOnesOwn = Annotated[Path, Parameter(help="A run folder (its best model), or a model folder.", **_BY_NAME)]
 RunName = Annotated[str | None, Parameter(help=MODEL, name="RUN")]  # where what it names is still open
@@ -61,7 +62,10 @@ WorkPlace = Annotated[
     str | None, Parameter(help="Where the workers are: ray (a cluster of its own here) or ray://HOST:PORT.")
 ]
 TokenizerName = Annotated[str, Parameter(help="A tokenizer: file, folder, or hub name.")]
-Pair = Annotated[tuple[str, str] | None, Parameter(help="For a translating model: the fields of source and target.")]
+Pair = Annotated[
+    tuple[str, str] | None,
+    Parameter(help="The two fields of a table: source and target, text and label, question and answer."),
+]
 Device = Annotated[str, Parameter(help="cpu, cuda, or auto.")]
 More = Annotated[
     tuple[str, ...],
@@ -128,12 +132,7 @@ def from_toml(path: Path | None) -> dict[str, Any]:
     if path is None:
         return {}
     try:
-        with path.open("rb") as file:  # not its size: a pipe is welcome, and has none
-            found = file.read(_MOST_CONFIG_BYTES + 1)
-        if len(found) > _MOST_CONFIG_BYTES:
-            told = "{path} has more than {most_config_bytes:,} bytes, far more than any settings"
-            raise ConfigError(told, path=path, most_config_bytes=_MOST_CONFIG_BYTES)
-        return tomllib.loads(found.decode())
+        return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UsageError("--config {path}: {strerror}", path=path, strerror=error.strerror) from error
     except (ValueError, RecursionError) as error:  # of TOML, of UTF-8, or of a number with thousands of digits

@@ -37,8 +37,6 @@ def doctor(run: Path, /, *, data: Path | None = None, ngrams: bool = False, html
     from kotha.api.doctor import doctor as examine
 
     told = examine(run, data=data, ngrams=ngrams)
-    if html is not None:
-        told.save(html)
     found, parts, remarks = told.found, list[Text](), []
     if found.healthy is not None:
         parts.append(found.healthy)
@@ -48,7 +46,7 @@ def doctor(run: Path, /, *, data: Path | None = None, ngrams: bool = False, html
         parts += [finding.words, Message("What to try:"), *(f"  - {said(each)}" for each in finding.advice)]
     if not found.looked_at_data:
         remarks.append(Message("the data folder was not found, so copies and unknown tokens were not looked for"))
-    return Output(told, *parts, remarks=remarks)
+    return Output(told, *parts, remarks=remarks, page=html)
 
 
 def compare(

@@ -21,7 +21,6 @@ from cyclopts import App, CycloptsError, Parameter
 import kotha
 from kotha.cli.controls import visible_controls
 from kotha.cli.flags import AsJson
-from kotha.cli.memory import bounded_imports
 from kotha.cli.misuse import misuse
 from kotha.cli.spoken import said, speaking, spoken_language, tell
 from kotha.cli.stopping import INTERRUPTED, STOPPED, StoppedError
@@ -119,7 +118,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run a command; a user's mistake is one line on stderr and an exit code, never a traceback."""
     words = sys.argv[1:] if arguments is None else arguments
     _speak_utf8()
-    with visible_controls(), speaking(words), bounded_imports():
+    with visible_controls(), speaking(words):
         try:
             _run(words)
             sys.stdout.flush()

@@ -1,8 +1,4 @@
-"""Which model is meant where its name may be left out, and which text is beside it.
-
-A command that takes a model and a text takes either alone. What is alone is told apart by what it can be: models are
-folders, texts to measure on are files or data folders, and a prompt is no path.
-"""
+"""Which model a word names, and which is meant where it is left out before a prompt, which is no path."""
 
 import os
 from pathlib import Path
@@ -11,8 +7,7 @@ from kotha.cli.spoken import tell
 from kotha.errors import UsageError
 from kotha.i18n.message import Message
 from kotha.storage import bundled
-from kotha.storage.bundled import NAME as NAME
-from kotha.storage.status import is_directory, is_file
+from kotha.storage.status import is_directory
 
 
 def place(word: str | None) -> Path:
@@ -38,17 +33,3 @@ def model_and_prompt(first: str | None, second: str | None, command: str) -> tup
             command=command,
         )
     return bundled.FOLDER, first
-
-
-def model_and_file(first: str | None, second: str | None) -> tuple[Path, str | None]:
-    """A model's folder and the path of a text: ``RUN PATH``, ``RUN``, ``PATH`` or nothing; a file is a text."""
-    if first is not None and second is None and is_file(Path(first)):
-        return bundled.FOLDER, first
-    return place(first), second
-
-
-def model_and_words(first: str | None, others: tuple[str, ...]) -> tuple[Path | None, tuple[str, ...]]:
-    """A model's folder and words: ``RUN WORD …`` or ``WORD …``; no model where there is neither."""
-    if first is None or first == bundled.NAME or first.isascii() or os.path.exists(first):  # noqa: PTH110
-        return (None if first is None else place(first)), others
-    return bundled.FOLDER, (first, *others)

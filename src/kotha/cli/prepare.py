@@ -34,7 +34,7 @@ def prepare(
     *,
     tokenizer: TokenizerName,
     out: Path,
-    validation: str = "0.05",
+    validation: float | str = 0.05,
     leaks: Annotated[bool, Parameter(negative="--keep-leaks")] = True,
     preparing: Preparing = Preparing(),  # noqa: B008 - frozen
 ) -> Output:
@@ -46,9 +46,9 @@ def prepare(
         leaks: Keep near-copies of validation documents out of training.
     """
     from kotha.api.data import prepare as make
-    from kotha.api.data import prepared_table, share_or_file
+    from kotha.api.data import prepared_table
 
-    how: dict[str, Any] = {"validation": share_or_file(validation), **vars(preparing)}
+    how: dict[str, Any] = {"validation": validation, **vars(preparing)}
     how |= {} if leaks else {"leak_threshold": None}
     with listening() as heard:
         report = make(paths, tokenizer, out, **heard, **how)

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
+from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
 from rich.console import Console, ConsoleOptions
@@ -32,22 +33,28 @@ _SECONDS_BETWEEN_LINES = 60
 
 
 class Output:
-    """What a command found: one value for ``--json``, or else ``parts`` to read and then ``remarks`` on stderr."""
+    """What a command found: one value for ``--json``, or else ``parts`` to read and then ``remarks`` on stderr.
+
+    What was found is also saved as a ``page``, where one is named.
+    """
 
     def __init__(
         self,
         found: Any,
         *parts: Any,
         remarks: Iterable[Text] = (),
+        page: Path | None = None,
         indent: int | None = 2,
         error: KothaError | None = None,
     ) -> None:
-        self.found, self.parts, self.remarks = found, parts, remarks
+        self.found, self.parts, self.remarks, self.page = found, parts, remarks, page
         self.indent = indent  # of the JSON
         self.error = error  # raised once the rest has been shown
 
     def show(self, as_json: bool) -> None:
         """Print it."""
+        if self.page is not None:
+            tell(Message("page in {path}", path=self.found.save(self.page)))
         if as_json:
             print_json(self.found, self.indent)
         else:

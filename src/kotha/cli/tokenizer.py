@@ -23,7 +23,6 @@ def card(
     *,
     text: Several,
     caution: Annotated[bool, Parameter(negative=None)] = True,
-    caution_text: Several = (),
     html: Page = None,
     field: Field = "text",
     errors: OnErrors = "stop",
@@ -34,17 +33,14 @@ def card(
         tokenizers: Tokenizers: files, folders, or hub names.
         text: The text to measure on: files, folders, globs.
         caution: Add a GPT-2-pattern BPE of the same size, as a caution.
-        caution_text: What the cautionary BPE is trained on; by default --text itself, which flatters it.
         html: Also write one offline HTML page.
     """
     from kotha.api.data import cards_table, compare_tokenizers
 
-    how: Any = {"caution": caution, "caution_text": caution_text, "field": field, "errors": errors}
+    how: Any = {"caution": caution, "field": field, "errors": errors}
     with status(Message("measuring …")), problems_told() as problems:
         found = compare_tokenizers(tokenizers, text, **how, on_problem=problems)
-    if html is not None:
-        tell(Message("page in {path}", path=found.save(html)))
-    return Output(found, cards_table(found.found))
+    return Output(found, cards_table(found.found), page=html)
 
 
 @group

@@ -55,7 +55,7 @@ def training_display(speaks: bool = True, many: bool = False) -> Iterator[dict[s
             if not many:
                 console.print(evaluation_line(event))
         elif console.is_terminal:
-            live.update(moving_line(event, console.width, f"{said(event['trial'])}  " if many else ""))
+            live.update(moving_line(event, f"{said(event['trial'])}  " if many else ""))
 
     with live if moves else nullcontext():
         yield {"on_event": show, "on_remark": say}
@@ -88,24 +88,20 @@ def readable(name: str, value: Any) -> Remark:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def moving_line(event: dict[str, Any], width: int, start: str = "") -> Text:
-    """A step in a line that moves: it never wraps, and where it is too long the share of the peak goes first."""
-    lines = [Text(start + step_line(each)) for each in (event, {**event, "peak_share": None})]
-    line = next((each for each in lines if each.cell_len <= width), lines[-1])
-    line.no_wrap, line.overflow = True, "ellipsis"
-    return line
+def moving_line(event: dict[str, Any], start: str = "") -> Text:
+    """A step in a line that moves: how far, how well, how fast, how much memory, how long still.
 
-
-def step_line(event: dict[str, Any]) -> str:
-    """A step in one line: how far, how well, how fast, how much memory, how long still."""
+    It never wraps; where it is too long, its end is cut off.
+    """
     done, steps, share = event["step"], event["steps"], event["peak_share"]
     left = (steps - done) * event["tokens"] / max(1, done) / max(1e-9, event["tokens_per_second"])
     minutes, seconds = divmod(round(left), 60)
     line = (
-        "step {done:,}/{steps:,}  loss {loss_nats:.3f}  {tokens_per_second:,.0f} tokens/s{peak}  {size}  "
-        "{minutes}:{seconds:02d} left"
+        "step {done:,}/{steps:,}  loss {loss_nats:.3f}  {tokens_per_second:,.0f} tokens/s  {size}  "
+        "{minutes}:{seconds:02d} left{peak}"
     )
-    told = {name: event[name] for name in ("steps", "loss_nats", "tokens_per_second")}
-    told["size"] = str(Size(event["memory_bytes"]))  # with the digits of the other figures
-    told["peak"] = "" if share is None else Message("  {share} of peak", share=f"{share:.0%}")
-    return said(Message(line, done=done, minutes=minutes, seconds=seconds, **told))
+    values = {name: event[name] for name in ("steps", "loss_nats", "tokens_per_second")}
+    values["size"] = str(Size(event["memory_bytes"]))  # with the digits of the other figures
+    values["peak"] = "" if share is None else Message("  {share} of peak", share=f"{share:.0%}")
+    message = Message(line, done=done, minutes=minutes, seconds=seconds, **values)
+    return Text(start + said(message), no_wrap=True, overflow="ellipsis")

@@ -55,12 +55,14 @@ class About:
         """Read what is there of a folder's ``config.json``, ``summary.json`` and ``README.md``."""
         if run is None:
             return cls(license=license)
-        tables = [read_table(file) if is_file(file) else {} for file in (run / "config.json", run / "summary.json")]
+        config, summary = (
+            read_table(file) if is_file(file) else {} for file in (run / "config.json", run / "summary.json")
+        )
         own = ""
         if is_file(run / CARD_FILE):
             with reading(run / CARD_FILE):
                 own = (run / CARD_FILE).read_text(encoding="utf-8", errors="replace")
-        return cls(*tables, own, license or _stated(own, "license"))
+        return cls(config, summary, own, license or _stated(own, "license"))
 
 
 def _stated(card: str, name: str) -> str | None:

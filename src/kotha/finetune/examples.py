@@ -69,7 +69,6 @@ class RunPlan:
     parts: Parts[Any]
     tokenizer: Tokenizer | None = None
     about: dict[str, Any] = field(default_factory=dict)  # what the run's config holds beside its settings
-    encoded: Any = None  # the parts to learn from and to choose by as ids, where they are known already
 
 
 def no_scores(best: Bundle, parts: Parts[Any], run: Path, say: OnRemark) -> dict[str, Any]:

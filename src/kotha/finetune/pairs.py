@@ -69,12 +69,11 @@ class TranslatePairs(ExampleTask):
         encoded = _encode(parts.train, tokenizer), _encode(parts.validation, tokenizer)
         settings = _settings(wished, tokenizer, encoded, request, say)
         about = {"fields": {**fields, "guessed": data.guessed}}
-        return RunPlan(*settings, parts, tokenizer, about, encoded)
+        return RunPlan(*settings, parts, tokenizer, about)
 
     def task(self, plan: RunPlan) -> Translation:
         assert isinstance(plan.model, Seq2SeqConfig) and plan.tokenizer is not None
-        both = (plan.parts.train, plan.parts.validation)
-        learned, chosen = plan.encoded or (_encode(part, plan.tokenizer) for part in both)
+        learned, chosen = (_encode(part, plan.tokenizer) for part in (plan.parts.train, plan.parts.validation))
         return Translation(plan.model, plan.config, learned, plan.tokenizer, chosen)
 
     def sampler(self, plan: RunPlan) -> Sampler:

@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from kotha.errors import CorpusError, UsageError
 from kotha.i18n.message import Option
@@ -56,30 +57,25 @@ def list_files(paths: Sequence[str | os.PathLike[str]], on_problem: OnProblem | 
 
     for path in paths:
         place = Path(path).expanduser()
-        if is_directory(place):
-            found |= dict.fromkeys(_in_folder(place, hear, unread))
-        elif place.suffix.lower() in READERS and is_file(place):
+        if place.suffix.lower() in READERS and is_file(place):
             found[place.resolve()] = None
-        else:
-            for source in list_sources([os.fspath(path)], on_problem=on_problem):
-                if source.repository is not None or source.is_remote or source.path == "-":
-                    raise CorpusError(
-                        "{path}: an index keeps files of this machine; save it as one", path=shown(os.fspath(path))
-                    )
-                found[Path(source.path).resolve()] = None
+            continue
+        is_folder = is_directory(place)
+        how: Any = {"others": READERS, "errors": "skip"} if is_folder else {}
+        try:
+            sources = list_sources([os.fspath(path)], on_problem=hear, **how)
+        except CorpusError as error:
+            if unread:  # what could not be opened is not said to be empty
+                raise CorpusError("{problem}", problem=unread[0]) from None
+            none = "{place}: no file to read in this folder; known: {known}"
+            raise CorpusError(none, place=shown(place), known=_KNOWN) if is_folder else error from None
+        for source in sources:
+            if source.repository is not None or source.is_remote or source.path == "-":
+                raise CorpusError(
+                    "{path}: an index keeps files of this machine; save it as one", path=shown(os.fspath(path))
+                )
+            found[Path(source.path).resolve()] = None
     return list(found), not unread
-
-
-def _in_folder(folder: Path, hear: OnProblem, unread: list[CorpusProblem]) -> list[Path]:
-    try:
-        sources = list_sources([folder], others=READERS, errors="skip", on_problem=hear)
-    except CorpusError:
-        if unread:
-            raise CorpusError("{problem}", problem=unread[0]) from None
-        raise CorpusError(
-            "{place}: no file to read in this folder; known: {known}", place=shown(folder), known=_KNOWN
-        ) from None
-    return [Path(source.path).resolve() for source in sources]
 
 
 def read_file(

@@ -115,13 +115,9 @@ class _Update:
         if kept is None:
             if self.embed is not None:
                 self.store.note_embedder(self.embed.note)
-        elif self.embed is None:
+        elif self.embed is None or kept.fingerprint != self.embed.note.fingerprint:
             raise UsageError(
                 "{name} holds vectors of {model}; name that model again, or a new index", name=name, model=kept.name
-            )
-        elif kept.fingerprint != self.embed.note.fingerprint:
-            raise UsageError(
-                "{name} holds vectors of another model, {model}; name a new index", name=name, model=kept.name
             )
 
     def file(self, file: Path) -> None:

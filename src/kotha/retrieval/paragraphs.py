@@ -34,8 +34,7 @@ def read_paragraphs(file: Path, complaints: Complaints) -> Paragraphs:
                 empty = False
                 yield text, place
         if empty:
-            pictures = Message("there is no text in it; its pages may be pictures: run OCR first")
-            raise Unreadable(pictures if file.suffix.lower() == ".pdf" else Message("there is no text in it"))
+            raise Unreadable(Message("there is no text in it; pages that are pictures need OCR first"))
     except (Unreadable, OSError) as error:
         complaints.pass_over(error)
 

@@ -44,7 +44,7 @@ def serve(
     index: Annotated[tuple[str, ...], _flag("An index to ask, by its file's name; may be given again.")] = (),
     rows: Annotated[int, _flag("Texts written side by side; more wait.")] = 32,
     book: Annotated[Path | None, _flag("The built book (make docs: build/book), to be read at /book/.")] = None,
-    log: Annotated[bool, _flag("Write a line for each request, on stderr.")] = False,
+    log: Annotated[bool, _flag("A line for each request, on stderr.")] = False,
     weights: Annotated[
         Literal["float32", "bfloat16", "int8"] | None,
         _flag("The weights that write: narrower ones are faster; left out: as they are stored."),

@@ -29,7 +29,6 @@ class Limits:
     connections: int = 1000  # open at a time; who comes then waits
     prompt_characters: int = 400_000  # of all prompts of a request; longer than any context, and quickly encoded
     prompts: int = 64  # in one request
-    cut_characters: int = 20_000  # of a text whose letters and tokens are told
     choices: int = 64  # texts that one request may ask for: prompts times n
     positions: int = 256  # of a text or an image that is looked into
     numbers: int = 1_000_000  # in one answer: some ten megabytes

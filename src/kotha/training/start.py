@@ -285,7 +285,8 @@ def _start(data: Dataset, folder: RunFolder, request: TrainRequest, **how: Any) 
     if origin is not None:
         origin.check(choice.model, tokenizer)
         how |= {"initialize": lambda model: counts.update(origin.fill(model, tokenizer)), "origin": origin.name}
-    check_lora(choice.settings.lora, tokenizer, str(data.path), origin)
+    if choice.settings.lora is not None:
+        check_lora(choice.settings.lora, tokenizer, str(data.path), origin)
     training = start_run(choice.model, choice.settings, data, folder, seconds_per_step=choice.seconds_per_step, **how)
     training.most_steps = None if choice.design is None else choice.design.most_steps
     if request.timed and alone:

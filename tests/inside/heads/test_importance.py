@@ -1,5 +1,7 @@
 """Silence and importance: beside the same thing done by hand."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,8 @@ from tests.inside.small_models import TEXT, make, small
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from kotha.api.asked import Asked, continuation, read_asked
+from kotha.api.asked import continuation, read_asked
+from kotha.api.options import Asked
 from kotha.errors import UsageError
 from kotha.inside.heads.importance import (
     by_ablation,
@@ -49,14 +52,17 @@ def loss(model: nn.Module, batch: list[Tensor]) -> Tensor:
     return cross_entropy(rows, torch.ones(len(rows), dtype=torch.long))
 
 
-def zeroed(model: nn.Module, head: str) -> nn.Module:
-    """By hand: the head's columns of the output matrix."""
+@contextmanager
+def times(model: nn.Module, head: str, gate: float) -> Iterator[None]:
+    """By hand: the head's columns of the output matrix times a number."""
     name, number = head.rsplit(".", 1)
     attention = attentions(model)[name]
-    place = attention.heads.index(int(number)) * attention.d_head
+    place = slice(int(number) * attention.d_head, (int(number) + 1) * attention.d_head)
+    kept = attention.output.weight.detach().clone()
     with torch.no_grad():
-        attention.output.weight[:, place : place + attention.d_head] = 0
-    return model
+        attention.output.weight[:, place] *= gate
+        yield
+        attention.output.weight.copy_(kept)
 
 
 @pytest.mark.parametrize("reading", ["fused", "explicit"])
@@ -71,9 +77,8 @@ def test_a_silent_head_adds_nothing_and_speaks_again(name: str, reading: Any) ->
             silent = logits(model, inputs)
         assert torch.equal(logits(model, inputs), whole)
         assert not any(module._forward_hooks for module in model.modules())
-        for head in heads:
-            zeroed(model, head)
-        torch.testing.assert_close(silent, logits(model, inputs), rtol=1e-5, atol=1e-5)
+        with times(model, heads[0], 0), times(model, heads[1], 0):
+            torch.testing.assert_close(silent, logits(model, inputs), rtol=1e-5, atol=1e-5)
     assert (silent - whole).abs().max() > 1e-3
 
 
@@ -90,35 +95,24 @@ def test_ablation_is_the_difference_of_two_losses(name: str) -> None:
     batches = [[each[:1] for each in inputs], [each[1:] for each in inputs]]
     found = by_ablation(model, batches, loss)
     assert list(found) == every_head(model)
+    model.eval()
     for head in (every_head(model)[0], every_head(model)[-2]):
-        again, _ = shaken(name)
-        with torch.no_grad():
-            before = sum(loss(again.eval(), batch).item() for batch in batches) / 2
-            after = sum(loss(zeroed(again, head), batch).item() for batch in batches) / 2
+        before, after = (sum(gated_loss(model, batch, head, gate) for batch in batches) / 2 for gate in (1, 0))
         assert found[head] == pytest.approx(after - before, abs=1e-5)
 
 
 def gated_loss(model: nn.Module, batch: list[Tensor], head: str, gate: float) -> float:
-    """By hand: the head's columns of the output matrix times a number."""
-    name, number = head.rsplit(".", 1)
-    attention = attentions(model)[name]
-    place = slice(int(number) * attention.d_head, (int(number) + 1) * attention.d_head)
-    kept = attention.output.weight.detach().clone()
-    with torch.no_grad():
-        attention.output.weight[:, place] *= gate
-        found = loss(model, batch).item()
-        attention.output.weight.copy_(kept)
-    return found
+    with times(model, head, gate):
+        return loss(model, batch).item()
 
 
 @pytest.mark.parametrize("name", EVERY)
 def test_the_gradient_is_the_slope_of_a_gate(name: str) -> None:
     model, inputs = shaken(name)
     model.double()
-    rows = [[each[row : row + 1].double() if each.is_floating_point() else each[row : row + 1] for each in inputs]
-            for row in range(2)]  # fmt: skip
-    together = [[each.double() if each.is_floating_point() else each for each in inputs]]
-    found, one_batch = by_gradient(model, rows, loss), by_gradient(model, together, loss)
+    inputs = [each.double() if each.is_floating_point() else each for each in inputs]
+    rows = [[each[row : row + 1] for each in inputs] for row in range(2)]
+    found, one_batch = by_gradient(model, rows, loss), by_gradient(model, [inputs], loss)
     step = 1e-5
     model.eval()
     for head in every_head(model):

@@ -9,7 +9,6 @@ import torch
 from tests.inside.wired_heads import P, V, random_text, set_head, wired
 from torch import Tensor, nn
 
-from kotha.errors import UsageError
 from kotha.inside.heads.kinds import BROAD_THRESHOLD, THRESHOLD, HeadKind, Passage, Witness, look, probes, rarest
 from kotha.inside.heads.study import case_text, evidence_text
 from kotha.model.config import BERTConfig, GPTConfig, Seq2SeqConfig
@@ -181,8 +180,7 @@ def test_a_short_text_says_nothing() -> None:
 
 
 def test_a_short_context_cannot_be_probed() -> None:
-    with pytest.raises(UsageError, match="a context of 11 is too short to show something twice; 12 will do"):
-        probes(range(V), 11)
+    assert probes(range(V), 11) == []
     few = probes(range(3), 12)  # fewer tokens than places: some come more than twice
     assert len(few[0].tokens) == 12
 

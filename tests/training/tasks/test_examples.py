@@ -184,13 +184,6 @@ def test_a_slice_is_a_part_of_the_whole(step: int, first: int, count: int) -> No
         assert torch.equal(tensor, whole.tensors[name][first : first + count]), name
 
 
-def test_an_epoch_reads_every_pair_once_in_a_new_order() -> None:
-    made = translation(batch_size=11)
-    rows = [[int(row[1]) // 10 - 10 for row in made.batch(step, 0, 11).tensors["target"]] for step in range(3)]
-    assert all(sorted(row) == list(range(11)) for row in rows)
-    assert rows[0] != rows[1] != rows[2]
-
-
 def test_pairs_that_cannot_be_used_are_left_out_and_counted() -> None:
     most = list(range(100, 105))  # with its mark, all of a context of 6
     made = translation([([], [1]), ([1], []), ([*most, 1], [1]), (most, most), ([1], [*most, 1])], PAIRS[:2])

@@ -4,14 +4,13 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from kotha.cli.flags import BOX, Page, RunName
-from kotha.cli.naming import model_and_words
+from kotha.cli.flags import BOX, Page, Run
 from kotha.cli.terminal import Output
 from kotha.errors import UsageError
 
 
 def embeddings(
-    run: RunName = None,
+    run: Run = BOX,
     /,
     *words: str,
     count: int = 10,
@@ -32,9 +31,8 @@ def embeddings(
     """
     from kotha.api.embeddings import look
 
-    folder, asked = model_and_words(run, words)
-    if not (asked or map_ or text):
+    if not (words or map_ or text):
         raise UsageError("name a word, --map FILE or --text TEXT; see kotha inside embeddings --help")
     choice: Any = {"count": count, "centred": centred, "map_words": map_words}
-    found = look(folder or BOX, asked, map_, text, **choice)
+    found = look(run, words, map_, text, **choice)
     return Output(found, *found.shown)

@@ -9,9 +9,8 @@ cheap both.
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kotha.cli.flags import Field, Pair, RunName, TextItself, group
+from kotha.cli.flags import BOX, Field, Pair, Run, TextItself, group
 from kotha.cli.inside.views import Html, viewed
-from kotha.cli.naming import model_and_file
 from kotha.cli.terminal import Output, Table, progress
 from kotha.i18n.message import Message, Plural, Text
 
@@ -31,7 +30,7 @@ class OfHeads:
 
 
 def heads(
-    run: RunName = None,
+    run: Run = BOX,
     path: str | None = None,
     /,
     *,
@@ -45,11 +44,9 @@ def heads(
     """
     import kotha
 
-    folder, file = model_and_file(run, path)
     with progress() as advance:
-        view = kotha.load(folder, "cpu").heads(path=file, on_progress=advance, **vars(source))
-    shown = viewed(view, html, Message("a map of all heads"))
-    return Output(view, _table(view.found), *shown.parts)
+        view = kotha.load(run, "cpu").heads(path=path, on_progress=advance, **vars(source))
+    return viewed(view, html, _table(view.found))
 
 
 def _table(found: "Study") -> Table:
@@ -80,7 +77,7 @@ def _table(found: "Study") -> Table:
 
 
 def prune(
-    run: RunName = None,
+    run: Run = BOX,
     path: str | None = None,
     /,
     *,
@@ -102,10 +99,9 @@ def prune(
     from kotha.api.views import prune_heads
 
     named = None if heads is None else [name.strip() for name in heads.split(",") if name.strip()]
-    folder, file = model_and_file(run, path)
     how: dict[str, Any] = {"heads": named, "count": count, "overwrite": overwrite}
     with progress() as advance:
-        found = prune_heads(folder, out, **how, path=file, on_progress=advance, **vars(source))
+        found = prune_heads(run, out, **how, path=path, on_progress=advance, **vars(source))
     return Output(found, _pruned_table(found))
 
 

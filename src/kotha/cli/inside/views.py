@@ -5,118 +5,71 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from kotha.cli.flags import BOX, Page, Run, Several, group, written
+from kotha.api.options import Asked
+from kotha.cli.flags import BOX, Flat, Page, Run, Several, written
 from kotha.cli.spoken import tell
 from kotha.cli.terminal import Output, Table
 from kotha.errors import UsageError
-from kotha.i18n.message import Message, Plural, Text
+from kotha.i18n.message import Message, Text
 
 if TYPE_CHECKING:
     from kotha.api.views import View
 
-Generate = Annotated[int | None, Parameter(help="Let the model add so many tokens, and look there too.")]
+Reading = Annotated[Asked, Flat]
 Html = Annotated[Page, Parameter(help="Write one offline page to this file.")]
 
 
-@group
-class OfText:
-    """What a model reads."""
-
-    text: str | None = None
-    """What the model reads; [MASK] hides a word from a BERT."""
-    second: str | None = None
-    """The second sentence of a pair, for a BERT."""
-    target: str | None = None
-    """The translation, for a Seq2Seq; left out, the model writes it."""
-
-
-@group
-class OfInput(OfText):
-    """The same, or an image."""
-
-    image: Path | None = None
-    """A PNG, JPEG, PGM, .npy or .json image, for a ViT."""
-
-
-def viewed(view: "View[Any]", html: Path | None, about: Text, *parts: Table | Text, **how: Any) -> Output:
-    """Tell a view's remarks; then its JSON, or the page that was written, or its tables."""
+def viewed(view: "View[Any]", html: Path | None, *parts: Table | Text, **how: Any) -> Output:
+    """A view's tables, and its page; what there is to say of its input is said in any case."""
     for remark in view.remarks:
         tell(remark)
-    if html is None:
-        return Output(view, *parts, **how)
-    view.save(html)
-    return Output(view, Message("{html}: {about}; open it in a browser", html=html, about=about))
+    return Output(view, *parts, page=html, **how)
 
 
-def attention(
-    run: Run = BOX,
-    /,
-    *,
-    reading: OfInput = OfInput(),  # noqa: B008 - frozen
-    generate: Generate = None,
-    temperature: float = 0.0,
-    seed: int = 0,
-    layers: Several = (),
-    html: Html = None,
-) -> Output:
+def attention(run: Run = BOX, /, *, asked: Reading = Asked(), layers: Several = (), html: Html = None) -> Output:  # noqa: B008
     """Who looks at whom: a page of every head, layer by layer.
 
     Args:
-        temperature: Of what it adds: 0 takes the best token each time.
-        seed: Of what it adds, above temperature 0.
         layers: Only these: 0, or decoder.1; all if left out.
     """
     import kotha
     from kotha.api.views import attention_table
 
-    writing: dict[str, Any] = {"generate": generate, "temperature": temperature, "seed": seed}
-    view = kotha.load(run, "cpu").attention(layers=layers, **vars(reading), **writing)
-    about = Plural("{n} head", "{n:,} heads", n=sum(len(each.weights) for each in view.found.maps))
+    view = kotha.load(run, "cpu").attention(layers=layers, **vars(asked))
     more = [Message("add --html FILE for a page of every head")]
     # A line for each weight would be long.
-    return viewed(view, html, about, attention_table(view.found), indent=None, remarks=more)
+    return viewed(view, html, attention_table(view.found), indent=None, remarks=more)
 
 
 def flow(
     run: Run = BOX,
     /,
     *,
-    reading: OfInput = OfInput(),  # noqa: B008 - frozen
+    asked: Reading = Asked(),  # noqa: B008 - frozen
     html: Html = None,
 ) -> Output:
     """A text through the whole model, with shapes and figures at every station."""
     import kotha
     from kotha.api.views import flow_tables
 
-    view = kotha.load(run, "cpu").flow(**vars(reading))
-    tables = flow_tables(view)
-    return viewed(view, html, Message("{n} stations", n=len(tables[0].cells)), *tables)
+    view = kotha.load(run, "cpu").flow(**vars(asked))
+    return viewed(view, html, *flow_tables(view))
 
 
-def lens(
-    run: Run = BOX,
-    /,
-    *,
-    reading: OfText = OfText(),  # noqa: B008 - frozen
-    generate: Generate = None,
-    html: Html = None,
-) -> Output:
+def lens(run: Run = BOX, /, *, asked: Reading = Asked(), html: Html = None) -> Output:  # noqa: B008
     """What each layer would say next."""
     import kotha
     from kotha.api.views import lens_table
 
-    view = kotha.load(run, "cpu").lens(**vars(reading), generate=generate)
-    layers = Plural("{n} layer", "{n:,} layers", n=len(view.found.layers))
-    positions = Plural("{n} position", "{n:,} positions", n=len(view.found.positions))
-    about = Message("{layers}, {positions}", layers=layers, positions=positions)
-    return viewed(view, html, about, lens_table(view))
+    view = kotha.load(run, "cpu").lens(**vars(asked))
+    return viewed(view, html, lens_table(view))
 
 
 def trace(
     run: Run = BOX,
     /,
     *,
-    reading: OfInput = OfInput(),  # noqa: B008 - frozen
+    asked: Reading = Asked(),  # noqa: B008 - frozen
     layer: tuple[str, ...] = (),
     place: tuple[str, ...] = (),
     npz: Annotated[Path | None, written()] = None,
@@ -132,7 +85,7 @@ def trace(
 
     if npz is not None and npz.suffix != ".npz":
         raise UsageError("--npz {npz} would not be found as what it is; name it {name}.npz", npz=npz, name=npz.name)
-    given, found = record_pass(run, layers=layer, places=place, **vars(reading))
+    given, found = record_pass(run, asked, layer, place)
     for remark in given.remarks:
         tell(remark)
     seen = [each.to_dict() for each in found]

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 from rich.text import Text
 
-from kotha.cli.flags import AsJson, RunOrNone, group, written
+from kotha.api.options import SheetOptions
+from kotha.cli.flags import Flat, group, written
 from kotha.cli.inside.views import Html
 from kotha.cli.spoken import said, spoken_language, tell
 from kotha.cli.stopping import read_line
@@ -19,40 +20,12 @@ if TYPE_CHECKING:
     from kotha.api.worksheet import SheetView
 
 
-@group
-class OfSheet:
-    """Which sheet, and how it is written."""
-
-    sheet: Literal["attention", "block", "thinking", "robot", "bank", "positions"] = "attention"
-    """Which: one head; a whole block to the guess; the notes' 112 and 96, robot, bank; positions."""
-    given: Path | None = None
-    """Your own X, W_Q, W_K and W_V: a .json or .csv file."""
-    run: RunOrNone = None
-    text: str | None = None
-    """What the model reads; without it and without --run: the workshop's."""
-    target: str | None = None
-    """What a Seq2Seq has written to it."""
-    layer: int = 0
-    """Which layer, counted from 0."""
-    head: int = 0
-    """Which head, counted from 0."""
-    stack: Literal["encoder", "decoder"] | None = None
-    """Of a Seq2Seq; left out: decoder."""
-    part: Literal["attention", "cross"] = "attention"
-    """cross looks at the source."""
-    size: str | None = None
-    """A drawn sheet of other sizes instead: TOKENSxWIDTHxHEAD, 4x6x3."""
-    seed: int | None = None
-    """Draw other numbers: the sheet of `kotha inside exercise` with this seed."""
-
-
 def worksheet(
     *,
-    asked: OfSheet = OfSheet(),  # noqa: B008 - frozen
+    sheet: Annotated[SheetOptions, Flat] = SheetOptions(),  # noqa: B008 - frozen
     html: Html = None,
     picture: Annotated[Path | None, written(".svg")] = None,
     xlsx: Annotated[Path | None, written(".xlsx")] = None,
-    as_json: AsJson = False,
 ) -> Output | None:
     """One attention head as arithmetic on paper; the workshop's, or your model's.
 
@@ -66,9 +39,9 @@ def worksheet(
     if picture is not None:
         positions_picture().save(picture)
         tell(Message("wrote {path}", path=picture))
-        if asked.sheet == "attention":
+        if sheet.sheet == "attention":
             return None
-    view = lay_out(**vars(asked), language=spoken_language())
+    view = lay_out(sheet, spoken_language())
     for file, write in ((html, view.save), (xlsx, view.save_spreadsheet)):
         if file is not None:
             tell(Message("wrote {path}", path=write(file)))
@@ -135,8 +108,8 @@ def exercise(
     if key or paper:
         if kept.progress is not None:
             raise UsageError("--key and --paper ask nothing; leave --progress out")
-        told, lines = on_paper(choice, language, key=key)
-        return Output(told, *lines)
+        found, lines = on_paper(choice, language, key=key)
+        return Output(found, *lines)
 
     def say(line: str) -> None:
         print(line, file=sys.stderr if as_json else sys.stdout, flush=True)

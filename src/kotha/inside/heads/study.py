@@ -12,7 +12,6 @@ from kotha.i18n.message import Message, OnProgress, Text
 from kotha.inside.heads.importance import by_ablation, by_gradient
 from kotha.inside.heads.kinds import (
     BROAD_THRESHOLD,
-    FEWEST_PROBED,
     LEANING,
     ON_REPEATS,
     THRESHOLD,
@@ -88,7 +87,7 @@ def study(
 
     Who studies a model on several texts keeps its ``weights`` (``overlap.head_weights``): they tell the same each time.
     """
-    model, passages, length = examined.bundle.model, examined.passages, examined.context_length
+    model, passages = examined.bundle.model, examined.passages
     report: OnProgress = on_progress or (lambda *_: None)
     weights, spell = weights or head_weights(model), speller(examined.tokenizer)
     witness, resemblance = Witness(model, examined.rare, examined.punctuation), Resemblance()
@@ -97,8 +96,8 @@ def study(
         witness.read(sights)
         resemblance.read(sights)
         report(Message("looking"), done + 1, len(passages))
-    if length >= FEWEST_PROBED:  # there is room for random tokens that come twice
-        witness.probe(probes(examined.ordinary, length, examined.bundle.config.family == "seq2seq"))
+    translates = examined.bundle.config.family == "seq2seq"
+    witness.probe(probes(examined.ordinary, examined.context_length, translates))
     ablation = by_ablation(model, examined.batches, batch_loss, on_progress)
     gradient = by_gradient(model, examined.batches, batch_loss)
     likenesses: dict[str, Likeness] = {}
@@ -134,16 +133,15 @@ def study(
 
 def heads_view(
     bundle: Bundle,
-    source: TextSource | str,
+    source: TextSource,
     *,
-    name: str | None = None,
+    name: str = "The model",
     weights: Mapping[str, HeadWeights] | None = None,
     on_progress: OnProgress | None = None,
 ) -> View[Study]:
     """What each head does on a text, what it is worth, and which one it resembles; ``name`` is the model's."""
-    examined = gather(bundle, TextSource(text=source) if isinstance(source, str) else source)
-    found = study(examined, weights, on_progress)
-    return view_of("heads", Message("The model") if name is None else name, found, found.page)
+    found = study(gather(bundle, source), weights, on_progress)
+    return view_of("heads", name, found, found.page)
 
 
 def evidence_text(kind: HeadKind) -> Message:

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Query, Request
 from pydantic import Field
 
+from kotha.api.options import PlanOptions
 from kotha.api.plan import plan as plan_training
 from kotha.errors import ConfigError, CorpusError, DataError
 from kotha.i18n.message import Text
@@ -87,20 +88,16 @@ class PlanAnswer(WireAnswer):
 @route(router, "/plan", PlanAnswer)
 def plan(state: State, body: PlanRequest) -> JsonObject:
     """What a model is made of and what its training takes, part by part; or which model fits the minutes there are."""
-    data: str | TextSize | None = None
-    if body.data is not None:
-        data = str(state.job_store("data").uploads.place(body.data))
+    data = None if body.data is None else str(state.job_store("data").uploads.place(body.data))
+    size = None
     if body.text_bytes is not None:  # a document is as long as a story, and a letter as many bytes as in Bangla
-        size, documents = body.text_bytes, body.text_bytes // _DOCUMENT_BYTES + 1
-        data = TextSize("", size, int(size / _BYTES_PER_CHARACTER), documents, None, None)
+        n_bytes, documents = body.text_bytes, body.text_bytes // _DOCUMENT_BYTES + 1
+        size = TextSize("", n_bytes, int(n_bytes / _BYTES_PER_CHARACTER), documents, None, None)
     with refusing(ConfigError, CorpusError, DataError), by_name({str(data): str(body.data)}):
-        found = plan_training(
-            **body.model_dump(include=_WHOLE),
-            data=data,
-            timed=body.minutes is not None,
-            settings=body.model_dump(exclude={*_WHOLE, "data", "text_bytes"}, exclude_none=True),
-            before_timing=lambda: None,  # the server's own threads stay, whatever would be fastest for a training
-        ).found
+        options = PlanOptions(**body.model_dump(include=_WHOLE), data=data, no_time=body.minutes is None)
+        changes = body.model_dump(exclude={*_WHOLE, "data", "text_bytes"}, exclude_none=True)
+        # The server's own threads stay, whatever would be fastest for a training.
+        found = plan_training(options, changes, text=size, before_timing=lambda: None).found
     design = found.pop("design", None)
     if design is not None:
         shown = {name: value for name, value in design.items() if name not in ("data", "commands")}  # they name folders

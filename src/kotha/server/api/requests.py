@@ -13,7 +13,7 @@ from fastapi import APIRouter, Request, Response
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from kotha.api.asked import Asked
+from kotha.api.options import Asked
 from kotha.artifacts.model_folder import Bundle
 from kotha.errors import KothaError
 from kotha.i18n.message import Message, OnProgress, Text

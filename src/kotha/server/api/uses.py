@@ -14,7 +14,7 @@ from kotha.generation.classes import Classified, Classifier, classify_pixels
 from kotha.generation.filling import GAP, Filled
 from kotha.i18n.message import OnProgress, Text
 from kotha.model.vit import ViT
-from kotha.retrieval.store import Measures
+from kotha.retrieval.sqlite_store import Measures
 from kotha.server.api.requests import (
     AboutModel,
     WireAnswer,

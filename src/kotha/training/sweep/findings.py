@@ -87,9 +87,10 @@ class SweepFindings:
         best = trial_table(self, Message("{out}: the best trials", out=self.out))
         return [best, mattered_table(self, Message("what mattered")), *sentences(self)]
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: Path) -> Path:
         """Write it as a page."""
-        write_page(Path(path), sweep_document(self).html())
+        write_page(path, sweep_document(self).html())
+        return path
 
 
 def find(searching: Searching) -> SweepFindings:

@@ -22,11 +22,11 @@ from torch.nn.functional import affine_grid, grid_sample
 
 from kotha.errors import DataError
 from kotha.model.config import ClassifierConfig, ViTConfig
+from kotha.model.objectives import classes, judge
 from kotha.text.held_out import Counts
 from kotha.text.tokenizer.prompt import MarkedTexts
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.training.config import TrainConfig
-from kotha.training.objectives import classes, judge
 from kotha.training.tasks.examples import Columns, ExamplesTask, Ragged
 from kotha.training.tasks.task import Batch, Score, Tensors, check_vocabulary
 

@@ -25,13 +25,13 @@ from kotha.i18n.message import Message
 from kotha.model.config import GPTConfig, Seq2SeqConfig, TextConfig
 from kotha.model.gpt import GPT
 from kotha.model.loss import IGNORED
+from kotha.model.objectives import Asked, judge_words, teacher_forcing, word_loss
 from kotha.model.seq2seq import Seq2Seq
 from kotha.text.corpus.dialogues import Dialogue
 from kotha.text.held_out import Counts, frequency_nats
 from kotha.text.tokenizer.chat import ChatTemplate
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.training.config import TrainConfig
-from kotha.training.objectives import Asked, judge_words, teacher_forcing, word_loss
 from kotha.training.tasks.task import Batch, Score, Task, Tensors, check_vocabulary, measuring_slices
 
 # Keeps what is drawn for a turn apart from what is drawn for an epoch of the same number.

@@ -28,11 +28,11 @@ from kotha.errors import ConfigError, DataError
 from kotha.model.bert import BERT
 from kotha.model.config import BERTConfig
 from kotha.model.loss import IGNORED
+from kotha.model.objectives import judge, judge_words, masked_words, sentence_pairs, word_loss
 from kotha.text.held_out import frequency_nats
 from kotha.text.shards import Dataset, Split
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.training.config import TrainConfig
-from kotha.training.objectives import judge, judge_words, masked_words, sentence_pairs, word_loss
 from kotha.training.tasks.examples import Order
 from kotha.training.tasks.task import Batch, Ids, Score, Task, Tensors, check_vocabulary, count_tokens, measuring_slices
 

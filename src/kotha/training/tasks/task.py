@@ -26,13 +26,13 @@ from kotha.errors import ConfigError, DataError
 from kotha.i18n.message import Message
 from kotha.model.config import GPTConfig, TextConfig
 from kotha.model.gpt import GPT
-from kotha.model.loss import next_token_loss, token_losses
+from kotha.model.loss import token_losses
+from kotha.model.objectives import next_token, word_loss
 from kotha.text.held_out import Counts, frequency_nats
 from kotha.text.shards import Dataset, Split
 from kotha.text.tokenizer.chat import ChatTemplate
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.training.config import TrainConfig
-from kotha.training.objectives import next_token, word_loss
 
 Tensors = dict[str, Tensor]
 Score = dict[str, float]
@@ -171,15 +171,11 @@ class NextToken(Task):
             sequences[turned, 0] = mask
 
     def losses(self, model: GPT, tensors: Tensors) -> Tensors:
-        hidden, targets = asked = next_token(model, tensors["sequences"])
-        if not self.auxiliary_models:
-            return {_PART: word_loss(model, asked, self._label_smoothing)}
-        taught = {
-            "teachers": self._taught(tensors["sequences"][:, :-1]),
-            "teacher_share": self._config.teacher_share,
-            "label_smoothing": self._label_smoothing,
-        }
-        return {_PART: next_token_loss(hidden, model.head.weight, targets, model.head.bias, **taught)}
+        asked, taught = next_token(model, tensors["sequences"]), dict[str, Any]()
+        if self.auxiliary_models:
+            teachers = self._taught(tensors["sequences"][:, :-1])
+            taught = {"teachers": teachers, "teacher_share": self._config.teacher_share}
+        return {_PART: word_loss(model, asked, self._label_smoothing, **taught)}
 
     @torch.no_grad()
     def _taught(self, tokens: Tensor) -> list[tuple[Tensor, Tensor]]:

@@ -4,6 +4,8 @@ The head is applied inside the loss, in chunks, and only to the places that are 
 exist. Losses are means in nats; what is measured are sums.
 """
 
+from typing import Any
+
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
@@ -41,10 +43,11 @@ def masked_words(model: BERT, hidden: Tensor, places: Tensor, words: Tensor) -> 
     return model.guess(rows), words
 
 
-def word_loss(model: GPT | BERT | Seq2Seq, asked: Asked, label_smoothing: float = 0.0) -> Tensor:
-    """Mean nats of the words that are asked for: -> ()."""
+def word_loss(model: GPT | BERT | Seq2Seq, asked: Asked, label_smoothing: float = 0.0, **taught: Any) -> Tensor:
+    """Mean nats of the words that are asked for: -> (); ``taught`` is what teachers say of them, as the loss has it."""
     rows, words = asked
-    return next_token_loss(rows, model.head.weight, words, model.head.bias, label_smoothing=label_smoothing)
+    how: Any = {"label_smoothing": label_smoothing, **taught}
+    return next_token_loss(rows, model.head.weight, words, model.head.bias, **how)
 
 
 def sentence_pairs(model: BERT, hidden: Tensor, unrelated: Tensor) -> Tensor:

@@ -9,13 +9,13 @@ from torch.nn.functional import cross_entropy
 from transformers import BertConfig, BertForPreTraining
 
 from kotha.errors import ConfigError
+from kotha.model import objectives
 from kotha.model.bert import BERT
 from kotha.model.classifier import TextClassifier
 from kotha.model.config import BERTConfig, GPTConfig, Seq2SeqConfig, ViTConfig, classifying
 from kotha.model.loss import IGNORED
 from kotha.model.seq2seq import Seq2Seq
 from kotha.model.vit import ViT
-from kotha.training import objectives
 
 SIZES = {"n_layers": 2, "d_model": 16, "n_heads": 2, "d_ff": 24}
 TEXT = {**SIZES, "vocab_size": 40, "context_length": 12}
