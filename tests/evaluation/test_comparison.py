@@ -35,7 +35,7 @@ def test_a_row_tells_the_run() -> None:
 
 def test_one_tokenizer_and_one_text_keep_their_perplexities() -> None:
     found = compare([row("one"), row("other")])
-    assert found.remarks == []
+    assert [each.kind for each in found.reasons] == ["trainings"]
     assert all(each.perplexity for each in found.rows)
 
 
@@ -56,8 +56,8 @@ def test_one_tokenizer_and_one_text_keep_their_perplexities() -> None:
 def test_what_may_not_be_compared_is_left_out_and_the_reason_told(other: dict[str, Any], said: str) -> None:
     """Two tokenizers normalize one text a little differently."""
     found = compare([row("one"), row("other", **other)])
-    (remark,) = found.remarks
-    assert said in str(remark)
+    remark, _ = found.reasons
+    assert said in str(remark.message)
     assert [(each.perplexity, each.bits_per_byte) for each in found.rows] == [(None, 0.8)] * 2
 
 
@@ -90,7 +90,7 @@ def measured(name: str, seen: Familiarity | None) -> Any:
 
 def test_a_best_one_is_named_where_all_is_fair_and_no_chance() -> None:
     found = compare([measured("one", NEW), measured("other", NEW)], [NATS, NATS * 0.9], "text.txt")
-    assert (found.best, found.undecided) == ("other", "")
+    assert (found.best, found.reasons) == ("other", [])
     table = comparison_table(found)
     assert set(table.marks.values()) == {"best"}
     assert {at for at, _ in table.marks} == {1}
@@ -111,10 +111,10 @@ def test_a_best_one_is_named_where_all_is_fair_and_no_chance() -> None:
 def test_no_best_one_is_named_where_it_is_unfair_or_chance(seen: Any, other: Any, nats: Any, why: str) -> None:
     found = compare([measured("one", seen), measured("other", other)], nats, "text.txt")
     assert found.best is None
-    said = str(found.undecided)
+    said = str(found.reasons[-1].message)
     assert why in said or why in said.replace("other and one", "one and other")
     assert not comparison_table(found).marks
 
 
 def test_one_model_alone_needs_no_reason() -> None:
-    assert compare([row()]).undecided == ""
+    assert compare([row()]).reasons == []

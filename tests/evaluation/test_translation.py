@@ -24,8 +24,8 @@ def test_bleu_on_paper() -> None:
 
 
 def test_the_signatures_say_what_must_agree() -> None:
-    score = score_translations(["ক খ"], ["ক খ"], ["ক গ"])
-    assert "nrefs:2" in score.bleu_signature
+    score = score_translations(["ক খ"], ["ক খ"])
+    assert "nrefs:1" in score.bleu_signature
     assert "tok:13a" in score.bleu_signature
     assert "nw:2" in score.chrf_signature, "chrF++ counts words too"
     assert "version:" in score.chrf_signature
@@ -40,8 +40,6 @@ def test_who_remembers_gives_the_translation_of_the_likest_source() -> None:
 
 
 def test_what_cannot_be_compared_is_refused(monkeypatch) -> None:
-    with pytest.raises(DataError, match="2 translations and 1 references"):
-        score_translations(["ক", "খ"], ["ক"])
     with pytest.raises(DataError, match="nothing to compare"):
         score_translations([], [])
     monkeypatch.setitem(sys.modules, "sacrebleu.metrics.bleu", None)

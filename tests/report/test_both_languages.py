@@ -82,15 +82,14 @@ def test_a_report_of_another_task_and_of_one_that_goes_on(task, figures) -> None
         held(report_document(Record(config, metrics, {})))
 
 
-@pytest.mark.parametrize("called", ["text", "image"])
-def test_the_page_of_classes(called) -> None:
+def test_the_page_of_classes() -> None:
     labels = ("খেলা", "রাজনীতি")
     score = score_answers(
         labels, [labels[n % 2] for n in range(1234)], [labels[n % 2 * (n % 5 > 0)] for n in range(1234)]
     )
     simpler = {"accuracy": 0.5, "macro_f1": 0.333}
     score = replace(score, baselines={"majority": simpler, "TF-IDF + logistic regression": simpler})
-    spoken = held(classes_document(score, "kinds: 2", "", called))
+    spoken = held(classes_document(score, "kinds: 2", ""))
     assert any(each.startswith("না-দেখা ১,২৩৪টি") for each in spoken)
 
 
@@ -111,9 +110,9 @@ def test_the_page_of_a_sweep() -> None:
     found = SweepFindings(**{
         **dict.fromkeys(SweepFindings.__dataclass_fields__), "trials": trials, "importance": {"dropout": 1.0},
         "default_values": {"dropout": 0.1}, "searched": {"dropout": "0.0..0.3"}, "unit": "bits/byte", "changes": {},
-        "at_an_end": ["dropout"], "best": trials[1], "default": trials[0],
+        "at_an_end": ["dropout"], "best": trials[1], "default": trials[0], "data": "data", "recipe": "modern",
     })  # fmt: skip
-    held(sweep_document(found, "kotha train data"), "dropout", "trial 1")
+    held(sweep_document(found), "dropout", "trial 1")
 
 
 def test_what_a_training_and_a_demo_leave_opens_in_the_command_s_language(tmp_path: Path, capsys) -> None:

@@ -17,10 +17,9 @@ from kotha.training.config import TrainConfig
 from kotha.training.device import Arithmetic, choose_arithmetic
 from kotha.training.distributed import ALONE
 from kotha.training.fitting import Fitting
-from kotha.training.plan.activations import example_inputs, positions
-from kotha.training.plan.memory import how_planned
-from kotha.training.plan.render import plan_training, plan_words
-from kotha.training.plan.step_time import count_work, predict_seconds_per_step
+from kotha.training.plan.memory import how_planned, positions
+from kotha.training.plan.render import TrainingPlan, plan_training
+from kotha.training.plan.step_time import count_work, example_inputs, predict_seconds_per_step
 
 CPU = torch.device("cpu")
 TEXT = {"vocab_size": 40, "context_length": 20, "n_layers": 2, "d_model": 32, "n_heads": 4}
@@ -63,9 +62,9 @@ def test_speed_is_measured_once() -> None:
 def test_a_busy_machine_has_no_share_above_all_of_it(monkeypatch) -> None:
     plan = plan_training(FAMILY["gpt"], TrainConfig(batch_size=4, steps=3), "cpu", pace=1e-9)
     assert plan["peak_share"] is None
-    assert "this machine is busy" in str(plan_words(plan)[-2])
-    usual = plan_words(plan_training(FAMILY["gpt"], TrainConfig(batch_size=4), "cpu", pace=1e3))[-2]
-    assert "% of the peak, which is" in str(usual)
+    assert "this machine is busy" in str(TrainingPlan(plan, TrainConfig()).sentences()[-2])
+    usual = TrainingPlan(plan_training(FAMILY["gpt"], TrainConfig(batch_size=4), "cpu", pace=1e3), TrainConfig())
+    assert "% of the peak, which is" in str(usual.sentences()[-2])
     taken = iter([10.0, 1e-3])  # seconds: the small product was disturbed, the large one was not
     monkeypatch.setattr(machine, "quickest", lambda *_: next(taken))
     assert machine.peak_flops_per_second.__wrapped__(CPU, torch.float32) == 2 * 1024**3 / 1e-3

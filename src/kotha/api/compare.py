@@ -14,7 +14,7 @@ from kotha.evaluation.comparison import compare as compare_rows
 from kotha.evaluation.comparison import comparison_page as comparison_page
 from kotha.evaluation.comparison import comparison_table as comparison_table
 from kotha.evaluation.contamination import look_up
-from kotha.evaluation.perplexity import Nats, check_windows, document_nats, score
+from kotha.evaluation.perplexity import Nats, evaluate_text
 from kotha.i18n.message import Message, OnProgress
 from kotha.storage import bundled
 from kotha.storage.atomic import write_page as write_page
@@ -60,9 +60,9 @@ def compare(
             model, tokenizer = load(place, device).gpt
             held_out = read_held_out(Path(text), tokenizer, field=field, most_bytes=None if whole else _MOST_BYTES)
             measured = str(held_out.name)
-            context, stride = check_windows(model, None, None)
-            nats.append(document_nats(model, held_out, context, stride, _named(on_progress, place)))
-            found = replace(score(float(nats[-1].sum()), held_out, context, stride), seen=look_up(held_out, place))
+            found = evaluate_text(model, held_out, on_progress=_named(on_progress, place))
+            found = replace(found, seen=look_up(held_out, place))
+            nats.append(found.nats)
             row = row_of_score(row if config else row_of_run(name, {"model": model.config.to_dict()}, {}), found)
         rows.append(row)
     return compare_rows(rows, nats or None, measured)

@@ -42,4 +42,5 @@ def _count(dataset: Dataset | None, config: dict[str, Any]) -> dict[str, float]:
         )
     size = figure(config, "model", "vocab_size")
     vocab_size = dataset.tokenizer.vocab_size if size is None else int(size)
-    return count_baselines(dataset, from_dataset(dataset, dataset.tokenizer), vocab_size).references
+    counted = count_baselines(dataset, from_dataset(dataset, dataset.tokenizer), vocab_size)
+    return {name: each["loss_nats"] for name, each in counted.items()}

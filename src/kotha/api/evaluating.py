@@ -117,7 +117,7 @@ class EvaluationMixin(OpenedModel):
         held_out, data = self._held_out(tokenizer, text, **reading), self._data(how.baselines)
         score = evaluate_text(gpt, held_out, context_length=how.context, stride=how.stride, on_progress=heard)
         size = gpt.config.vocab_size
-        beside = None if data is None else count_baselines(data, held_out, size, on_progress=heard)
+        beside = {} if data is None else count_baselines(data, held_out, size, on_progress=heard)
         return replace(score, seen=look_up(held_out, self.path), baselines=beside)
 
     def _on_examples(self, path: Path, how: EvaluateOptions, heard: OnProgress | None) -> Any:

@@ -111,12 +111,12 @@ def measure_texts(best: Bundle, parts: Parts[Any], run: Path, say: OnRemark) -> 
 def measure_images(best: Bundle, parts: Parts[Any], run: Path, say: OnRemark) -> dict[str, Any]:
     """A classifier of images."""
     lead = "Measured on {n:,} images that were kept out of training and out of every choice."
-    return _classes(evaluate_images(best, parts.test, parts.train), run, lead, called="image")
+    return _classes(evaluate_images(best, parts.test, parts.train), run, lead)
 
 
-def _classes(score: ClassificationScore, run: Path, lead: str, **how: str) -> dict[str, Any]:
+def _classes(score: ClassificationScore, run: Path, lead: str) -> dict[str, Any]:
     title = Message("{name}: {n:,} classes", name=run.name, n=len(score.labels))
-    atomic_write(run / PAGE, classes_document(score, title, Message(lead, n=score.examples), **how).html())
+    atomic_write(run / PAGE, classes_document(score, title, Message(lead, n=score.examples)).html())
     return score.to_dict()
 
 

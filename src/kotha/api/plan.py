@@ -8,16 +8,11 @@ from kotha.errors import UsageError
 from kotha.export.targets import supported_targets
 from kotha.i18n.message import Option
 from kotha.model.config import GPTConfig
+from kotha.report.table import Table
 from kotha.storage.atomic import write_page as write_page
 from kotha.training.plan.cluster import NETWORK, PER_NODE, STORAGE, Cluster, read_tokens, tell_cluster
 from kotha.training.plan.design import TextSize
-from kotha.training.plan.render import PlanText as PlanText
-from kotha.training.plan.render import Table as PlanTable
-from kotha.training.plan.render import has_sentences as has_sentences
-from kotha.training.plan.render import in_columns as in_columns
-from kotha.training.plan.render import plan_page as plan_page
-from kotha.training.plan.render import schedule_lines as schedule_lines
-from kotha.training.plan.render import tell_plan
+from kotha.training.plan.render import TrainingPlan, tell_plan
 from kotha.training.plan.step_time import gpu_named, use_fastest_threads
 from kotha.training.start import TrainRequest, choose_settings
 
@@ -30,12 +25,12 @@ def plan(
     *,
     text: TextSize | None = None,
     before_timing: Callable[[], Any] = use_fastest_threads,
-) -> tuple[dict[str, Any], PlanText]:
+) -> TrainingPlan:
     """Count a preset's parameters, work, memory and time; or design a model for memory, minutes and data.
 
-    What comes back is ready for JSON, and as it is told: tables, sentences, commands. ``settings`` are those of a
-    training, and sizes of the model. ``text`` is the size of one that is not there yet, in place of the ``data``; a few
-    small steps are timed once ``before_timing`` has settled how this machine computes.
+    What comes back has all that was ``found``, ready for JSON, and tells it in tables and sentences and on a page.
+    ``settings`` are those of a training, and sizes of the model. ``text`` is the size of one that is not there yet, in
+    place of the ``data``; a few small steps are timed once ``before_timing`` has settled how this machine computes.
     """
     preset, minutes, memory_gb, name = options.preset, options.minutes, options.memory_gb, Option("preset", "NAME")
     if preset is None and memory_gb is None and minutes is None:
@@ -57,7 +52,7 @@ def plan(
 
 def plan_cluster(
     cluster: ClusterOptions, options: PlanOptions, settings: dict[str, Any]
-) -> tuple[dict[str, Any], list[PlanTable]]:
+) -> tuple[dict[str, Any], list[Table]]:
     """Plan on paper, for a preset or for several sizes, what many GPUs would need and give."""
     if cluster.gpus is None:
         message = "{these} are for many GPUs; say how many with {gpus}"

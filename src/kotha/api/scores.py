@@ -42,7 +42,7 @@ def shown(lm: LanguageModel, score: Any) -> ShownScore:
         rows = [[key, f"{value:.4f}" if isinstance(value, float) else str(value)] for key, value in score.items()]
         return ShownScore(score, Table(name, ["", ""], rows))
     remark = None
-    if isinstance(score, TextScore) and score.baselines is None:
+    if isinstance(score, TextScore) and not score.baselines:
         template = "no n-grams to compare with; name a data folder with {baselines}"
         remark = Message(template, baselines=Option("baselines"))
     elif isinstance(score, ClassificationScore) and not score.baselines:

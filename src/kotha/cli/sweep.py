@@ -44,5 +44,5 @@ def sweep(
             found = api.sweep(data, searching, settings, storage=storage, **heard)
         except api.SweepStopped:
             raise StoppedError("stopped and saved; the same command goes on") from None
-    best = [] if found.found.best is None else [Commands(Message("to train the best again:"), [found.command])]
+    best = [] if found.best is None else [Commands(Message("to train the best again:"), [found.command])]
     return Output(found, *found.tables(), *best, page=html)

@@ -24,6 +24,8 @@ from kotha.storage.json_files import as_json as as_json_text
 
 # Results go out at full width when they go into a file, so that no line is folded.
 _WIDE = 200
+# A column with a longer cell is read, from its left.
+_SENTENCE = 60
 # So many problems of a corpus are told.
 _TOLD = 5
 # How often a log, where no bar is drawn, is told how far long work is.
@@ -128,7 +130,8 @@ def rendered(made: Table) -> RichTable:
     styles = {"best": "bold green", "worst": "yellow"}
     built = RichTable(title=escape(said(made.title)) or None, title_justify="left", header_style="bold")
     for index, name in enumerate(made.header):
-        built.add_column(said(name), justify="left" if index == 0 else "right", overflow="fold")
+        is_read = index == 0 or any(len(str(cells[index])) > _SENTENCE for cells in made.cells)
+        built.add_column(said(name), justify="left" if is_read else "right", overflow="fold")
     for row, cells in enumerate(made.cells):
         shown = []
         for column, cell in enumerate(cells):

@@ -29,8 +29,6 @@ _LEAST_TEXTS = 2
 
 # Of a thousand classes nobody looks at a million cells, and the summary of a run would be too large to be read again.
 MOST_IN_MATRIX = 100
-# So many of the most frequent confusions are named.
-_NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -56,9 +54,12 @@ class ClassificationScore(Measurement):
     classes: tuple[ClassScore, ...]
     confusion: tuple[tuple[int, ...], ...]  # rows: what they are; columns: what was said; empty for very many classes
     baselines: dict[str, dict[str, float]] = field(default_factory=dict)  # by name: accuracy, macro_f1
-    mistaken: tuple[tuple[str, str, int], ...] = ()  # most frequent confusions: what they are, what was said, how many
     seen: int | None = None  # how many of the texts the model has learned from; None where that is not known
-    labels: tuple[str, ...] = ()  # the classes, in the order of the confusion matrix
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The classes, in the order of the confusion matrix."""
+        return tuple(each.label for each in self.classes)
 
 
 def score_answers(labels: Sequence[str], true: Sequence[str], said: Sequence[str]) -> ClassificationScore:
@@ -87,18 +88,12 @@ def score_answers(labels: Sequence[str], true: Sequence[str], said: Sequence[str
         ClassScore(label, hits / max(1, told), hits / max(1, n), 2 * hits / max(1, n + told), n)
         for label, hits, n, told in zip(labels, right, are, were, strict=True)
     )
-    wrong = counts - np.diag(right)
-    most = (divmod(int(cell), len(labels)) for cell in np.argsort(-wrong, axis=None, kind="stable")[:_NAMED])
     return ClassificationScore(
         accuracy=sum(right) / len(true),
         macro_f1=sum(each.f1 for each in classes) / len(classes),
         examples=len(true),
         classes=classes,
         confusion=tuple(map(tuple, counts.tolist())) if len(labels) <= MOST_IN_MATRIX else (),
-        mistaken=tuple(
-            (labels[row], labels[column], int(wrong[row, column])) for row, column in most if wrong[row, column]
-        ),
-        labels=tuple(labels),
     )
 
 
@@ -202,10 +197,6 @@ def classes_table(score: ClassificationScore, name: str) -> Table:
     remarks: list[Text] = [Message(told, **vars(each), examples=_examples(each.support)) for each in shown]
     if not few:
         remarks.append(Message("These are the hardest of {n:,} classes.", n=len(score.classes)))
-        remarks += [
-            Message("{label} was taken for {other}: {n:,}", label=label, other=other, n=count)
-            for label, other, count in score.mistaken
-        ]
     if score.seen:
         remarks.append(Message("It has learned from {n:,} of these, so these figures are too good.", n=score.seen))
     return Table(_examples(score.examples), _FIGURES, score.compared(name, 4), remarks)
@@ -215,27 +206,9 @@ def _examples(n: int) -> Plural:
     return Plural("{n} example", "{n:,} examples", n=n)
 
 
-# What a page says of texts, and of images: a headline, how its matrix is read, its last line.
-_SAID = {
-    "text": (
-        ("of {n} unseen text told right (accuracy)", "of {n:,} unseen texts told right (accuracy)"),
-        "A row is what the texts are, a column is what the model said; the darker, the larger the share of the row.",
-        "Nothing of these texts was learned from or chosen by.",
-    ),
-    "image": (
-        ("of {n} unseen image told right (accuracy)", "of {n:,} unseen images told right (accuracy)"),
-        "A row is what the images are, a column is what the model said; the darker, the larger the share of the row.",
-        "Nothing of these images was learned from or chosen by.",
-    ),
-}
-
-
-def classes_document(score: ClassificationScore, title: Text, lead: Text = "", called: str = "text") -> Report:
-    """The page: what came out, the confusion matrix, each class by itself, and what others reach.
-
-    ``called`` says what was told apart: text or image.
-    """
-    right, how, footer = _SAID[called]
+def classes_document(score: ClassificationScore, title: Text, lead: Text = "") -> Report:
+    """The page: what came out, the confusion matrix, each class by itself, and what others reach."""
+    right = "of {n} unseen example told right (accuracy)", "of {n:,} unseen examples told right (accuracy)"
     macro = Message("macro-F1: the mean over classes, rare ones as much as common ones")
     figures = [(f"{score.macro_f1:.3f}", macro), (f"{score.accuracy:.1%}", Plural(*right, n=score.examples))]
     blocks: list[Block] = [Headline(figures)]
@@ -244,7 +217,12 @@ def classes_document(score: ClassificationScore, title: Text, lead: Text = "", c
         cells = [[f"{n:,}" for n in row] for row in score.confusion]
         blocks += [
             Heading(Message("Which are taken for which")),
-            Paragraph([Message(how), Message("What stands on the diagonal was told right.")]),
+            Paragraph(
+                Message(
+                    "A row is what the examples are, a column is what the model said; the darker, the larger the share "
+                    "of the row. What stands on the diagonal was told right."
+                )
+            ),
             Confusion(Message("is \\ said"), list(score.labels), list(score.labels), cells, shares),
         ]
     rows = [
@@ -258,4 +236,5 @@ def classes_document(score: ClassificationScore, title: Text, lead: Text = "", c
         best = {(reached.index(max(reached)), 2): "best"}
         blocks.append(Heading(Message("Compared with what is simpler")))
         blocks.append(Table("", _FIGURES, score.compared(Message("this model"), 3), marks=best))
-    return Report(title, [lead], blocks, [Message("Made by Kotha."), Message(footer)])
+    kept_out = Message("Nothing of these examples was learned from or chosen by.")
+    return Report(title, [lead], blocks, [Message("Made by Kotha."), kept_out])

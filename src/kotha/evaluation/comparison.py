@@ -104,11 +104,9 @@ class Comparison(Measurement):
     """The table, and what must be said about it."""
 
     rows: list[Row]
-    remarks: list[Text]
-    best: str | None = None  # the model that predicts the text best; None where nobody should say so
-    undecided: Text = ""  # why no best one is named
-    text: str | None = None  # what all were measured on; None where each has the figures of its own training
-    reasons: tuple[Reason, ...] = ()  # remarks, and why it is undecided, by their kinds
+    best: str | None  # the model that predicts the text best; None where nobody should say so
+    text: str | None  # what all were measured on; None where each has the figures of its own training
+    reasons: list[Reason]  # what is left out of the table, and why no best one is named
 
     def _repr_html_(self) -> str:
         return comparison_table(self).html()
@@ -167,11 +165,10 @@ def compare(rows: Sequence[Row], nats: Sequence[Nats] | None = None, text: str |
     reasons = [reason for is_there, reason in there if is_there]
     if reasons:
         rows = [replace(row, perplexity=None) for row in rows]
-    remarks: list[Text] = [reason.message for reason in reasons]
     best = _best(rows, nats) if len(rows) > 1 else None
     if isinstance(best, Reason):
-        return Comparison(list(rows), remarks, None, best.message, text, (*reasons, best))
-    return Comparison(list(rows), remarks, best, "", text, tuple(reasons))
+        return Comparison(list(rows), None, text, [*reasons, best])
+    return Comparison(list(rows), best, text, reasons)
 
 
 def _best(rows: Sequence[Row], nats: Sequence[Nats] | None) -> str | Reason:
@@ -224,7 +221,7 @@ def comparison_table(found: Comparison) -> Table:
         if row.name == found.best:
             marks = {(len(cells), column): "best" for column in range(len(about), len(header))}
         cells.append([*about, *(_figure(getattr(row, key)) for key in shown)])
-    remarks = [*found.remarks, *([found.undecided] if found.undecided else [])]
+    remarks = [reason.message for reason in found.reasons]
     on = "{n} model, on {text}", "{n} models side by side, on {text}"
     if not measured:
         on = "{n} model, by what each training measured", "{n} models side by side, by what each training measured"
@@ -237,6 +234,4 @@ def _figure(value: float | None) -> str:
 
 def comparison_page(found: Comparison) -> str:
     """One offline page as HTML, drawn as the studio draws it: the fair table, and what must be said about it."""
-    told = found.to_dict()
-    data = {name: told[name] for name in ("rows", "best", "reasons", "text")}
-    return report_page("compare", "Models side by side", data, made_by="kotha compare")
+    return report_page("compare", "Models side by side", found.to_dict(), made_by="kotha compare")

@@ -79,8 +79,8 @@ class Answers:
         return self._tokenizer.fingerprint
 
 
-def run_task(model: GPT, tokenizer: Tokenizer, file: str | Path, limit: int | None = None) -> dict[str, Any]:
-    """The results of a task file, by the names of its metrics; ``limit`` takes its first documents only."""
+def run_task(model: GPT, tokenizer: Tokenizer, file: str | Path) -> dict[str, Any]:
+    """The results of a task file, by the names of its metrics."""
     try:
         from lm_eval import simple_evaluate
         from lm_eval.api.model import LM
@@ -92,7 +92,7 @@ def run_task(model: GPT, tokenizer: Tokenizer, file: str | Path, limit: int | No
     manager = TaskManager(include_path=str(path.parent), include_defaults=False)
     name = _task_name(path)
     found = simple_evaluate(
-        driven, tasks=[name], task_manager=manager, limit=limit, log_samples=False, bootstrap_iters=0, verbosity="ERROR"
+        driven, tasks=[name], task_manager=manager, log_samples=False, bootstrap_iters=0, verbosity="ERROR"
     )
     figures: dict[str, Any] = found["results"][name]
     return {key.split(",")[0]: value for key, value in figures.items() if "stderr" not in key and key != "alias"}

@@ -16,9 +16,9 @@ class Measurement:
     baselines: Any
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON; a message is its English."""
+        """Ready for JSON."""
         found = asdict(self)  # type: ignore[call-overload]
-        return {name: _in_english(value) for name, value in found.items() if name not in self.left_out}
+        return {name: value for name, value in found.items() if name not in self.left_out}
 
     def compared(self, name: Text, digits: int) -> list[list[Text]]:
         """The model's figures, and below them what its baselines reach."""
@@ -42,11 +42,3 @@ def _restored(value: Any, part: type | None) -> Any:
 def beside(others: Mapping[str, float]) -> list[list[Text]]:
     """A row for each share that something simpler reaches."""
     return [[Message("beside it: {other}", other=Message(name)), f"{share:.1%}"] for name, share in others.items()]
-
-
-def _in_english(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _in_english(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return type(value)(_in_english(each) for each in value)
-    return str(value) if isinstance(value, Message) else value

@@ -18,8 +18,8 @@ has learned from: a model that does not beat them has learned nothing that count
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -46,7 +46,6 @@ FIGURES = {
     "bits_per_character": Message("bits per character"),
     "perplexity": Message("perplexity"),
 }
-_ANSWERS = ("New", "Held out", "Seen in training", "That cannot be told")
 # Positions that go through the model at once; a GPU needs more to be busy.
 _POSITIONS, _GPU_POSITIONS = 1 << 12, 1 << 16
 # Documents that are sorted by length together, so that little of a batch is padding.
@@ -67,34 +66,11 @@ class Familiarity:
 
 
 @dataclass(frozen=True)
-class Baseline:
-    """One figure to beat."""
-
-    name: str
-    loss_nats: float
-    perplexity: float
-    bits_per_byte: float
-    bits_per_character: float
-
-
-@dataclass(frozen=True)
-class Baselines:
-    """All figures to beat, and the text that they were counted on."""
-
-    rows: list[Baseline]
-    counted: str  # where the text that was counted comes from
-    counted_tokens: int
-    all_tokens: int  # tokens of that text; where they are more, only the first were counted
-
-    @property
-    def references(self) -> dict[str, float]:
-        """Nats by name, as a run's config has them."""
-        return {row.name: row.loss_nats for row in self.rows}
-
-
-@dataclass(frozen=True)
 class TextScore(Measurement):
     """How well a model predicts a text, and how that was measured."""
+
+    left_out = ("nats",)
+    figures = ("loss_nats", "perplexity", "bits_per_byte", "bits_per_character")
 
     loss_nats: float  # mean over all tokens, each document's end included
     perplexity: float  # e to the loss: among how many equally likely tokens it hesitates
@@ -109,8 +85,9 @@ class TextScore(Measurement):
     stride: int
     tokenizer: str  # fingerprint of the tokenizer
     text: str  # where the text comes from
+    nats: Nats = field(repr=False, compare=False)  # of each document, its end included
     seen: Familiarity | None = None  # whether the model has learned from it; None where that cannot be told
-    baselines: Baselines | None = None  # what counting reaches on the same text, where that was asked for
+    baselines: dict[str, dict[str, float]] = field(default_factory=dict)  # what counting reaches on it: name, figures
 
     def _repr_html_(self) -> str:
         return score_table(self).html()
@@ -133,32 +110,21 @@ def evaluate_text(
     on_progress: OnProgress | None = None,
 ) -> TextScore:
     """Measure a model on a text; the context is the model's, and the stride half of it, unless given."""
-    how = check_windows(model, context_length, stride)
-    return score(float(document_nats(model, text, *how, on_progress).sum()), text, *how)
-
-
-def document_nats(model: GPT, text: HeldOut, context: int, stride: int, on_progress: OnProgress | None = None) -> Nats:
-    """Nats of each document of a text, its end included: (documents,)."""
+    context, stride = check_windows(model, context_length, stride)
     sequences = (np.concatenate([[text.end], document]) for document in text)
-    found, done = np.zeros(text.documents), 0
+    by_document, done = np.zeros(text.documents), 0
     for place, nats in enumerate(token_nats(model, sequences, context, stride)):
+        by_document[place] = nats.sum()
+        done += len(nats)
         if on_progress is not None:
             on_progress(Message("measuring"), done, len(text.line))
-        found[place] = nats.sum()
-        done += len(nats)
-    if on_progress is not None:
-        on_progress(Message("measuring"), done, len(text.line))
-    return found
-
-
-def score(nats: float, text: HeldOut, context: int, stride: int) -> TextScore:
-    """A score from the nats of a whole text."""
     shared = {name: getattr(text, name) for name in ("documents", "bytes", "characters", "unknown", "tokenizer")}
     how: dict[str, Any] = {"tokens": len(text.line), "context": context, "stride": stride, "text": str(text.name)}
-    return TextScore(**_figures(nats / len(text.line), text), **shared, **how)
+    how |= _figures(float(by_document.sum()) / len(text.line), text)
+    return TextScore(**shared, **how, nats=by_document)
 
 
-def _figures(loss: float, text: HeldOut) -> dict[str, Any]:
+def _figures(loss: float, text: HeldOut) -> dict[str, float]:
     """What a mean loss in nats is as perplexity, and in bits for each byte and character of a text."""
     bits = loss / math.log(2) * len(text.line)
     by_text = {"bits_per_byte": bits / text.bytes, "bits_per_character": bits / text.characters}
@@ -239,8 +205,13 @@ def token_nats(model: GPT, sequences: Iterable[Line], context: int, stride: int)
 # -- what it has to beat ----------------------------------------------------------------------------------------------
 
 
-def count_baselines(data: Dataset, text: HeldOut, vocab_size: int, on_progress: OnProgress | None = None) -> Baselines:
-    """Count the training split of a data folder, and measure on a text of the same tokenizer."""
+def count_baselines(
+    data: Dataset, text: HeldOut, vocab_size: int, on_progress: OnProgress | None = None
+) -> dict[str, dict[str, float]]:
+    """Count the training split of a data folder, and measure on a text of the same tokenizer: figures by name.
+
+    Where only the first tokens of the split were counted, the names of the n-grams say so.
+    """
     if data.tokenizer.fingerprint != text.tokenizer:
         raise DataError(
             "{path} was made by tokenizer {fingerprint}, and the text by {tokenizer}; baselines are counted on the "
@@ -250,14 +221,18 @@ def count_baselines(data: Dataset, text: HeldOut, vocab_size: int, on_progress: 
             tokenizer=text.tokenizer,
         )
     learned = tokens_of(data["train"], MAX_TOKENS)
-    rows = baselines(learned, text, vocab_size, ORDERS, on_progress)
-    return Baselines(rows, str(data.path), len(learned), data["train"].info.tokens)
+    found = baselines(learned, text, vocab_size, ORDERS, on_progress)
+    if len(learned) == data["train"].info.tokens:
+        return found
+    return {
+        f"{name} of {len(learned):,} tokens" if name.endswith("-gram") else name: each for name, each in found.items()
+    }
 
 
 def baselines(
     learned: Line, text: HeldOut, vocab_size: int, orders: Sequence[int], on_progress: OnProgress | None = None
-) -> list[Baseline]:
-    """Figures to beat on a text, from tokens of documents end to end that may be counted."""
+) -> dict[str, dict[str, float]]:
+    """Figures to beat on a text, by name, from tokens of documents end to end that may be counted."""
     counts = (np.bincount(each, minlength=vocab_size) for each in (learned, text.line))
     losses = {"ln V": math.log(vocab_size), "unigram": frequency_nats(*counts)}
     for done, order in enumerate(orders, 1):
@@ -265,7 +240,7 @@ def baselines(
         losses[f"{order}-gram"] = float(counted.nats(text.line).mean())
         if on_progress is not None:
             on_progress(Message("counting"), done, len(orders))
-    return [Baseline(name, **_figures(loss, text)) for name, loss in losses.items()]
+    return {name: _figures(loss, text) for name, loss in losses.items()}
 
 
 # -- as it is told ----------------------------------------------------------------------------------------------------
@@ -273,22 +248,19 @@ def baselines(
 
 def score_table(score: TextScore, name: str = "model") -> Table:
     """A model's score on a text, what counting reaches on it, and how both were measured."""
-    others = score.baselines
-    cells = [[name, *_cells(score)], *([row.name, *_cells(row)] for row in (others.rows if others else ()))]
+    cells = [[name, *_cells(vars(score))], *([each, *_cells(found)] for each, found in score.baselines.items())]
     how = vars(score) | {
         "tokens": Plural("{n} token", "{n:,} tokens", n=score.tokens),
         "documents": Plural("{n} document", "{n:,} documents", n=score.documents),
     }
     verdict: Text = Message("that cannot be told") if score.seen is None else score.seen.verdict
-    template = verdict if isinstance(verdict, str) else verdict.template
-    answer = next((Message(each) for each in _ANSWERS if each.lower() == template.lower()), verdict)
     remarks: list[Text] = [
         Message(
             "{tokens} of {documents} ({bytes:,} bytes, {characters:,} characters); context {context}, stride {stride}; "
             "tokenizer {tokenizer}",
             **how,
         ),
-        Message("Has this model learned from the text? {answer}.", answer=answer),
+        Message("has this model learned from the text: {answer}", answer=verdict),
     ]
     if score.unknown:
         remarks.append(
@@ -298,13 +270,11 @@ def score_table(score: TextScore, name: str = "model") -> Table:
                 n=score.unknown,
             )
         )
-    if others is not None and others.counted_tokens < others.all_tokens:
-        told = "n-grams counted in the first {n:,} of {all:,} tokens"
-        remarks.append(Message(told, n=others.counted_tokens, all=others.all_tokens))
     header: list[Text] = ["", Message("nats per token"), FIGURES["perplexity"], *list(FIGURES.values())[:2]]
     return Table(score.text, header, cells, remarks)
 
 
-def _cells(row: TextScore | Baseline) -> list[str]:
-    wide = f"{row.perplexity:,.1f}" if row.perplexity < 1e6 else f"{row.perplexity:.2e}"
-    return [f"{row.loss_nats:.4f}", wide, f"{row.bits_per_byte:.4f}", f"{row.bits_per_character:.4f}"]
+def _cells(figures: Mapping[str, float]) -> list[str]:
+    loss, perplexity, *bits = (figures[name] for name in TextScore.figures)
+    wide = f"{perplexity:,.1f}" if perplexity < 1e6 else f"{perplexity:.2e}"
+    return [f"{loss:.4f}", wide, *(f"{each:.4f}" for each in bits)]

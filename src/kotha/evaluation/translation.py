@@ -54,25 +54,19 @@ def can_score() -> bool:
     return find_spec("sacrebleu") is not None
 
 
-def score_translations(translations: Sequence[str], *references: Sequence[str]) -> TranslationScore:
-    """Compare translations with one or several sets of references, sentence by sentence."""
+def score_translations(translations: Sequence[str], references: Sequence[str]) -> TranslationScore:
+    """Compare translations with references, sentence by sentence."""
     try:
         from sacrebleu.metrics.bleu import BLEU
         from sacrebleu.metrics.chrf import CHRF
     except ImportError as error:
         raise KothaError("BLEU and chrF++ need sacrebleu: pip install 'kotha[scores]'") from error
-    if not translations or not references:
+    if not translations:
         raise DataError("there is nothing to compare; give translations, and references for them")
-    for each in references:
-        if len(each) != len(translations):
-            raise DataError(
-                "{n:,} translations and {n_references:,} references; give a reference to each",
-                n=len(translations),
-                n_references=len(each),
-            )
+    assert len(references) == len(translations), "a reference for each"
     figures: dict[str, Any] = {}
     for name, metric in {"bleu": BLEU(), "chrf": CHRF(word_order=_WORDS)}.items():
-        found = metric.corpus_score(list(translations), [list(each) for each in references])
+        found = metric.corpus_score(list(translations), [list(references)])
         figures |= {name: float(found.score), f"{name}_signature": str(metric.get_signature())}
     return TranslationScore(**figures, sentences=len(translations), translations=tuple(translations))
 

@@ -23,7 +23,7 @@ from kotha.i18n.message import Message, OnRemark, some_of
 from kotha.model.config import ViTConfig
 from kotha.storage.atomic import atomic_path
 from kotha.storage.images import LabelledImages, read_labelled_images
-from kotha.training.plan.activations import positions
+from kotha.training.plan.memory import positions
 from kotha.training.tasks.classification import ImageClasses
 
 USUAL_PRESET = "vit-digits"

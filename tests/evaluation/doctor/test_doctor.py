@@ -121,17 +121,6 @@ def test_plateau(trained, make_data, words_in_any_order) -> None:
     assert 50 <= found["plateau"].evidence["step"] <= 140
 
 
-def test_a_learning_rate_of_nearly_nothing(trained, plenty) -> None:
-    found = findings(trained(plenty, steps=50, evaluate_every=10, learning_rate=1e-8, muon_learning_rate=1e-8))
-    assert list(found) == ["untrained", "plateau"]
-
-
-def test_no_better_than_frequencies(trained, plenty) -> None:
-    found = findings(trained(plenty, steps=16, evaluate_every=4))
-    assert list(found) == ["read-too-little"]
-    assert found["read-too-little"].evidence["name"] == "unigram"
-
-
 def test_a_leak_shows_in_the_curve_and_in_the_data(trained, make_data, texts) -> None:
     """What is held out was learned from more often than the rest, so it is foretold better."""
     leaky = make_data([*texts[:12], *texts[:2] * 4], held_out=texts[:2], leak_threshold=None, duplicates="keep")

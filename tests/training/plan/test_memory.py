@@ -23,16 +23,17 @@ from kotha.model.presets import PRESETS, preset
 from kotha.training.config import recipe
 from kotha.training.device import DTYPES
 from kotha.training.optim import Optimizers
-from kotha.training.plan.activations import (
-    BodyMemory,
-    body_memory,
+from kotha.training.plan.memory import (
+    Body,
+    Conditions,
     compiled_block,
     eager_attention,
     eager_feedforward,
     eager_norm,
-    example_inputs,
+    largest_micro_batch,
+    plan_memory,
 )
-from kotha.training.plan.memory import Conditions, largest_micro_batch, plan_memory
+from kotha.training.plan.step_time import example_inputs
 
 BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 HERE = Conditions(16, "float32", "cpu", compiled=False)
@@ -83,7 +84,7 @@ def test_activations_are_what_autograd_saves(name: str, size: int) -> None:
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
         keep(model.hidden(*inputs))
     real = sum(nbytes for pointer, (nbytes, _) in kept.items() if pointer not in known)
-    counted = body_memory(config, size, 16, "float32", "cpu", compiled=False).kept
+    counted = Body(config, size, HERE).kept()
     assert counted == pytest.approx(real, rel=0.01, abs=256)
 
 
@@ -131,8 +132,8 @@ def test_a_block_by_hand() -> None:
 
 @pytest.mark.parametrize("name", ["bangla-58m", "bangla-modern", "gpt2", "bert-base"])
 def test_compiling_keeps_less(name: str) -> None:
-    eager, compiled = (body_memory(preset(name), 32, 128, "bfloat16", "cuda", each) for each in (False, True))
-    assert compiled.kept < eager.kept
+    eager, compiled = (Body(preset(name), 32, Conditions(128, "bfloat16", "cuda", each)) for each in (False, True))
+    assert compiled.kept() < eager.kept()
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads the peak of a process from /proc")
@@ -176,15 +177,15 @@ def test_rules_are_what_torch_holds(name: str, precision: str) -> None:
     words = {"vocab_size": 2} if isinstance(KINDS[name], TextConfig) else {}  # tables are counted with the weights
     config = KINDS[name].replace(**depths, **words)
     length = min(96, config.context_length) if isinstance(config, TextConfig) else 0
-    real = traced(config, 6, length, precision)
-    ruled = body_memory(config, 6, length, precision, "cpu", compiled=False)
-    assert ruled.kept == real.kept
-    assert ruled.kept + ruled.working == pytest.approx(real.kept + real.working, rel=0.02)
-    assert ruled.measuring == pytest.approx(real.measuring, rel=0.02)
+    kept, working, measuring = traced(config, 6, length, precision)
+    ruled = Body(config, 6, Conditions(length, precision, "cpu", compiled=False))
+    assert ruled.kept() == kept
+    assert ruled.kept() + ruled.working() == pytest.approx(kept + working, rel=0.02)
+    assert ruled.measuring() == pytest.approx(measuring, rel=0.02)
 
 
-def traced(config: ModelConfig, batch_size: int, length: int, precision: str) -> BodyMemory:
-    """Count a pass forward and back, and one without gradients."""
+def traced(config: ModelConfig, batch_size: int, length: int, precision: str) -> tuple[int, int, int]:
+    """Count a pass forward and back (kept, working), and one without gradients."""
     autocast = torch.autocast("cpu", DTYPES[precision], enabled=precision != "float32")
     with FakeTensorMode():
         model: Any = build(config)
@@ -200,7 +201,7 @@ def traced(config: ModelConfig, batch_size: int, length: int, precision: str) ->
         del hidden
         with Ledger([*model.parameters(), *inputs]) as ledger, torch.no_grad(), autocast:
             model.eval().hidden(*inputs)
-    return BodyMemory(kept, working, ledger.peak)
+    return kept, working, ledger.peak
 
 
 class Ledger(TorchDispatchMode):  # type: ignore[no-untyped-call]

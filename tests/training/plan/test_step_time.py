@@ -13,13 +13,14 @@ from kotha.model.config import BERTConfig, GPTConfig, ModelConfig, Seq2SeqConfig
 from kotha.model.family import build
 from kotha.model.presets import preset
 from kotha.training.config import recipe
-from kotha.training.plan.activations import example_inputs, positions
+from kotha.training.plan.memory import positions
 from kotha.training.plan.render import plan_training
 from kotha.training.plan.step_time import (
     GPUS,
     adamw,
     arithmetic_there,
     count_work,
+    example_inputs,
     gpu_named,
     predict_seconds_per_step,
 )

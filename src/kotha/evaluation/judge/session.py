@@ -38,7 +38,7 @@ from kotha.text.tokenizer.chat import Turn
 
 PAIRS, JUDGEMENTS = "pairs.json", "judgements"
 _FORMAT, SAID, _VERSION = "kotha-judging", "kotha-judgements", 1
-_MOST_BYTES, _MOST_PROMPT_BYTES = 1 << 28, 1 << 24
+_MOST_BYTES = 1 << 28
 
 
 @dataclass
@@ -218,16 +218,14 @@ def read_prompts(path: Path) -> list[str]:
     ['নদীর ধারে', 'মা']
     """
     try:
-        with path.open("rb") as file:
-            text = file.read(_MOST_PROMPT_BYTES + 1)
-        lines = [line.strip() for line in text.decode().splitlines() if line.strip()]
+        lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
         prompts = [_of_row(line) for line in lines] if path.suffix == ".jsonl" else lines
-    except (UnicodeDecodeError, ValueError, KeyError, TypeError) as error:
+    except (UnicodeDecodeError, ValueError, KeyError, TypeError, StopIteration) as error:
         raise DataError(
             "{path} holds no prompts: {error}; give a line for each, or .jsonl with a prompt", path=path, error=error
         ) from error
-    if not prompts or len(text) > _MOST_PROMPT_BYTES:
-        raise DataError("{path} holds no prompts, or far too many to judge; give a line for each", path=path)
+    if not prompts:
+        raise DataError("{path} holds no prompts; give a line for each", path=path)
     return list(dict.fromkeys(prompts))
 
 

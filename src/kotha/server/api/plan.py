@@ -56,16 +56,8 @@ class ExportDoor(WireAnswer):
     because: Said
 
 
-class PlanTable(WireAnswer):
-    """A table as it is read."""
-
-    title: Text
-    header: list[Text]
-    rows: list[list[Text]]
-
-
 class PlanAnswer(WireAnswer):
-    """Parameters, work, memory and time: as numbers, and in tables and sentences."""
+    """Parameters, work, memory and time."""
 
     preset: str | None
     config: JsonObject
@@ -91,8 +83,6 @@ class PlanAnswer(WireAnswer):
     peak_share: float | None
     doors: list[ExportDoor]
     design: JsonObject | None
-    words: list[Text]
-    tables: list[PlanTable]
 
 
 @route(router, "/plan", PlanAnswer)
@@ -107,13 +97,12 @@ def plan(state: State, body: PlanRequest) -> JsonObject:
         options = PlanOptions(**body.model_dump(include=_WHOLE), data=data, no_time=body.minutes is None)
         changes = body.model_dump(exclude={*_WHOLE, "data", "text_bytes"}, exclude_none=True)
         # The server's own threads stay, whatever would be fastest for a training.
-        found, text = plan_training(options, changes, text=size, before_timing=lambda: None)
+        found = plan_training(options, changes, text=size, before_timing=lambda: None).found
     design = found.pop("design", None)
     if design is not None:
         shown = {name: value for name, value in design.items() if name not in ("data", "commands")}  # they name folders
         design = json.loads(as_json(shown))  # its reasons are messages
-    tables = [{"title": title, "header": header, "rows": rows} for title, header, rows in text.tables]
-    return {**found, "design": design, "words": text.words, "tables": tables}
+    return {**found, "design": design}
 
 
 class MachineTold(WireAnswer):

@@ -26,10 +26,11 @@ from kotha.errors import ConfigError, UsageError
 from kotha.i18n.message import Message, Plural, Text
 from kotha.i18n.numbers import Count, Duration, Size
 from kotha.model.config import GPTConfig
+from kotha.report.table import Table
 from kotha.training.config import TrainConfig
 from kotha.training.plan.design import shape
 from kotha.training.plan.memory import Conditions, largest_micro_batch, plan_memory
-from kotha.training.plan.render import Reason, Table, amount
+from kotha.training.plan.render import Reason, amount
 from kotha.training.plan.step_time import (
     COMPILE_SECONDS,
     GPU,
@@ -281,9 +282,8 @@ def tell_cluster(
             [f"{each.n_layers} x {each.d_model}", *cells(plan, tokens)]
             for each, plan in zip(models, plans, strict=True)
         ]
-        tables.append((Message(title, **where), [Message("layers x width"), *header], rows))
-    told = [list[Text](each) for each in assumed]
-    return found, [*tables, (Message("assumed"), ["", Message("value"), Message("why")], told)]
+        tables.append(Table(Message(title, **where), [Message("layers x width"), *header], rows))
+    return found, [*tables, Table(Message("assumed"), ["", Message("value"), Message("why")], assumed)]
 
 
 _GIVEN: list[Text] = list(map(Message, ("parameters", "how", "tokens a step", "tokens a second", "of the peak")))

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from kotha.text.corpus.documents import read_documents
 from kotha.text.shards import DATASET_FILE, Dataset
 from kotha.training.config import Precision, TrainConfig, recipe
 from kotha.training.device import available_memory, choose_arithmetic
-from kotha.training.plan.memory import Conditions, Device, Number, largest_micro_batch, plan_memory
+from kotha.training.plan.memory import Conditions, largest_micro_batch, plan_memory
 from kotha.training.plan.rules import (
     EVALUATIONS,
     batch_for,
@@ -115,8 +115,8 @@ _USUAL_SHARE, _START_SECONDS = 0.3, 10.0
 class Budget:
     """A machine, and what may be used of it."""
 
-    device: Device
-    precision: Number
+    device: str  # cpu or cuda
+    precision: str
     memory_bytes: int
     minutes: float
     start_seconds: float  # before the first step: imports, a short timing, compiling
@@ -155,10 +155,10 @@ def budget_for(
             gpu=gpu.title,
             there=memory / 1e9,
         )
-    peak, kind = peak_of(arithmetic, gpu), cast("Device", arithmetic.device.type)
+    peak, kind = peak_of(arithmetic, gpu), arithmetic.device.type
     return Budget(
         device=kind,
-        precision=cast("Number", arithmetic.precision),
+        precision=arithmetic.precision,
         memory_bytes=memory_bytes or memory,
         minutes=minutes,
         start_seconds=COMPILE_SECONDS if kind == "cuda" else _START_SECONDS,

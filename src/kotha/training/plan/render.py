@@ -3,7 +3,7 @@
 import json
 import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from kotha.i18n.numbers import Amount, Count, Duration, Size
 from kotha.model.config import ModelConfig
 from kotha.model.parameters import count_parameters
 from kotha.report.single_file import training_page
+from kotha.report.table import Table
 from kotha.training.config import TrainConfig
 from kotha.training.device import available_memory, choose_arithmetic, share_of_peak
 from kotha.training.optim import learning_rate_share, schedule_steps
@@ -23,6 +24,7 @@ from kotha.training.plan.memory import how_planned, largest_micro_batch, plan_me
 from kotha.training.plan.rules import times
 from kotha.training.plan.step_time import (
     GPU,
+    Work,
     arithmetic_there,
     count_work,
     peak_of,
@@ -35,25 +37,86 @@ from kotha.training.start import TrainRequest, choose_settings
 _TOLD = json.loads(Path(__file__).with_name("render.json").read_text(encoding="utf-8"))
 _POINTS = 400  # of a drawn schedule
 _NOT_ON_PAGE = ("compiled", "flops_per_token")
-_LONG = 60  # a cell longer than this is a sentence
-_BLOCKS = " ▁▂▃▄▅▆▇█"
 # Rungs that did not fit, as many as say something.
 _SHOWN = 4
 
 Rows = list[list[Text]]
-Table = tuple[Text, list[Text], Rows]  # title, header, rows
 Reason = tuple[Message, Text, Message]  # what, its value, and why
 
 
 @dataclass(frozen=True)
-class PlanText:
-    """All that is told of a plan."""
+class TrainingPlan:
+    """A training seen from before: all that was found, and how it is told."""
 
-    title: Text
+    found: dict[str, Any]
     settings: TrainConfig
-    tables: list[Table]
-    words: list[Message]
-    commands: list[str] = field(default_factory=list)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        return self.found
+
+    def tables(self) -> list[Table]:
+        """The design with its reasons; parameters, work and memory by part; where a model can go."""
+        found, design = self.found, self.found.get("design")
+        opened: Rows = [
+            [door["name"], Message("open") if door["open"] else Message("closed"), door["because"]]
+            for door in found["doors"]
+        ]
+        doors = Table(Message("doors of kotha export"), [Message("door"), "", Message("because")], opened)
+        return [*([] if design is None else _design_tables(design)), *_plan_tables(found), doors]
+
+    def sentences(self) -> list[Message]:
+        """What the tables do not say: the fullest moment, the rule of thumb, a step, the whole run."""
+        plan = self.found
+        flops, memory, available = plan["flops"], plan["memory_bytes"], plan["memory_available_bytes"]
+        n = plan["tokens_per_step"]
+        values = {
+            "moment": Message(memory["moment"]),
+            "thumb": Count(flops["rule_of_thumb_per_token"]),
+            "ratio": flops["rule_of_thumb_ratio"],
+            "work": Count(plan["flops_per_token"]),
+            "tokens": n,
+            "per_step": flops["per_step"],
+        }
+        words = [Message(each, **values) for each in _TOLD["sentences"]]
+        if available is not None and memory["total"] > available:
+            small = "{gpu} has {memory}: this does not fit; try a smaller micro-batch or model"
+            words.append(Message(small, gpu=plan["gpu"], memory=Size(available)))
+        epochs, pace = plan["epochs"], plan["seconds_per_step"]
+        words.append(
+            Plural(
+                "{n} step read {tokens} tokens{times}",
+                "{n:,} steps read {tokens} tokens{times}",
+                n=plan["steps"],
+                tokens=Count(plan["tokens"]),
+                times="" if epochs is None else Message(", {times} times through the data", times=times(epochs)),
+            )
+        )
+        if pace is None:
+            return words
+        share, peak = plan["peak_share"], plan["peak_flops_per_second"]
+        of_peak: Text = ""
+        if share is not None:
+            of_peak = Message(", {share:.0%} of the peak, which is {peak:,.3g} TFLOP/s", share=share, peak=peak / 1e12)
+        elif peak:
+            of_peak = Message(
+                ", more than the peak that was timed: this machine is busy, and all of its times are guesses"
+            )
+        whole = Message(
+            "{seconds:,.3g} s a step {where}, {time} for all; {speed:,.0f} tokens a second{share}",
+            seconds=pace,
+            where=Message("here") if plan["gpu"] is None else Message("on {gpu}", gpu=plan["gpu"]),
+            time=Duration(plan["seconds"]),
+            speed=n / pace,
+            share=of_peak,
+        )
+        return [*words, whole, Message("the time: {source}", source=plan["time_source"])]
+
+    def page(self) -> str:
+        """One offline page as HTML, drawn as the studio's design room draws it."""
+        data = {name: value for name, value in self.found.items() if name not in _NOT_ON_PAGE}
+        data |= {"design": self.found.get("design"), "schedule": drawn_schedule(self.settings)}
+        return training_page("plan", "What a training needs, before it starts", data, made_by="kotha plan")
 
 
 def tell_plan(
@@ -63,30 +126,24 @@ def tell_plan(
     *,
     timed: bool = True,
     before_timing: Callable[[], Any] = use_fastest_threads,
-) -> tuple[dict[str, Any], PlanText]:
-    """Plan what is asked for: ready for JSON, and as it is told; ``doors`` say where a model can go.
+) -> TrainingPlan:
+    """Plan what is asked for; ``doors`` say where a model can go.
 
     ``before_timing`` settles how this machine shall compute before it is timed.
     """
     text = measure_text(data) if isinstance(data, str) else data
     timed_here = request.minutes is not None and request.gpu is None
     choice = choose_settings(request, text, before_timing if timed_here else lambda: None)
-    model, settings, preset = choice.model, choice.settings, request.preset
+    model, settings = choice.model, choice.settings
     tokens = None if text is None else text.tokens_with(getattr(model, "vocab_size", 1))
     plan = plan_training(
         model, settings, request.device, timed=timed, pace=choice.seconds_per_step, gpu=request.gpu, train_tokens=tokens
     )
-    parameters, out = asdict(count_parameters(model)), doors(model)
-    found = {"preset": preset, "config": model.to_dict(), "parameters": parameters, **plan}
-    found["doors"] = [asdict(door) for door in out]
-    title = f"{preset}: {model.family}" if preset else Message("design: {family}", family=model.family)
-    opened: Rows = [[door.name, Message("open") if door.open else Message("closed"), door.because] for door in out]
-    door_table: Table = (Message("doors of kotha export"), [Message("door"), "", Message("because")], opened)
-    tables = [*_plan_tables(title, found), door_table]
-    if choice.design is None or text is None:
-        return found, PlanText(title, settings, tables, plan_words(plan))
-    found["design"] = facts = design_facts(choice.design, text)
-    return found, PlanText(title, settings, [*_design_tables(facts), *tables], plan_words(plan), facts["commands"])
+    found = {"preset": request.preset, "config": model.to_dict(), "parameters": asdict(count_parameters(model)), **plan}
+    found["doors"] = [asdict(door) for door in doors(model)]
+    if choice.design is not None and text is not None:
+        found["design"] = design_facts(choice.design, text)
+    return TrainingPlan(found, settings)
 
 
 def plan_training(
@@ -142,7 +199,7 @@ def plan_training(
         "peak_flops_per_second": peak,
         "memory_bytes": asdict(plan_memory(model, training, size, how)),
         "flops_per_token": each,
-        "flops": work.to_dict(n),
+        "flops": _work(work, n),
         "tokens": tokens,
         "epochs": tokens / train_tokens if train_tokens else None,
         "seconds": None if pace is None else pace * training.steps,
@@ -151,59 +208,18 @@ def plan_training(
     }
 
 
-def plan_words(plan: dict[str, Any]) -> list[Message]:
-    """What the tables do not say: the fullest moment, the rule of thumb, a step, the whole run."""
-    flops, memory, available = plan["flops"], plan["memory_bytes"], plan["memory_available_bytes"]
-    moment = Message(memory["moment"])
-    words = [Message("the parts are not all there at once; the fullest moment is {moment}", moment=moment)]
-    if available is not None and memory["total"] > available:
-        small = "{gpu} has {memory}: this does not fit; try a smaller micro-batch or model"
-        words.append(Message(small, gpu=plan["gpu"], memory=Size(available)))
-    epochs, pace, n = plan["epochs"], plan["seconds_per_step"], plan["tokens_per_step"]
-    words += [
-        Message(
-            "6 operations for each parameter, the rule of thumb, would be {thumb}, {ratio:.2f} times the count",
-            thumb=Count(flops["rule_of_thumb_per_token"]),
-            ratio=flops["rule_of_thumb_ratio"],
-        ),
-        Message(
-            "{work} operations a token, {tokens:,} tokens a step, {per_step:.3g} a step",
-            work=Count(plan["flops_per_token"]),
-            tokens=n,
-            per_step=flops["per_step"],
-        ),
-        Plural(
-            "{n} step read {tokens} tokens{times}",
-            "{n:,} steps read {tokens} tokens{times}",
-            n=plan["steps"],
-            tokens=Count(plan["tokens"]),
-            times="" if epochs is None else Message(", {times} times through the data", times=times(epochs)),
-        ),
-    ]
-    if pace is None:
-        return words
-    share, peak = plan["peak_share"], plan["peak_flops_per_second"]
-    of_peak: Text = ""
-    if share is not None:
-        of_peak = Message(", {share:.0%} of the peak, which is {peak:,.3g} TFLOP/s", share=share, peak=peak / 1e12)
-    elif peak:
-        of_peak = Message(", more than the peak that was timed: this machine is busy, and all of its times are guesses")
-    whole = Message(
-        "{seconds:,.3g} s a step {where}, {time} for all; {speed:,.0f} tokens a second{share}",
-        seconds=pace,
-        where=Message("here") if plan["gpu"] is None else Message("on {gpu}", gpu=plan["gpu"]),
-        time=Duration(plan["seconds"]),
-        speed=n / pace,
-        share=of_peak,
-    )
-    return [*words, whole, Message("the time: {source}", source=plan["time_source"])]
-
-
-def plan_page(found: dict[str, Any], settings: TrainConfig) -> str:
-    """One offline page as HTML, of what ``tell_plan`` found, drawn as the studio's design room draws it."""
-    data = {name: value for name, value in found.items() if name not in _NOT_ON_PAGE}
-    data |= {"design": found.get("design"), "schedule": drawn_schedule(settings)}
-    return training_page("plan", "What a training needs, before it starts", data, made_by="kotha plan")
+def _work(work: Work, tokens_per_step: int) -> dict[str, Any]:
+    """Operations by part and in all, with what a step takes, and what the rule of thumb says."""
+    each, thumb = work.training_per_token, 6 * work.parameters
+    return {
+        "forward_per_token": work.forward,
+        "training_per_token": work.training,
+        "forward_per_token_total": sum(work.forward.values()),
+        "training_per_token_total": each,
+        "per_step": each * tokens_per_step,
+        "rule_of_thumb_per_token": thumb,
+        "rule_of_thumb_ratio": thumb / each,
+    }
 
 
 def drawn_schedule(settings: TrainConfig) -> dict[str, Any]:
@@ -219,35 +235,6 @@ def drawn_schedule(settings: TrainConfig) -> dict[str, Any]:
     }
 
 
-def schedule_lines(settings: TrainConfig, columns: int = 60, rows: int = 4) -> list[str]:
-    """The learning rate over the run, drawn in blocks: the highest line first, then the steps."""
-    places = schedule_steps(settings, columns)
-    shares = [learning_rate_share(step, settings) for step in places]
-    lines = []
-    for row in reversed(range(rows)):
-        filled = (min(1.0, max(0.0, share * rows - row)) for share in shares)
-        bars = "".join(_BLOCKS[round(each * (len(_BLOCKS) - 1))] for each in filled)
-        label = f"{settings.learning_rate:.1e}" if row == rows - 1 else "0" if row == 0 else ""
-        lines.append(f"{label:>8} {bars}")
-    last = f"{settings.steps:,}"
-    return [*lines, f"{'step':>8} {'1':<{max(1, len(places) - len(last))}}{last}"]
-
-
-def has_sentences(rows: Rows) -> bool:
-    """Is there more to read than figures? Such rows are read from their left."""
-    return any(len(str(cell)) > _LONG for row in rows for cell in row)
-
-
-def in_columns(title: str, rows: list[list[str]], width: Callable[[str], int] = len) -> str:
-    """Rows whose last cell is a sentence, as plain lines; ``width`` says how wide a text is where it will stand."""
-    widths = [max(map(width, column)) for column in zip(*(row[:-1] for row in rows), strict=True)]
-    lines = [title]
-    for *cells, sentence in rows:
-        padded = [cell + " " * (wide - width(cell)) for cell, wide in zip(cells, widths, strict=True)]
-        lines.append("  " + "  ".join([*padded, sentence]))
-    return "\n".join(lines)
-
-
 def _design_tables(facts: dict[str, Any]) -> list[Table]:
     """The choice with its reasons, and what did not fit."""
     chosen: Rows = [list(each.values()) for each in facts["reasons"]]
@@ -257,12 +244,13 @@ def _design_tables(facts: dict[str, Any]) -> list[Table]:
         for each in refused[-_SHOWN:]
     ]
     header: list[Text] = [Message("layers x width"), Message("parameters"), Message("why not")]
-    proposed: Table = (Message("proposed"), ["", Message("value"), Message("why")], chosen)
-    return [proposed, *([(Message("larger ones that do not fit"), header, rows)] if rows else [])]
+    proposed = Table(Message("proposed"), ["", Message("value"), Message("why")], chosen)
+    return [proposed, *([Table(Message("larger ones that do not fit"), header, rows)] if rows else [])]
 
 
-def _plan_tables(title: Text, found: dict[str, Any]) -> list[Table]:
-    part, share = Message("part"), Message("share")
+def _plan_tables(found: dict[str, Any]) -> list[Table]:
+    part, share, family = Message("part"), Message("share"), found["config"]["family"]
+    title = f"{found['preset']}: {family}" if found["preset"] else Message("design: {family}", family=family)
     parameters, flops = found["parameters"], found["flops"]
     passes = [flops[name] | {"total": flops[f"{name}_total"]} for name in ("forward_per_token", "training_per_token")]
     inside: Rows = [[Message(what), f"{parameters[name]:,}", ""] for name, what in _TOLD["inside"].items()]
@@ -277,13 +265,13 @@ def _plan_tables(title: Text, found: dict[str, Any]) -> list[Table]:
     memory[-1][-1] = ""  # the parts are not all there at once
     counts = [*_part_rows("parameters", "{:,}".format, parameters), *inside]
     return [
-        (title, [part, Message("parameters"), share], counts),
-        (
+        Table(title, [part, Message("parameters"), share], counts),
+        Table(
             work,
             [part, Message("forward"), Message("and backward"), share],
             _part_rows("work", lambda value: amount(Count(value)), *passes),
         ),
-        (where, [part, Message("memory"), share], memory),
+        Table(where, [part, Message("memory"), share], memory),
     ]
 
 

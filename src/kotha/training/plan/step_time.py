@@ -58,7 +58,7 @@ from kotha.model.vit import ViT
 from kotha.training.config import Precision, TrainConfig, recipe
 from kotha.training.device import Arithmetic, available_memory, choose_arithmetic, now, peak_flops_per_second, quickest
 from kotha.training.optim import Optimizers, orthogonalize, split_parameters
-from kotha.training.plan.activations import example_inputs, positions
+from kotha.training.plan.memory import positions
 from kotha.training.tasks.masked_words import CHOSEN
 
 # -- work --------------------------------------------------------------------------------------------------------------
@@ -79,19 +79,6 @@ class Work:
     def training_per_token(self) -> float:
         """One position through the model and back."""
         return sum(self.training.values())
-
-    def to_dict(self, tokens_per_step: int) -> dict[str, Any]:
-        """Ready for JSON, with what a step takes, and what the rule of thumb says."""
-        each, thumb = self.training_per_token, _TRAINING * self.parameters
-        return {
-            "forward_per_token": self.forward,
-            "training_per_token": self.training,
-            "forward_per_token_total": sum(self.forward.values()),
-            "training_per_token_total": each,
-            "per_step": each * tokens_per_step,
-            "rule_of_thumb_per_token": thumb,
-            "rule_of_thumb_ratio": thumb / each,
-        }
 
 
 @lru_cache(maxsize=64)
@@ -205,7 +192,8 @@ def _estimate(
     tokens = tokens_per_step(model, training, context_length)
     products = tokens * work.training_per_token / (SHARE_OF_PEAK * gpu.peak(precision))
     waiting = -(-training.batch_size // micro_batch_size) * layers * SECONDS_PER_LAYER
-    muon = _SECONDS_PER_MUON_MATRIX * _muon_matrices(model) if training.optimizer == "muon" else 0.0
+    matrices = split_parameters(build(model, "meta"), use_muon=training.optimizer == "muon")[0]
+    muon = _SECONDS_PER_MUON_MATRIX * len(matrices)
     return products + waiting + moving_seconds(gpu, work.parameters) + muon
 
 
@@ -218,11 +206,6 @@ def tokens_per_step(model: ModelConfig, training: TrainConfig, context_length: i
     """Positions that an update reads; a Seq2Seq reads two texts."""
     texts = 2 if isinstance(model, Seq2SeqConfig) else 1
     return training.batch_size * positions(model, context_length) * texts
-
-
-@lru_cache(maxsize=64)
-def _muon_matrices(model: ModelConfig) -> int:
-    return len(split_parameters(build(model, "meta"), use_muon=True)[0])
 
 
 # -- a few small steps -------------------------------------------------------------------------------------------------
@@ -371,6 +354,14 @@ def _products(matrix: Tensor) -> float:
     """What orthogonalizing a matrix takes, up to a factor: its smaller side once squared, once cubed."""
     small, large = sorted(matrix.shape)
     return float(2 * small * small * large + small**3)
+
+
+def example_inputs(config: ModelConfig, batch_size: int, context_length: int) -> tuple[Tensor, ...]:
+    """Something of the right shape for ``model.hidden``."""
+    if isinstance(config, ViTConfig):
+        return (torch.zeros(batch_size, config.n_channels, config.image_size, config.image_size),)
+    tokens = torch.zeros(batch_size, context_length, dtype=torch.long)
+    return (tokens, tokens.clone()) if isinstance(config, Seq2SeqConfig) else (tokens,)
 
 
 def _example_loss(model: Any, inputs: tuple[Tensor, ...], whole: bool) -> Tensor:

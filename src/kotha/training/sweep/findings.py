@@ -5,15 +5,18 @@ add up to one. From few trials it says little, and each trial has one seed, so a
 """
 
 import math
-from dataclasses import dataclass, field
+import shlex
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 from kotha.i18n.message import Message, Text
 from kotha.report.document import Block, Code, Curves, DrawnLine, Heading, Headline, Paragraph, Report
 from kotha.report.table import Table
+from kotha.storage.atomic import write_page
 from kotha.training.plan.rules import EVALUATIONS
 from kotha.training.sweep.searching import Searching, title_of
-from kotha.training.sweep.space import Value, rounded, short
+from kotha.training.sweep.space import Value, in_words, rounded, short
 from kotha.training.sweep.study import DEFAULT, FOLDER, optuna
 
 # Trials that came to their end, from which on an importance is told.
@@ -41,8 +44,10 @@ class Trial:
 
 @dataclass(frozen=True)
 class SweepFindings:
-    """All that is told of a sweep."""
+    """What a sweep found, as data, as tables and as a page."""
 
+    data: str
+    out: str
     trials: list[Trial]
     importance: dict[str, float]
     default_values: dict[str, Value]
@@ -56,9 +61,36 @@ class SweepFindings:
     best: Trial | None  # the trial that reached the lowest figure
     default: Trial | None  # the default recipe, once it has come to its end
 
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        return {**asdict(self), "command": self.command}
+
+    @property
+    def command(self) -> str:
+        """The line that trains with the best settings, to copy."""
+        changes = dict(self.changes)
+        steps = changes.pop("steps", None)
+        words = ["kotha", "train", self.data, "--out", "run"]
+        words += [] if self.preset is None else ["--preset", self.preset]
+        words += ["--recipe", self.recipe]
+        words += [] if self.minutes is None else ["--minutes", f"{self.minutes:g}"]
+        words += [] if steps is None else ["--steps", str(steps)]
+        words += ["--set", *(f"{name}={in_words(value)}" for name, value in changes.items())] if changes else []
+        return shlex.join(words)
+
     def count(self, *states: str) -> int:
         """How many trials are in these states."""
         return sum(each.state in states for each in self.trials)
+
+    def tables(self) -> list[Table | Text]:
+        """The best trials, what mattered, and what that means in sentences."""
+        best = trial_table(self, Message("{out}: the best trials", out=self.out))
+        return [best, mattered_table(self, Message("what mattered")), *sentences(self)]
+
+    def save(self, path: Path) -> Path:
+        """Write it as a page."""
+        write_page(path, sweep_document(self).html())
+        return path
 
 
 def find(searching: Searching) -> SweepFindings:
@@ -73,6 +105,8 @@ def find(searching: Searching) -> SweepFindings:
     if len(ended) >= _FEWEST and len({each.value for each in ended}) > 1:
         importance = optuna().importance.get_param_importances(searching.study, params=names)
     return SweepFindings(
+        data=str(searching.data.path),
+        out=str(searching.folder),
         trials=trials,
         importance={name: float(importance.get(name, 0.0)) for name in names if importance},
         default_values=sweep.defaults,
@@ -164,8 +198,8 @@ def sentences(found: SweepFindings) -> list[Message]:
 _MOST_TRIALS = 200
 
 
-def sweep_document(found: SweepFindings, command: str) -> Report:
-    """The page as data; ``command`` trains the best again."""
+def sweep_document(found: SweepFindings) -> Report:
+    """The page as data."""
     best, default, unit = found.best, found.default, Message(found.unit)
     figures: list[tuple[str, Text]] = []
     if best is not None:
@@ -175,7 +209,7 @@ def sweep_document(found: SweepFindings, command: str) -> Report:
     blocks: list[Block] = [Headline([*figures, (str(len(found.trials)), Message("trials"))])]
     blocks += [Paragraph(each) for each in sentences(found)]
     if best is not None:
-        blocks.append(Code(command, Message("To train the best again, for longer if you like")))
+        blocks.append(Code(found.command, Message("To train the best again, for longer if you like")))
     blocks += [Heading(Message("What mattered")), mattered_table(found)]
     curves = [_line(each, best, default) for each in found.trials if len(each.curve) > 1]
     if curves:

@@ -35,14 +35,11 @@ from kotha.training.sweep.study import (
     ABOUT,
     DEFAULT,
     FOLDER,
-    WORKER,
-    SweepWorker,
     database_in,
     database_told,
     do_again,
     open_study,
     optuna,
-    take_over,
 )
 
 FIGURES = {"bits_per_byte": "bits/byte", "loss_nats": "nats"}  # what decides, the first that a task measures
@@ -169,10 +166,6 @@ def read_sweep(told: dict[str, Any], data: Dataset, request: SweepRequest) -> Sw
 # -- one process at work -----------------------------------------------------------------------------------------------
 
 
-class _EnoughError(Exception):
-    """Another process began the last trial in the same moment."""
-
-
 class SweepStopped(Exception):  # noqa: N818 - nothing went wrong
     """Someone asked to stop; the trial at hand is saved and queued again."""
 
@@ -192,7 +185,7 @@ class Searching:
         on_remark: OnRemark,
     ) -> None:
         check_held_out(data)
-        self._data, self._folder, self._request = data, folder, request
+        self.data, self.folder, self._request = data, folder, request
         self._hear, self._say = on_event, on_remark
         pruners, self._states = optuna().pruners, optuna().trial.TrialState  # before a folder is made
         self._url = database_in(folder) if url is None else url
@@ -204,45 +197,36 @@ class Searching:
             "hyperband": pruners.HyperbandPruner(_FIRST_PARTS, max_resource=EVALUATIONS, reduction_factor=2),
             "none": pruners.NopPruner(),
         }[request.prune]
-        self._at = 0  # the trial at hand
+        self._at: int | None = None  # the trial at hand
 
     def counted(self) -> list[Any]:
-        """The trials that count; what failed was queued again, or was one too many."""
+        """The trials that count; what failed was queued again."""
         return [each for each in self.study.get_trials(deepcopy=False) if each.state != self._states.FAIL]
 
     def run(self) -> None:
         """Do trials until there are enough, those of other processes included."""
-        worker = SweepWorker(self._folder)
-        again = "{trial} was left by a process that is gone; it is done again"
-        try:
-            with database_told(self._url):
-                while True:
-                    for left in take_over(self.study, worker):
-                        self._say(Message(again, trial=title_of(left)))
-                    states = [each.state for each in self.counted()]
-                    if self._states.WAITING not in states and len(states) >= self._request.trials:
-                        return
-                    self._one(worker)
-        finally:
-            worker.close()
+        with database_told(self._url):
+            while True:
+                optuna().storages.fail_stale_trials(self.study)  # and queue them again
+                states = [each.state for each in self.counted()]
+                if self._states.WAITING not in states and len(states) >= self._request.trials:
+                    return
+                self._one()
 
-    def _one(self, worker: SweepWorker) -> None:
+    def _one(self) -> None:
         """Draw one trial and do it; whatever ends it before its end, it is queued again."""
+        self._at = None
         try:
-            self.study.optimize(lambda trial: self._try(trial, worker), n_trials=1, catch=(_EnoughError,))
-        except BaseException as error:
-            with suppress(Exception):  # the database may be what failed; then who comes next finds the trial left
-                last = self.study.trials[self._at]
-                if last.state == self._states.FAIL and last.user_attrs.get(WORKER) == worker.name:
-                    do_again(self.study, last, blamed=not isinstance(error, SweepStopped))
+            self.study.optimize(self._try, n_trials=1)
+        except BaseException:
+            with suppress(Exception):  # the database may be what failed; then the heart of the trial has stopped
+                if self._at is not None and self.study.trials[self._at].state == self._states.FAIL:
+                    do_again(self.study, self.study.trials[self._at])
             raise
 
-    def _try(self, trial: Any, worker: SweepWorker) -> float:
+    def _try(self, trial: Any) -> float:
         """One trial, from its values to its best figure."""
-        trial.set_user_attr(WORKER, worker.name)
         self._at = trial.number
-        if sum(each.number < trial.number for each in self.counted()) >= self._request.trials:
-            raise _EnoughError
         is_default = trial.number == 0 or bool(trial.user_attrs.get(DEFAULT))
         trial.set_user_attr(DEFAULT, is_default)
         if FOLDER not in trial.user_attrs:
@@ -273,7 +257,7 @@ class Searching:
         return dict(defaults) if is_default else drawn
 
     def _train(self, trial: Any, values: dict[str, Value], is_default: bool) -> float:
-        folder, title = RunFolder(self._folder / trial.user_attrs[FOLDER]), title_of(trial)
+        folder, title = RunFolder(self.folder / trial.user_attrs[FOLDER]), title_of(trial)
         parts, pruned = 0, False  # of the learning curve that the study was told, and whether that was the last
         training: Training | None = None
 
@@ -302,7 +286,7 @@ class Searching:
         for row in folder.metrics() if goes_on else ():
             follow({**row, "steps": folder.read()[1]["steps"]})
         request = TrainRequest() if goes_on else self.sweep.request(values)
-        summary = train_run(self._data, folder, request, resume=goes_on, on_event=hear, on_ready=watch)
+        summary = train_run(self.data, folder, request, resume=goes_on, on_event=hear, on_ready=watch)
         reached = value_of(folder.best() or {})
         unit = next((unit for name, unit in FIGURES.items() if name in summary), "nats")
         for name in ("steps", "tokens", "seconds", "unit"):

@@ -17,7 +17,7 @@ export interface DoctorData extends Pick<Run, "sizes" | "steps" | "epochs" | "re
 type Plan = Schemas["PlanAnswer"];
 type ByPart = Record<string, number>;
 
-export interface PlanData extends Omit<Plan, "flops" | "design" | "words" | "tables" | "compiled" | "flops_per_token" | "time_source"> {
+export interface PlanData extends Omit<Plan, "flops" | "design" | "compiled" | "flops_per_token" | "time_source"> {
   time_source: Said | string | null;
   flops: { forward_per_token: ByPart; training_per_token: ByPart; forward_per_token_total: number; training_per_token_total: number; per_step: number; rule_of_thumb_per_token: number; rule_of_thumb_ratio: number };
   /** The learning rate: some steps, each with its share of the largest. */
