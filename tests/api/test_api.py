@@ -173,7 +173,7 @@ def test_a_talk_with_a_model_that_was_never_taught_warns(world: dict[str, Any]) 
         ("nowhere", "there is no nowhere; name a run, a model or a Hugging Face folder, or box"),
         ("data", "data is a data folder; train a model on it, and load that"),
         ("tokenizer", "tokenizer is not a model folder"),
-        (".", r"\. is not a model folder: it has no config.json; did you mean \w+\?"),
+        (".", r"\. is not a model folder: it has no config.json"),
         ("stories.jsonl", "stories.jsonl is a file; name the folder of a model"),
     ],
 )
