@@ -152,7 +152,7 @@ def test_a_worksheet_has_all_numbers(house: Address) -> None:
         np.testing.assert_allclose(told, wanted, atol=1e-5)
     crossed = ask(house, "inside/worksheet", model="seq2seq", text="নদী", target="মা", part="cross")
     assert crossed["place"] == "decoder.0.cross"
-    assert "models that read text" in refused(house, "inside/worksheet", model="vit", text=TEXT)
+    assert "reads no text" in refused(house, "inside/worksheet", model="vit", text=TEXT)
     assert "there is no attention 'blocks.7.attention'" in refused(
         house, "inside/worksheet", model="gpt", text=TEXT, layer=7
     )
