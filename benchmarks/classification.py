@@ -41,7 +41,7 @@ from kotha.finetune.settings import learning_rate
 from kotha.finetune.splits import divide
 from kotha.model.family import build
 from kotha.text.corpus.labelled import LabelledTexts, read_labelled
-from kotha.training.origin import Origin
+from kotha.training.initial_weights import Origin
 
 LORA = 8
 _FROM_CHANCE = 3  # times the rate for a model that has nothing to lose

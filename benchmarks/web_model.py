@@ -26,8 +26,8 @@ from kotha.artifacts.model_folder import load  # noqa: E402
 from kotha.export.parity import prompt_reader  # noqa: E402
 from kotha.export.targets import export  # noqa: E402
 from kotha.export.web.export import opened_page  # noqa: E402
-from kotha.generation.answers import Request  # noqa: E402
 from kotha.generation.engine import Engine  # noqa: E402
+from kotha.generation.request import Request  # noqa: E402
 from kotha.generation.settings import SamplingSettings  # noqa: E402
 from kotha.storage import bundled  # noqa: E402
 

@@ -21,7 +21,7 @@ from writing_figures import Figures, words_of
 
 import kotha
 from kotha.api.model import LanguageModel
-from kotha.generation.answers import Request
+from kotha.generation.request import Request
 from kotha.generation.settings import SamplingSettings
 
 # Passages of each source, and how many words of a text count: shorter ones are left out.

@@ -184,7 +184,7 @@ def look_number(page: Any, work: Work) -> None:
 
 def hand(page: Any, work: Work) -> None:
     """A row of Q computed by hand, with a mistake that is named."""
-    from kotha.course.worksheet.papers import workshop_sheet
+    from kotha.course.worksheet.builtin_sheets import workshop_sheet
 
     room(page, "hand", "Q", r="1", c="1")
     sheet = workshop_sheet().matrices

@@ -45,7 +45,7 @@ STILL_SHARED: set[str] = set()
 # Whole lines to type are what ``train.plan`` is asked for; a job is a command that runs by itself.
 SAY_FLAGS = {
     "training/sweep/findings.py",
-    "api/transfer.py",
+    "api/conversion.py",
     "training/plan/render.py",
     "server/jobs/kinds.py",
     "server/jobs/store.py",
@@ -143,8 +143,8 @@ def test_modules_fit_in_400_lines_and_functions_in_60() -> None:
 COMMANDS_STAND_ON = {"api", "arguments", "cli", "errors", "i18n", "report"}
 # Who stands on something else, and why: paths and names of models before a command runs, JSON on stdout.
 COMMANDS_ALSO_STAND_ON = {
-    "cli/flags.py": {"storage"},
-    "cli/naming.py": {"storage"},
+    "cli/options.py": {"storage"},
+    "cli/model_argument.py": {"storage"},
     "cli/terminal.py": {"storage"},
 }
 
@@ -201,7 +201,7 @@ def test_what_is_below_the_commands_prints_nothing() -> None:
 # What docs/reliability.md promises something of: checkpoints, data folders, tokenizers, indexes, exports and jobs.
 PROMISED = (
     *("artifacts/", "export/", "retrieval/", "server/jobs/", "text/shards.py", "text/tokenizer/"),
-    *("storage/atomic.py", "storage/destinations.py", "storage/locks.py", "training/checkpoint", "training/start.py"),
+    *("storage/atomic.py", "storage/output_paths.py", "storage/locks.py", "training/checkpoint", "training/start.py"),
 )
 
 

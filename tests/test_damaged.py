@@ -15,12 +15,12 @@ from kotha.artifacts import model_folder as bundle
 from kotha.artifacts.run_folder import RunFolder
 from kotha.cli.main import main
 from kotha.errors import KothaError
-from kotha.generation.answers import Request
 from kotha.generation.engine import Engine
+from kotha.generation.request import Request
 from kotha.text.shards import Dataset
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.training.checkpoint import MANIFEST, STATE, _sha256
-from kotha.training.show.report import write_report
+from kotha.training.reporting.report import write_report
 from kotha.training.start import resume_run
 
 # Everything that JSON can hold, with the numbers that take memory or time where they are believed.

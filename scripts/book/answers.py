@@ -64,7 +64,7 @@ def pages() -> dict[Path, str]:
 def _answered(language: Any) -> Iterator[str]:
     from tests.course.exercises.typed import half_right, marked, right, wrong
 
-    from kotha.course.exercises.choice import QuestionChoice
+    from kotha.course.exercises.selection import QuestionChoice
     from kotha.i18n.catalogue import translate
 
     for name, titles in _SETS.items():

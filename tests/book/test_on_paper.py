@@ -9,7 +9,7 @@ import pytest
 from scripts.book.chapters import LEARN
 
 from kotha.cli.main import main
-from kotha.course.worksheet.own import sheet_of_file
+from kotha.course.worksheet.own_matrices import sheet_of_file
 from kotha.i18n.numbers import ascii_digits, bangla_digits, by_lakh
 from kotha.model.parameters import count_parameters
 from kotha.model.presets import preset

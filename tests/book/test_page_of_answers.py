@@ -3,7 +3,7 @@
 from scripts.book import answers
 from tests.course.exercises.typed import recognised_slips
 
-from kotha.course.exercises.choice import QuestionChoice
+from kotha.course.exercises.selection import QuestionChoice
 
 
 def test_the_page_of_answers_is_what_the_tutor_says_today() -> None:

@@ -8,9 +8,9 @@ import pytest
 import torch
 from tests.browser.inside_pages import check_it_fits, faults, opened, wait_until
 
+from kotha.course.worksheet.builtin_sheets import paper_sheet, workshop_sheet
 from kotha.course.worksheet.model import read_head
 from kotha.course.worksheet.page import sheet_view
-from kotha.course.worksheet.papers import paper_sheet, workshop_sheet
 from kotha.i18n.catalogue import translate
 from kotha.i18n.numbers import Language
 from kotha.model.config import GPTConfig

@@ -12,7 +12,7 @@ import pytest
 from tests.speech import bangla, left_in_english, spoken, told
 
 import kotha
-from kotha.cli import spoken as speech
+from kotha.cli import language as speech
 from kotha.cli.main import COMMANDS, main
 from kotha.i18n.numbers import ascii_digits, bangla_digits
 

@@ -13,8 +13,8 @@ import torch
 
 import kotha
 from kotha.artifacts import model_folder as bundle
-from kotha.cli.flags import Writing
 from kotha.cli.main import main
+from kotha.cli.options import Writing
 from kotha.generation.plain import write
 from kotha.generation.settings import SamplingSettings
 from kotha.generation.weights import JoinedAttention

@@ -34,7 +34,7 @@ def test_the_browser_is_sent_to_the_room(monkeypatch: Any, capsys: Any, tmp_path
     seen: list[str] = []
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("webbrowser.open", lambda address: seen.append(address) is None and False)
-    monkeypatch.setattr("kotha.server.running.run", lambda models, settings, device, ready, **_: ready("http://here"))
+    monkeypatch.setattr("kotha.server.lifecycle.run", lambda models, settings, device, ready, **_: ready("http://here"))
     assert main(["open", "run", "--room", "train"]) == 0
     assert seen == ["http://here/#/train"]
     assert "no browser could be opened" in capsys.readouterr().err

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kotha.cli.flags import from_words
 from kotha.cli.main import main
+from kotha.cli.options import from_words
 from kotha.training.config import recipe
 from kotha.training.plan.render import drawn_schedule
 from kotha.training.start import TrainRequest, choose_settings

@@ -217,7 +217,7 @@ def test_by_the_clock_the_sizes_are_searched_at_equal_time(data: Path) -> None:
 
     from kotha.text.shards import Dataset
     from kotha.training.start import TrainRequest
-    from kotha.training.sweep.searching import SweepRequest, describe_sweep, read_sweep
+    from kotha.training.sweep.search import SweepRequest, describe_sweep, read_sweep
 
     dataset, request = Dataset(data), SweepRequest(TrainRequest(minutes=0.3))
     sweep = describe_sweep(dataset, request)
@@ -300,7 +300,7 @@ def test_without_a_place_it_stands_beside_its_data_and_goes_on_there(capsys, dat
 
 @pytest.mark.parametrize("search", ["banana=1..2", "learning_rate=5..1", "dropout=0..x", "learning_rate=0..1:log"])
 def test_a_wrong_search_is_refused_at_once_in_both_languages(capsys, data: Path, tmp_path, monkeypatch, search) -> None:
-    monkeypatch.setattr("kotha.training.sweep.searching.choose_settings", lambda *_: pytest.fail("it was timed before"))
+    monkeypatch.setattr("kotha.training.sweep.search.choose_settings", lambda *_: pytest.fail("it was timed before"))
     arguments = ["sweep", str(data), "--out", str(tmp_path / "sweep"), "--search", search]
     assert main(arguments) == 2
     english = capsys.readouterr().err

@@ -3,7 +3,7 @@
 import pytest
 
 from kotha.cli import terminal
-from kotha.cli.spoken import speaking
+from kotha.cli.language import speaking
 from kotha.i18n.message import Message
 
 

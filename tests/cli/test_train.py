@@ -12,8 +12,8 @@ import pytest
 from rich.console import Console
 
 from kotha.artifacts import model_folder as bundle
+from kotha.cli.language import speaking
 from kotha.cli.main import main
-from kotha.cli.spoken import speaking
 from kotha.cli.training_display import moving_line
 
 

@@ -15,7 +15,7 @@ from kotha.artifacts import model_folder as bundle
 from kotha.errors import ConfigError, KothaError, UsageError
 from kotha.evaluation.classification import classes_table
 from kotha.finetune.classify import PAGE, ClassifyTexts
-from kotha.generation.classes import Classifier
+from kotha.generation.classify import Classifier
 from kotha.model.family import build
 from kotha.model.presets import preset
 

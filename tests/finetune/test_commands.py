@@ -8,8 +8,8 @@ import pytest
 from tests.finetune.conftest import moods, write_table
 
 from kotha.cli.main import FAILED, MISUSED, OK, main
-from kotha.cli.uses import _line
-from kotha.generation.classes import Classified
+from kotha.cli.predict import _line
+from kotha.generation.classify import Classified
 
 Call = Callable[..., tuple[int, str, str]]
 QUICKLY = ["--set", "steps=6", "batch_size=4", "evaluate_every=3"]

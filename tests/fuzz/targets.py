@@ -159,7 +159,7 @@ def _judging() -> Loader:
 
 def _settings() -> Loader:
     """What a person writes for a training: a TOML file, words behind ``--set``, a space to search."""
-    from kotha.cli.flags import from_toml, from_words
+    from kotha.cli.options import from_toml, from_words
     from kotha.errors import KothaError
     from kotha.model.presets import preset
     from kotha.training.config import check_settings
@@ -192,7 +192,7 @@ def _run() -> Loader:
     from kotha.evaluation.comparison import reached, row_of_run
     from kotha.evaluation.doctor.diagnosis import examine
     from kotha.training.checkpoint import latest_checkpoint
-    from kotha.training.show.report import read_record, report_document
+    from kotha.training.reporting.report import read_record, report_document
 
     def load(folder: Path) -> None:
         run = RunFolder(folder)

@@ -11,17 +11,17 @@ from tests.generation.conftest import LAYOUTS, REMOVED, tiny
 from tests.text.conftest import KINDS, trained
 from transformers import AutoModelForCausalLM
 
+import kotha.generation.batch_state as rows_module
 import kotha.generation.cache as cache_module
 import kotha.generation.engine as engine_module
-import kotha.generation.rows as rows_module
 from kotha.artifacts.model_folder import Bundle
 from kotha.errors import KothaError, UsageError
 from kotha.export.huggingface.export import write_hf
-from kotha.generation.answers import Request, Result
+from kotha.generation.decode_step import at_work
 from kotha.generation.engine import Engine
 from kotha.generation.plain import continue_plainly
+from kotha.generation.request import Request, Result
 from kotha.generation.settings import SamplingSettings
-from kotha.generation.steps import at_work
 from kotha.model.bert import BERT
 from kotha.model.config import BERTConfig
 from kotha.model.gpt import GPT

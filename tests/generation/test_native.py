@@ -9,10 +9,10 @@ from tests.generation.conftest import LAYOUTS, REMOVED, tiny
 from torch import nn
 
 from kotha.generation import native as native_module
-from kotha.generation.answers import Request
 from kotha.generation.cache import RowCache
 from kotha.generation.engine import Engine
 from kotha.generation.native import NativeStep, Pace, native, product
+from kotha.generation.request import Request
 from kotha.generation.settings import SamplingSettings
 from kotha.generation.weights import Int8Linear, prepare
 from kotha.model.pruning import remove_heads

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.text.conftest import ADVERSARIAL
 
-from kotha.generation.answers import Stops
+from kotha.generation.request import Stops
 from kotha.text.akshara import units
 
 

@@ -10,8 +10,8 @@ from tests.inside.small_models import TEXT, small
 from tests.text.conftest import trained
 
 from kotha.errors import UsageError
-from kotha.generation.answers import Request
 from kotha.generation.engine import Engine
+from kotha.generation.request import Request
 from kotha.generation.settings import SamplingSettings
 from kotha.inside.inputs import name_piece, read, read_image
 from kotha.storage.images import read_picture

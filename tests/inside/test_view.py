@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from tests.inside.small_models import TEXT, small
 
+from kotha.course.worksheet.builtin_sheets import workshop_sheet
 from kotha.course.worksheet.model import model_sheet
 from kotha.course.worksheet.page import sheet_view
-from kotha.course.worksheet.papers import workshop_sheet
 from kotha.errors import KothaError, UsageError
 from kotha.inside.attention import attention_view
 from kotha.inside.embeddings import Embeddings, embeddings_view

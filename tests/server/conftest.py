@@ -22,7 +22,7 @@ from kotha.artifacts import model_folder as bundle
 from kotha.model.config import config_from_dict
 from kotha.model.family import build
 from kotha.server.app import make_app
-from kotha.server.running import HttpServer, listen, server_config
+from kotha.server.lifecycle import HttpServer, listen, server_config
 from kotha.server.settings import Limits, ServeSettings
 from kotha.text.tokenizer.chat import ChatTemplate
 

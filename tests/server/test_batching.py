@@ -11,8 +11,8 @@ import torch
 from tests.generation.conftest import tiny
 
 from kotha.errors import KothaError, UsageError
-from kotha.generation.answers import Request
 from kotha.generation.engine import Engine
+from kotha.generation.request import Request
 from kotha.generation.settings import SamplingSettings
 from kotha.server.app import make_app
 from kotha.server.batching import Batcher

@@ -11,7 +11,7 @@ from tests.server.conftest import Address, started
 
 from kotha.errors import UsageError
 from kotha.server.app import make_app
-from kotha.server.safety import POLICY
+from kotha.server.security import POLICY
 from kotha.server.settings import ServeSettings
 
 SCRIPT = "let open = true"

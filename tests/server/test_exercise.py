@@ -14,8 +14,8 @@ from tests.loopback import http
 from tests.server.conftest import Address
 
 from kotha.artifacts import model_folder as bundle
+from kotha.course.worksheet.builtin_sheets import PAPERS, Paper, paper_sheet, student_sheet
 from kotha.course.worksheet.model import model_sheet
-from kotha.course.worksheet.papers import PAPERS, Paper, paper_sheet, student_sheet
 
 
 def post(house: Address, path: str = "", **asked: Any) -> httpx.Response:

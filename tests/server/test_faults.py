@@ -27,7 +27,7 @@ from kotha.artifacts.model_folder import WEIGHTS_FILE
 from kotha.artifacts.run_folder import CHECKPOINTS
 from kotha.errors import KothaError
 from kotha.server.errors import answer
-from kotha.server.jobs.job import LOG
+from kotha.server.jobs.job_process import LOG
 from kotha.server.jobs.store import OUT_PLACE, JobStore
 from kotha.server.jobs.table import DATABASE, JobConflictError
 from kotha.server.settings import Limits

@@ -10,7 +10,7 @@ import pytest
 from tests.loopback import http
 from tests.server.conftest import Address
 
-from kotha.server.safety import HEADERS
+from kotha.server.security import HEADERS
 from kotha.server.settings import Limits
 
 PILE = "a" + "\u0316\u0301" * 20_000

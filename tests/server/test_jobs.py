@@ -141,7 +141,7 @@ def test_a_signal_while_the_command_is_being_begun_reaches_it(tmp_path: Path, en
     program = (
         "import os, signal, subprocess, sys\n"
         "from pathlib import Path\n"
-        "from kotha.server.jobs import job\n"
+        "from kotha.server.jobs import job_process\n"
         "from kotha.server.jobs.table import transaction\n"
         "with transaction(Path(sys.argv[1]).parent, write=True) as table:\n"
         "    table.execute('UPDATE jobs SET pid=?', (os.getpid(),))\n"
@@ -151,7 +151,7 @@ def test_a_signal_while_the_command_is_being_begun_reaches_it(tmp_path: Path, en
         "    os.kill(os.getpid(), signal.SIGTERM)\n"
         "    return process\n"
         "subprocess.Popen = interrupted\n"
-        "job.main(Path(sys.argv[1]), 0)\n"
+        "job_process.main(Path(sys.argv[1]), 0)\n"
     )
     command = [sys.executable, "-c", program, str(tmp_path / "0123456789ab")]
     done = subprocess.run(command, check=False, timeout=120)
@@ -163,7 +163,7 @@ def test_a_job_whose_server_died_before_it_was_written_down_does_nothing(tmp_pat
     JobStore(tmp_path)
     server = subprocess.Popen(["true"])
     server.wait()
-    command = [sys.executable, "-m", "kotha.server.jobs.job", str(tmp_path / "0123456789ab"), str(server.pid)]
+    command = [sys.executable, "-m", "kotha.server.jobs.job_process", str(tmp_path / "0123456789ab"), str(server.pid)]
     assert subprocess.run(command, check=False, timeout=60).returncode == 0
     assert JobStore(tmp_path).all() == [] and not (tmp_path / "0123456789ab").exists()
 

@@ -11,7 +11,7 @@ from tests.server.test_jobs import working, written  # noqa: F401 - a fixture
 
 from kotha.errors import KothaError
 from kotha.server.jobs.store import JobStore
-from kotha.server.wire import LONGEST_NAME, LONGEST_TAG, MOST_TAGS
+from kotha.server.json_requests import LONGEST_NAME, LONGEST_TAG, MOST_TAGS
 
 
 def change(address: Address, id: str, **label: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from tests.loopback import http
 from tests.server.conftest import Address, ask, refused
 from tests.server.test_inside import IMAGES, library, png
 
-from kotha.api.asked import read_asked
+from kotha.api.model_input import read_asked
 from kotha.api.options import Asked
 from kotha.inside.embeddings import Embeddings, nearest_words, word_map
 from kotha.inside.numbers.ledger import Ledger, keep

@@ -11,9 +11,9 @@ from tests.server.conftest import Address, started
 
 from kotha.api.model import load
 from kotha.artifacts import model_folder as bundle
-from kotha.generation.answers import Request
 from kotha.generation.conversation import UNTAUGHT
 from kotha.generation.engine import Engine
+from kotha.generation.request import Request
 from kotha.generation.settings import SamplingSettings
 from kotha.server.app import make_app
 from kotha.text.akshara import aksharas

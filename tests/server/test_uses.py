@@ -20,7 +20,7 @@ from tests.text.conftest import trained
 import kotha
 from kotha.cli.main import main
 from kotha.errors import KothaError, UsageError
-from kotha.generation.classes import classify_pixels
+from kotha.generation.classify import classify_pixels
 from kotha.server.app import make_app
 from kotha.server.jobs.store import OUT, JobStore
 from kotha.server.settings import Limits, ServeSettings

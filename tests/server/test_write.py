@@ -12,8 +12,8 @@ from tests.loopback import http
 from tests.server.conftest import Address
 
 from kotha.artifacts import model_folder as bundle
-from kotha.generation.answers import Request
 from kotha.generation.engine import Engine
+from kotha.generation.request import Request
 from kotha.generation.settings import SamplingSettings
 
 TEXT = "নদীর ধারে ক্ষণিক"

@@ -14,7 +14,7 @@ import pytest
 
 from kotha.errors import KothaError, UsageError
 from kotha.storage import atomic as whole
-from kotha.storage import destinations as places
+from kotha.storage import output_paths as places
 from kotha.storage.atomic import (
     atomic_directory,
     atomic_file,
@@ -25,9 +25,9 @@ from kotha.storage.atomic import (
     remove_directory,
     write_page,
 )
-from kotha.storage.destinations import check_file_place, check_folder_place
 from kotha.storage.json_files import read_table
 from kotha.storage.locks import InUseError, Lock
+from kotha.storage.output_paths import check_file_place, check_folder_place
 from kotha.storage.status import exists, is_directory, is_file, is_file_in, is_link, matching, walk
 
 

@@ -9,8 +9,8 @@ from tests.studio.conftest import LOOKS, Opened, faults, sideways
 from tests.studio.learned import BANGLA, BIRD_SENTENCE, LATIN
 
 from kotha.artifacts import model_folder as bundle
+from kotha.course.worksheet.builtin_sheets import paper_sheet, student_sheet, workshop_sheet
 from kotha.course.worksheet.model import model_sheet
-from kotha.course.worksheet.papers import paper_sheet, student_sheet, workshop_sheet
 from kotha.i18n.numbers import bangla_digits
 from kotha.report.built import WORDS
 from kotha.storage import bundled

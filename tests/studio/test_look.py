@@ -18,10 +18,10 @@ from tests.studio.conftest import LOOKS, Opened, faults, sideways
 from tests.studio.learned import BANGLA, BIRD, BIRD_PLACE, BIRD_SENTENCE, LATIN, SHAPES, SIDE, drawn_shapes
 
 import kotha
-from kotha.api.asked import read_asked
+from kotha.api.model_input import read_asked
 from kotha.api.options import Asked
 from kotha.artifacts.model_folder import Bundle
-from kotha.generation.classes import classify_pixels
+from kotha.generation.classify import classify_pixels
 from kotha.inside.embeddings import Embeddings, nearest_words
 from kotha.inside.heads.importance import without_heads
 from kotha.inside.heads.measuring import TextSource

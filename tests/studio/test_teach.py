@@ -14,7 +14,7 @@ from tests.studio.learned import BANGLA, BIRD, BIRD_SENTENCE, FRUIT, LATIN, OF_A
 
 import kotha
 from kotha.artifacts.run_folder import RunFolder
-from kotha.generation.classes import classify_pixels
+from kotha.generation.classify import classify_pixels
 from kotha.server.app import make_app
 from kotha.server.jobs.store import JobStore
 from kotha.server.settings import ServeSettings

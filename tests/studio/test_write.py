@@ -16,8 +16,8 @@ from tests.studio.conftest import LOOKS, Opened, faults, sideways
 from tests.studio.learned import BANGLA, LATIN
 
 import kotha
-from kotha.generation.answers import Request, Result
 from kotha.generation.plain import chances
+from kotha.generation.request import Request, Result
 from kotha.generation.settings import SamplingSettings
 
 pytestmark = pytest.mark.browser

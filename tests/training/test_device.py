@@ -12,11 +12,11 @@ from kotha.model.family import build
 from kotha.model.presets import PRESETS, preset
 from kotha.training import device as machine
 from kotha.training import device as precision
-from kotha.training import fitting as fitting_module
+from kotha.training import execution as fitting_module
 from kotha.training.config import TrainConfig
 from kotha.training.device import Arithmetic, choose_arithmetic
 from kotha.training.distributed import ALONE
-from kotha.training.fitting import Fitting
+from kotha.training.execution import Fitting
 from kotha.training.plan.memory import how_planned, positions
 from kotha.training.plan.render import TrainingPlan, plan_training
 from kotha.training.plan.step_time import count_work, example_inputs, predict_seconds_per_step

@@ -2,7 +2,7 @@
 
 import torch
 
-from kotha.training.fitting import Outputs, Recording, Shares
+from kotha.training.execution import Outputs, Recording, Shares
 from kotha.training.tasks.task import Batch
 
 

@@ -17,7 +17,7 @@ from kotha.model.family import build
 from kotha.model.presets import preset
 from kotha.training import start as module
 from kotha.training.config import TrainConfig, recipe
-from kotha.training.origin import Origin
+from kotha.training.initial_weights import Origin
 from kotha.training.start import USUAL_MINUTES, TrainRequest, choose_settings, take_sizes
 
 

@@ -16,7 +16,7 @@ from kotha.inside.view import View
 from kotha.report.table import Table
 from kotha.report.tokenizer_card import cards_page
 from kotha.storage.atomic import atomic_file
-from kotha.storage.destinations import checked_path
+from kotha.storage.output_paths import checked_path
 from kotha.text.choices import Errors
 from kotha.text.clean.duplicates import Duplicates as Duplicates
 from kotha.text.corpus.documents import OnProblem, read_documents

@@ -21,13 +21,13 @@ from kotha.generation.plain import write
 from kotha.i18n.message import Message, Option, Text
 from kotha.report.table import Table
 from kotha.storage.atomic import atomic_write
-from kotha.storage.destinations import check_folder_place, names_in
+from kotha.storage.output_paths import check_folder_place, names_in
 from kotha.storage.status import is_directory
 from kotha.text.shards import Dataset
 from kotha.text.stories.corpus import Story, floor_bits_per_byte
 from kotha.text.tokenizer.view import view
 from kotha.training.config import TrainConfig
-from kotha.training.show.report import read_record
+from kotha.training.reporting.report import read_record
 from kotha.training.start import TrainRequest, train_run
 
 TRAIN, HELD_OUT = "stories.jsonl", "held-out.jsonl"

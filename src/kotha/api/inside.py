@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kotha.api import Place
-from kotha.api.asked import read_asked, translator
-from kotha.api.opened import OpenedModel
+from kotha.api.loaded_model import OpenedModel
+from kotha.api.model_input import read_asked, translator
 from kotha.api.options import Asked, SheetOptions
 from kotha.arguments import checked
 from kotha.errors import UsageError

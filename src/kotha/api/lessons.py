@@ -31,7 +31,7 @@ def teach(
             on_progress(WORDS["working"], done, total)
 
     asked = lesson(name)
-    from kotha.course.lessons.measured import MeasuredLesson
+    from kotha.course.lessons.runner import MeasuredLesson
 
     return MeasuredLesson(asked, range(seeds), **({} if steps is None else {"steps": steps})).run(tell)
 

@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Unpack, over
 import torch
 
 from kotha.api import Place
-from kotha.api.evaluating import EvaluationMixin
+from kotha.api.evaluation import EvaluationMixin
 from kotha.api.inside import InspectionMixin
 from kotha.arguments import checked
 from kotha.artifacts import model_folder as folders
 from kotha.errors import KothaError, UsageError
-from kotha.generation.answers import Request as Request
-from kotha.generation.answers import Result as Result
 from kotha.generation.conversation import Conversation as Conversation
 from kotha.generation.engine import Engine as Engine
+from kotha.generation.request import Request as Request
+from kotha.generation.request import Result as Result
 from kotha.generation.settings import SamplingSettings as SamplingSettings
 from kotha.generation.weights import Weights, as_they_are
 from kotha.i18n.message import Message, OnProgress, Option
@@ -39,8 +39,8 @@ from kotha.text.shards import DATASET_FILE
 
 if TYPE_CHECKING:
     from kotha.export.parity import ParityReport
-    from kotha.generation.classes import Classified as Classified
-    from kotha.generation.filling import Filled
+    from kotha.generation.classify import Classified as Classified
+    from kotha.generation.fill_mask import Filled
     from kotha.retrieval.dense import Vectors
     from kotha.retrieval.embedding import Embedder
 
@@ -169,7 +169,7 @@ class LanguageModel(InspectionMixin, EvaluationMixin):
         ``as-they-are`` is a copy of the same weights, the fastest way to read them. ``kept_bytes`` may be used to
         remember prompts, for others that begin alike.
 
-        >>> from kotha.generation.answers import Request
+        >>> from kotha.generation.request import Request
         >>> [result] = lm.engine().generate([Request(prompt="মা", tokens=3, alternatives=2)])
         >>> len(result.written[0].alternatives)
         2
@@ -213,7 +213,7 @@ class LanguageModel(InspectionMixin, EvaluationMixin):
         >>> len(filled.words), len(filled.words[0])
         (1, 3)
         """
-        from kotha.generation.filling import fill
+        from kotha.generation.fill_mask import fill
 
         return fill(*self._as(BERT), text, words)
 
@@ -224,7 +224,7 @@ class LanguageModel(InspectionMixin, EvaluationMixin):
         >>> 0 < kotha.load("bert").follows("মা বাজারে গেল।", "সে মাছ কিনল।") < 1
         True
         """
-        from kotha.generation.filling import follows
+        from kotha.generation.fill_mask import follows
 
         return follows(*self._as(BERT), first, second)
 
@@ -291,7 +291,7 @@ class LanguageModel(InspectionMixin, EvaluationMixin):
         ...
         kotha.errors.UsageError: this is a gpt model, and no classifier; make one of it with adapt classify
         """
-        from kotha.generation.classes import Classifier, classify_images
+        from kotha.generation.classify import Classifier, classify_images
 
         alone = isinstance(text, str | os.PathLike)
         several: list[Place] = [text] if isinstance(text, str | os.PathLike) else list(text)

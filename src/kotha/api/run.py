@@ -24,10 +24,10 @@ from kotha.text.choices import Errors
 from kotha.text.shards import DATASET_FILE, Dataset
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.training.distributed import Ranks, find_disks, goes_on, joined, ranks_here
+from kotha.training.initial_weights import Origin
 from kotha.training.loop import OnEvent as OnEvent
-from kotha.training.origin import Origin
-from kotha.training.show.report import write_report
-from kotha.training.show.tensorboard import TensorBoard
+from kotha.training.reporting.report import write_report
+from kotha.training.reporting.tensorboard import TensorBoard
 from kotha.training.start import TrainRequest, train_run
 
 

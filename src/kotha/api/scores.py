@@ -8,7 +8,7 @@ from kotha.api.model import LanguageModel
 from kotha.api.run import Run
 from kotha.evaluation.classification import ClassificationScore, classes_table
 from kotha.evaluation.instructions import InstructionScore, instructions_table
-from kotha.evaluation.masked import MaskedScore, masked_table
+from kotha.evaluation.masked_words import MaskedScore, masked_table
 from kotha.evaluation.perplexity import TextScore, score_table
 from kotha.evaluation.robustness import Robustness, robustness_table
 from kotha.evaluation.translation import TranslationScore, translation_table

@@ -9,8 +9,8 @@ from kotha.i18n.message import OnRemark
 from kotha.text.shards import Dataset
 from kotha.training.start import TrainRequest
 from kotha.training.sweep.findings import SweepFindings, find
-from kotha.training.sweep.searching import Searching, SweepRequest
-from kotha.training.sweep.searching import SweepStopped as SweepStopped
+from kotha.training.sweep.search import Searching, SweepRequest
+from kotha.training.sweep.search import SweepStopped as SweepStopped
 
 
 def sweep(

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from kotha.api import Place
-from kotha.api.asked import read_asked
 from kotha.api.model import load
+from kotha.api.model_input import read_asked
 from kotha.api.options import Asked
 from kotha.i18n.message import Message, OnProgress, Text
 from kotha.inside.attention import AttentionMaps, summarize

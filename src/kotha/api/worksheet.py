@@ -1,11 +1,11 @@
 """Attention as arithmetic on paper: the workshop's sheet, the notes', one's own matrices, or a head of a model."""
 
 from kotha.api.options import SheetOptions
-from kotha.course.worksheet.own import sheet_of_file
+from kotha.course.worksheet.builtin_sheets import paper_sheet, student_sheet
+from kotha.course.worksheet.builtin_sheets import positions_picture as positions_picture
+from kotha.course.worksheet.own_matrices import sheet_of_file
 from kotha.course.worksheet.page import SheetView as SheetView
 from kotha.course.worksheet.page import sheet_view
-from kotha.course.worksheet.papers import paper_sheet, student_sheet
-from kotha.course.worksheet.papers import positions_picture as positions_picture
 from kotha.errors import UsageError
 from kotha.i18n.message import Option
 from kotha.i18n.numbers import Language

@@ -32,8 +32,8 @@ from kotha.model.family import Model, build
 from kotha.model.rounding import round_rows, widen_rows
 from kotha.storage.atomic import atomic_directory, atomic_write
 from kotha.storage.bundled import CARD_FILE
-from kotha.storage.destinations import check_folder_place, is_made_of
 from kotha.storage.json_files import as_json, read_table
+from kotha.storage.output_paths import check_folder_place, is_made_of
 from kotha.storage.status import exists, is_directory, is_file
 from kotha.storage.weights import read_header, reading_weights, write_weights
 from kotha.text.tokenizer.chat import ChatTemplate

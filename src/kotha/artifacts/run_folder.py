@@ -26,9 +26,9 @@ from kotha.errors import CheckpointError, KothaError, reason
 from kotha.i18n.message import Option
 from kotha.model.config import ModelConfig, config_from_dict
 from kotha.storage.atomic import atomic_write, filled_folder
-from kotha.storage.destinations import check_folder_place, checked_path, names_in
 from kotha.storage.json_files import as_json, is_deep, read_table
 from kotha.storage.locks import Lock
+from kotha.storage.output_paths import check_folder_place, checked_path, names_in
 from kotha.storage.status import exists, is_directory, is_file, reading
 from kotha.text.shards import DATASET_FILE, Dataset, identity_of
 from kotha.text.tokenizer.tokenizer import FILE_NAME as TOKENIZER_FILE

@@ -5,8 +5,8 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from kotha.cli.flags import MoreSettings, OnErrors, group
-from kotha.cli.stopping import stopped
+from kotha.cli.interrupts import stopped
+from kotha.cli.options import MoreSettings, OnErrors, group
 from kotha.cli.terminal import Output
 from kotha.cli.training_display import training_display
 

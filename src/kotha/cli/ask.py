@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from kotha.cli.flags import Field, OnErrors, Paths
-from kotha.cli.naming import place
-from kotha.cli.spoken import said
+from kotha.cli.language import said
+from kotha.cli.model_argument import place
+from kotha.cli.options import Field, OnErrors, Paths
 from kotha.cli.terminal import Output, Table, listening
 from kotha.errors import UsageError
 from kotha.i18n.message import Message, Text

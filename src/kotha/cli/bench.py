@@ -3,7 +3,7 @@
 from typing import Annotated, Literal
 
 from kotha.api.options import BenchOptions
-from kotha.cli.flags import Flat
+from kotha.cli.options import Flat
 from kotha.cli.terminal import Output, progress
 
 

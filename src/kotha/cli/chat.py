@@ -4,9 +4,9 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from kotha.cli.flags import BOX, AsJson, Run, Writing
-from kotha.cli.spoken import tell
-from kotha.cli.stopping import raised, read_line
+from kotha.cli.interrupts import raised, read_line
+from kotha.cli.language import tell
+from kotha.cli.options import BOX, AsJson, Run, Writing
 from kotha.i18n.message import Message
 
 _PROMPT = "› "

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kotha.cli.flags import Field, OnErrors, Paths
-from kotha.cli.spoken import said, tell
+from kotha.cli.language import said, tell
+from kotha.cli.options import Field, OnErrors, Paths
 from kotha.cli.terminal import Output, Table, listening, progress
 from kotha.i18n.message import Message, Plural, Text
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from rich.padding import Padding
 from rich.text import Text
 
-from kotha.cli.spoken import said, spoken_language
-from kotha.cli.stopping import stopped
+from kotha.cli.interrupts import stopped
+from kotha.cli.language import said, spoken_language
 from kotha.cli.terminal import Commands, Table, print_parts, progress, status
 from kotha.cli.training_display import training_display
 from kotha.i18n.message import Message

@@ -5,7 +5,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from kotha.api.options import EvaluateOptions
-from kotha.cli.flags import Device, FlatMany, Run, TextItself
+from kotha.cli.options import Device, FlatMany, Run, TextItself
 from kotha.cli.terminal import Output, listening
 from kotha.errors import UsageError
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from kotha.cli.flags import BOX, Run
+from kotha.cli.options import BOX, Run
 from kotha.cli.terminal import Output, Table, status
 from kotha.errors import KothaError
 from kotha.i18n.message import Message
 
 if TYPE_CHECKING:
-    from kotha.api.transfer import ParityReport
+    from kotha.api.conversion import ParityReport
 
 Lines = Annotated[tuple[str, ...], Parameter(help="Text whose lines are compared; left out: stories.")]
 Overwrite = Annotated[bool, Parameter(help="Replace what was written there before.")]
@@ -40,7 +40,7 @@ def export(
         license_: For hf: the licence that the card names.
     """
     import kotha
-    from kotha.api.transfer import lines_of
+    from kotha.api.conversion import lines_of
 
     how: Any = {"weights": type_, "license": license_, "lines": lines_of(text), "overwrite": overwrite}
     with status(Message("writing {out} and comparing …", out=out)):
@@ -64,7 +64,7 @@ def import_(
         out: Model folder to write.
         tokenizer: Bring the tokenizer along.
     """
-    from kotha.api.transfer import import_model, lines_of
+    from kotha.api.conversion import import_model, lines_of
 
     how: Any = {"with_tokenizer": tokenizer, "lines": lines_of(text), "overwrite": overwrite}
     with status(Message("reading {folder} …", folder=folder)):
@@ -75,7 +75,7 @@ def import_(
 
 def _proven(found: dict[str, Any], report: "ParityReport") -> Output:
     """What was done, with its parity; a proof that failed is an error."""
-    from kotha.api.transfer import parity_rows
+    from kotha.api.conversion import parity_rows
 
     out, error = found["out"], None
     if not report.passed:

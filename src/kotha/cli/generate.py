@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from kotha.cli.flags import AsJson, RunName, Writing
-from kotha.cli.naming import model_and_prompt
-from kotha.cli.spoken import tell
+from kotha.cli.language import tell
+from kotha.cli.model_argument import model_and_prompt
+from kotha.cli.options import AsJson, RunName, Writing
 from kotha.errors import UsageError
 from kotha.i18n.message import Message, Plural, Text
 

@@ -10,7 +10,7 @@ from cyclopts.help.specs import get_default_command_columns, get_default_paramet
 from rich.console import Console, ConsoleOptions
 from rich.text import Text
 
-from kotha.cli.spoken import said
+from kotha.cli.language import said
 from kotha.i18n.message import Message
 
 # What cyclopts says of its own.

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from kotha.cli.flags import AsJson, Page
-from kotha.cli.spoken import said, spoken_language, tell
-from kotha.cli.stopping import read_line
+from kotha.cli.interrupts import read_line
+from kotha.cli.language import said, spoken_language, tell
+from kotha.cli.options import AsJson, Page
 from kotha.cli.terminal import Output, progress
 from kotha.i18n.message import Message, Plural
 from kotha.i18n.numbers import ascii_digits

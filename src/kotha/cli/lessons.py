@@ -5,7 +5,7 @@ from pathlib import Path
 
 from rich.text import Text as Line
 
-from kotha.cli.spoken import said, spoken_language, tell
+from kotha.cli.language import said, spoken_language, tell
 from kotha.cli.terminal import Output, Table, progress
 from kotha.i18n.catalogue import translate
 from kotha.i18n.message import Text

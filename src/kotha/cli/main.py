@@ -19,11 +19,11 @@ from typing import Annotated, Any
 from cyclopts import App, CycloptsError, Parameter
 
 import kotha
-from kotha.cli.controls import visible_controls
-from kotha.cli.flags import AsJson
-from kotha.cli.misuse import misuse
-from kotha.cli.spoken import said, speaking, spoken_language, tell
-from kotha.cli.stopping import INTERRUPTED, STOPPED, StoppedError
+from kotha.cli.control_characters import visible_controls
+from kotha.cli.interrupts import INTERRUPTED, STOPPED, StoppedError
+from kotha.cli.language import said, speaking, spoken_language, tell
+from kotha.cli.options import AsJson
+from kotha.cli.usage_errors import misuse
 from kotha.errors import CorpusError, KothaError, UsageError, is_short_of_memory, reason
 from kotha.i18n.catalogue import Messenger, to_json
 from kotha.i18n.message import Message

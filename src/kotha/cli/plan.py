@@ -3,7 +3,7 @@
 from typing import Annotated
 
 from kotha.api.options import ClusterOptions, PlanOptions
-from kotha.cli.flags import Flat, FlatMany, More, Page, from_words
+from kotha.cli.options import Flat, FlatMany, More, Page, from_words
 from kotha.cli.terminal import Commands, Output, status
 from kotha.i18n.message import Message
 

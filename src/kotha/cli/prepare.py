@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from kotha.api.data import Duplicates
-from kotha.cli.flags import Field, OnErrors, Paths, TokenizerName, WorkPlace, group
+from kotha.cli.options import Field, OnErrors, Paths, TokenizerName, WorkPlace, group
 from kotha.cli.terminal import Output, listening
 from kotha.i18n.message import Message
 

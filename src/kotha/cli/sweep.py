@@ -6,8 +6,8 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from kotha.api.options import SweepOptions
-from kotha.cli.flags import FlatMany, More, Page, from_words
-from kotha.cli.stopping import StoppedError
+from kotha.cli.interrupts import StoppedError
+from kotha.cli.options import FlatMany, More, Page, from_words
 from kotha.cli.terminal import Commands, Output
 from kotha.cli.training_display import training_display
 from kotha.i18n.message import Message

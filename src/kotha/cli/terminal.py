@@ -14,8 +14,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from rich.segment import Segment
 from rich.table import Table as RichTable
 
-from kotha.cli.controls import plain_stream, visible
-from kotha.cli.spoken import said, tell
+from kotha.cli.control_characters import plain_stream, visible
+from kotha.cli.language import said, tell
 from kotha.errors import KothaError
 from kotha.i18n.catalogue import Messenger
 from kotha.i18n.message import Message, OnProgress, Text

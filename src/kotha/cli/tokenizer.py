@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from kotha.api.data import FILE_NAME, Kind, Level
-from kotha.cli.flags import Field, OnErrors, Page, Paths, Several, TokenizerName, WorkPlace, group
-from kotha.cli.spoken import said, tell
+from kotha.cli.language import said, tell
+from kotha.cli.options import Field, OnErrors, Page, Paths, Several, TokenizerName, WorkPlace, group
 from kotha.cli.terminal import Output, problems_told, status
 from kotha.i18n.message import Message, Plural
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from kotha.cli.flags import MoreSettings, OnErrors, Pair, group
-from kotha.cli.naming import place
-from kotha.cli.stopping import stopped
+from kotha.cli.interrupts import stopped
+from kotha.cli.model_argument import place
+from kotha.cli.options import MoreSettings, OnErrors, Pair, group
 from kotha.cli.terminal import Output, Table
 from kotha.cli.training_display import label, readable, training_display
 from kotha.i18n.message import Message

@@ -7,8 +7,8 @@ from typing import Any
 from rich.live import Live
 from rich.text import Text
 
-from kotha.cli.spoken import said, tell
-from kotha.cli.stopping import say_at_once
+from kotha.cli.interrupts import say_at_once
+from kotha.cli.language import said, tell
 from kotha.cli.terminal import notes
 from kotha.i18n.message import Message, ProgressMessage
 from kotha.i18n.message import Text as Remark

@@ -16,8 +16,8 @@ from torch import Tensor
 
 from kotha.artifacts.model_folder import Bundle
 from kotha.errors import DataError
-from kotha.evaluation.measurement import Measurement
-from kotha.generation.classes import Classifier, probabilities, vit_of
+from kotha.evaluation.result import Measurement
+from kotha.generation.classify import Classifier, probabilities, vit_of
 from kotha.i18n.message import Message, OnProgress, Plural, Text, some_of
 from kotha.report.document import Block, Confusion, Heading, Headline, Paragraph, Report
 from kotha.report.table import Table

@@ -18,8 +18,8 @@ from typing import Any
 
 from kotha.artifacts.run_folder import RunFolder, figure, mapping, words
 from kotha.errors import KothaError
-from kotha.evaluation.measurement import Measurement
 from kotha.evaluation.perplexity import FIGURES, Familiarity, Nats, TextScore, perplexity
+from kotha.evaluation.result import Measurement
 from kotha.i18n.message import Message, Plural, Text
 from kotha.model.config import config_from_dict
 from kotha.model.parameters import count_parameters

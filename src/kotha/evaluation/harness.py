@@ -16,8 +16,8 @@ import torch
 
 from kotha.errors import KothaError, UsageError
 from kotha.evaluation.perplexity import check_windows, token_nats
-from kotha.generation.answers import Request
 from kotha.generation.engine import Engine
+from kotha.generation.request import Request
 from kotha.generation.settings import SamplingSettings
 from kotha.model.gpt import GPT
 from kotha.text.held_out import end_token

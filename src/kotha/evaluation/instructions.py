@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 
 from kotha.artifacts.model_folder import Bundle
 from kotha.errors import DataError, UsageError
-from kotha.evaluation.measurement import Measurement, beside
-from kotha.generation.answers import Request
+from kotha.evaluation.result import Measurement, beside
 from kotha.generation.engine import Engine
+from kotha.generation.request import Request
 from kotha.generation.settings import SamplingSettings
 from kotha.i18n.message import Message, OnProgress, Text
 from kotha.model.gpt import GPT

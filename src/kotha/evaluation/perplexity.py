@@ -29,8 +29,8 @@ from numpy.typing import NDArray
 from torch.nn.utils.rnn import pad_sequence
 
 from kotha.errors import DataError, UsageError
-from kotha.evaluation.measurement import Measurement
 from kotha.evaluation.ngram import KneserNey
+from kotha.evaluation.result import Measurement
 from kotha.i18n.message import Message, OnProgress, Plural, Text
 from kotha.model.evaluating import evaluating
 from kotha.model.gpt import GPT

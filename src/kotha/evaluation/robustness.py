@@ -17,8 +17,8 @@ from kotha.artifacts.model_folder import Bundle
 from kotha.errors import UsageError, nearest
 from kotha.evaluation.classification import evaluate_classifier
 from kotha.evaluation.instructions import evaluate_instructions
-from kotha.evaluation.measurement import Measurement
 from kotha.evaluation.perplexity import evaluate_text
+from kotha.evaluation.result import Measurement
 from kotha.evaluation.translation import evaluate_pairs
 from kotha.i18n.message import Message, OnProgress, Text
 from kotha.model.classifier import TextClassifier

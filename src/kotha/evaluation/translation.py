@@ -20,7 +20,7 @@ import numpy as np
 
 from kotha.artifacts.model_folder import Bundle
 from kotha.errors import DataError, KothaError
-from kotha.evaluation.measurement import Measurement
+from kotha.evaluation.result import Measurement
 from kotha.generation.beam import translate
 from kotha.i18n.message import Message, OnProgress, Plural, Text
 from kotha.model.seq2seq import Seq2Seq

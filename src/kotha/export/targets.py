@@ -16,7 +16,7 @@ from kotha.export.layouts import UnsupportedError
 from kotha.export.parity import ParityReport, built_in_lines
 from kotha.i18n.message import Option, Text
 from kotha.model.config import ModelConfig
-from kotha.storage.destinations import check_file_place
+from kotha.storage.output_paths import check_file_place
 from kotha.storage.status import exists
 
 if TYPE_CHECKING:

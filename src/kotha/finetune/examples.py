@@ -33,7 +33,7 @@ from kotha.storage.json_files import as_json
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.training.config import TrainConfig
 from kotha.training.loop import OnEvent, Sampler, Training
-from kotha.training.show.report import write_report
+from kotha.training.reporting.report import write_report
 from kotha.training.start import USUAL_MINUTES, TrainRequest, make_folder, resumed_settings
 from kotha.training.tasks.examples import ExamplesTask
 

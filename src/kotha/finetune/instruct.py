@@ -28,7 +28,7 @@ from kotha.storage.status import is_file
 from kotha.text.corpus.dialogues import MESSAGES, Dialogues, holds_dialogues, read_dialogues
 from kotha.text.tokenizer.chat import ChatTemplate, with_marks
 from kotha.text.tokenizer.tokenizer import Tokenizer
-from kotha.training.origin import Origin
+from kotha.training.initial_weights import Origin
 from kotha.training.tasks.examples import AnswerTokens
 
 _USUAL: dict[str, Any] = {"batch_size": 16}

@@ -27,8 +27,8 @@ from kotha.text.corpus.pairs import TextPairs
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.text.tokenizer.trainers import train as train_tokenizer
 from kotha.training.config import TrainConfig
+from kotha.training.initial_weights import check_lora
 from kotha.training.loop import Sampler
-from kotha.training.origin import check_lora
 from kotha.training.tasks.examples import TextPair, Translation
 
 PAGE = "translations.html"

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from kotha.arguments import checked
-from kotha.generation.answers import Request
 from kotha.generation.engine import Engine
+from kotha.generation.request import Request
 from kotha.generation.settings import SamplingSettings
 from kotha.i18n.message import Message
 from kotha.text.tokenizer.chat import Turn

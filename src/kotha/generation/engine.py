@@ -21,11 +21,11 @@ from dataclasses import dataclass
 import torch
 
 from kotha.errors import UsageError
-from kotha.generation.answers import Answer, Request, Result, Written
+from kotha.generation.batch_state import Flight, Plan, Rows
 from kotha.generation.cache import RowCache
-from kotha.generation.prompts import Prompt, PromptReader
-from kotha.generation.rows import Flight, Plan, Rows
-from kotha.generation.steps import Steps, at_work
+from kotha.generation.decode_step import Steps, at_work
+from kotha.generation.prefill import Prompt, PromptReader
+from kotha.generation.request import Answer, Request, Result, Written
 from kotha.generation.weights import Weights, prepare
 from kotha.i18n.message import Option
 from kotha.model.gpt import GPT

@@ -20,7 +20,7 @@ from kotha.i18n.message import Message, Text
 from kotha.report.page import framed
 from kotha.report.single_file import view_page
 from kotha.storage.atomic import write_page
-from kotha.storage.destinations import PAGE_ENDINGS
+from kotha.storage.output_paths import PAGE_ENDINGS
 
 Found = TypeVar("Found")
 Data = dict[str, Any]

@@ -12,21 +12,21 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.types import ASGIApp
 
 import kotha
-from kotha.server import errors, pages
-from kotha.server.api import exercise, inside, judging, numbers, plan, runs, tables, text, uses
+from kotha.server import errors, static_pages
+from kotha.server.api import exercise, inside, judging, numbers, plan, predict, runs, text, uploaded_tables
 from kotha.server.jobs import routes as job_routes
 from kotha.server.jobs.store import JobStore
+from kotha.server.metrics import AT_WORK, WAITING, RequestWatch
 from kotha.server.model_registry import ModelRegistry
 from kotha.server.openai import routes
-from kotha.server.safety import Guard
+from kotha.server.security import Guard
 from kotha.server.settings import ServeSettings
 from kotha.server.state import Indexes, State, state_of
-from kotha.server.watching import AT_WORK, WAITING, RequestWatch
 from kotha.storage import bundled
 
 _FIELDS = Path(__file__).with_name("fields.json")
 # Our own routes, in the order of the OpenAPI page.
-_OURS = (text, inside, exercise, numbers, uses, runs, plan, judging, tables)
+_OURS = (text, inside, exercise, numbers, predict, runs, plan, judging, uploaded_tables)
 # What is being written when the server stops was given its time; how long the last steps of it may take.
 _DRAIN_SECONDS = 5.0
 
@@ -81,10 +81,10 @@ def make_app(
     )
     app.state.kotha = State(settings, registry, jobs, Indexes(settings.indexes, jobs))
     errors.install(app)
-    for module in (routes, *_OURS, job_routes, pages):
+    for module in (routes, *_OURS, job_routes, static_pages):
         app.include_router(module.router)
     if settings.book is not None:
-        app.mount("/book", pages.Book(settings.book))
+        app.mount("/book", static_pages.Book(settings.book))
     _add_running(app)
     return app
 

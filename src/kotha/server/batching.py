@@ -13,10 +13,10 @@ from collections import Counter, OrderedDict, deque
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
-from kotha.generation.answers import Request, Result, Written
 from kotha.generation.engine import Engine
+from kotha.generation.request import Request, Result, Written
 from kotha.server.errors import RefusedError
-from kotha.server.watching import TOKENS
+from kotha.server.metrics import TOKENS
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,7 @@ def serve(
 ) -> None:
     """Serve models to OpenAI's clients and others, at http://127.0.0.1:8000/v1 unless told otherwise."""
     _prepare("serving needs FastAPI and uvicorn: pip install 'kotha[serve]'")
-    from kotha.server.running import run
+    from kotha.server.lifecycle import run
     from kotha.server.settings import Limits, ServeSettings, is_open, read_key
 
     settings = ServeSettings(
@@ -102,7 +102,7 @@ def open_studio(
     if room not in ROOMS:
         raise UsageError("there is no room {room!r}; rooms are {rooms}", room=room, rooms=ROOMS)
     _prepare("the studio needs FastAPI and uvicorn: pip install 'kotha[serve]'")
-    from kotha.server.running import run
+    from kotha.server.lifecycle import run
     from kotha.server.settings import Limits, ServeSettings
 
     settings = ServeSettings(port=port, jobs=jobs, limits=Limits(rows=_ROWS), opens_ahead=True)

@@ -20,7 +20,7 @@ from kotha.errors import KothaError, TokenizerError, UsageError, is_short_of_mem
 from kotha.i18n.catalogue import Messenger, to_json
 from kotha.i18n.message import Message, Option
 from kotha.i18n.numbers import Amount
-from kotha.server.wire import JsonObject, first_fault
+from kotha.server.json_requests import JsonObject, first_fault
 
 _log = logging.getLogger("kotha.serve")
 _TYPES = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}

@@ -24,7 +24,8 @@ from typing import TextIO
 
 from kotha.errors import KothaError, reason
 from kotha.i18n.message import Message
-from kotha.storage.destinations import (
+from kotha.storage.locks import InUseError, Lock
+from kotha.storage.output_paths import (
     GONE,
     OLD,
     PAGE_ENDINGS,
@@ -33,7 +34,6 @@ from kotha.storage.destinations import (
     check_replaceable,
     checked_path,
 )
-from kotha.storage.locks import InUseError, Lock
 from kotha.storage.status import exists, is_directory, is_link, matching
 
 _NOT_FOLLOWED: int = getattr(os, "O_NOFOLLOW", 0)  # a link that is in the way; with O_EXCL none is followed anyway

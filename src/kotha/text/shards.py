@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 
 from kotha.errors import DataError
 from kotha.storage.atomic import atomic_write
-from kotha.storage.destinations import is_made_of
 from kotha.storage.json_files import as_json, read_table
+from kotha.storage.output_paths import is_made_of
 from kotha.storage.status import is_file, is_file_in, reading
 from kotha.text.encoding import Ids
 from kotha.text.tokenizer.tokenizer import FILE_NAME as TOKENIZER_FILE

@@ -26,12 +26,12 @@ from kotha.model.family import Model, build
 from kotha.model.fields import is_number
 from kotha.model.lora import add_low_rank, is_low_rank, learned_whole, merged_weights
 from kotha.storage.atomic import atomic_directory, atomic_write
-from kotha.storage.destinations import is_made_of
 from kotha.storage.json_files import as_json, read_table
+from kotha.storage.output_paths import is_made_of
 from kotha.storage.status import is_file
 from kotha.storage.weights import read_header, reading_weights, write_weights
 from kotha.text.tokenizer.chat import ChatTemplate
-from kotha.training.origin import Origin
+from kotha.training.initial_weights import Origin
 
 FOLDER = "adapter"
 DESCRIPTION, WEIGHTS = "adapter.json", "adapter.safetensors"

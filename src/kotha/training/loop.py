@@ -30,7 +30,7 @@ from kotha.training.checkpointer import Checkpointer, Interrupts
 from kotha.training.config import TrainConfig, check_settings
 from kotha.training.device import choose_arithmetic, largest_memory, peak_flops_per_second, peak_memory, share_of_peak
 from kotha.training.distributed import ALONE, Ranks, Stragglers, distribute, gathering, whole
-from kotha.training.fitting import Fitting, Learner, OutOfMemory, Recording, blocks, measure
+from kotha.training.execution import Fitting, Learner, OutOfMemory, Recording, blocks, measure
 from kotha.training.optim import Average, Optimizers, learning_rate_share
 from kotha.training.plan.memory import check_room, how_planned
 from kotha.training.plan.rules import fit_to_time

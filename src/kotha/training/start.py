@@ -26,8 +26,8 @@ from kotha.training.checkpoint import bring_together
 from kotha.training.config import TrainConfig, check_names, recipe
 from kotha.training.device import describe_machine
 from kotha.training.distributed import ALONE, Ranks
+from kotha.training.initial_weights import Origin, check_lora
 from kotha.training.loop import Training
-from kotha.training.origin import Origin, check_lora
 from kotha.training.plan.design import (
     RECIPE,
     Budget,
@@ -42,7 +42,7 @@ from kotha.training.plan.design import (
 from kotha.training.plan.memory import planned_context
 from kotha.training.plan.rules import EVALUATIONS, pace_of, times
 from kotha.training.plan.step_time import GPU, use_fastest_threads
-from kotha.training.show.report import write_report
+from kotha.training.reporting.report import write_report
 from kotha.training.tasks.masked_words import MaskedWords
 from kotha.training.tasks.task import NextToken
 

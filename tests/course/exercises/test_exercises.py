@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from tests.course.exercises.typed import take
 
-from kotha.course.exercises.choice import QuestionChoice, choose, values_of
 from kotha.course.exercises.grading import Verdict
 from kotha.course.exercises.questions import Question, all_questions
-from kotha.course.worksheet.papers import student_sheet
+from kotha.course.exercises.selection import QuestionChoice, choose, values_of
+from kotha.course.worksheet.builtin_sheets import student_sheet
 from kotha.errors import UsageError
 from kotha.i18n.catalogue import translate
 from kotha.i18n.numbers import Language, ascii_digits

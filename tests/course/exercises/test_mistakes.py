@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kotha.course.exercises.choice import QuestionChoice
 from kotha.course.exercises.grading import Verdict, readings
 from kotha.course.exercises.judging import judge
 from kotha.course.exercises.mistakes import diagnose
 from kotha.course.exercises.questions import Question
-from kotha.course.worksheet.papers import student_sheet
+from kotha.course.exercises.selection import QuestionChoice
+from kotha.course.worksheet.builtin_sheets import student_sheet
 from kotha.report.built import words
 
 CASES = json.loads((Path(__file__).parents[3] / "web/tests/data/mistakes.json").read_text(encoding="utf-8"))

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from kotha.course.data import calculate
-from kotha.course.exercises.choice import QuestionChoice, values_of
 from kotha.course.exercises.grading import FILE
-from kotha.course.worksheet.papers import student_sheet
+from kotha.course.exercises.selection import QuestionChoice, values_of
+from kotha.course.worksheet.builtin_sheets import student_sheet
 
 TOLD = json.loads(FILE.read_text(encoding="utf-8"))
 QUESTIONS = [each for told in TOLD["sets"].values() for each in told["questions"]]

@@ -3,11 +3,11 @@
 import pytest
 from tests.course.exercises import typed
 
-from kotha.course.exercises.choice import QuestionChoice
 from kotha.course.exercises.grading import Verdict
 from kotha.course.exercises.judging import Summary, judge, judge_order
 from kotha.course.exercises.questions import share_out
 from kotha.course.exercises.rubric import shuffled
+from kotha.course.exercises.selection import QuestionChoice
 from kotha.i18n.catalogue import translate
 from kotha.i18n.message import Bilingual
 from kotha.i18n.numbers import LANGUAGES, Language

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tests.studio.test_words import BANNED
 
 from kotha.course import data
-from kotha.course.exercises.choice import QuestionChoice
+from kotha.course.exercises.selection import QuestionChoice
 from kotha.i18n.catalogue import translate
 from kotha.i18n.message import Message
 

@@ -13,8 +13,8 @@ from kotha.course.exercises.judging import Outcome, Summary, judge, mark
 from kotha.course.exercises.mistakes import diagnose, slips_of
 from kotha.course.exercises.questions import Question
 from kotha.course.exercises.tutor import Quiz, answer_of
+from kotha.course.worksheet.builtin_sheets import student_sheet
 from kotha.course.worksheet.operations import written
-from kotha.course.worksheet.papers import student_sheet
 from kotha.i18n.catalogue import translate
 from kotha.i18n.message import Bilingual
 from kotha.i18n.numbers import Language, bangla_digits

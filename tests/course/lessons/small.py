@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from kotha.course.lessons.classroom import Sizes
+from kotha.course.lessons.training_data import Sizes
 
 TINY = Sizes(
     documents=14, held_out=4, context_length=16, d_model=16, n_layers=2, n_heads=2, batch_size=4, steps=8, vocab_size=96

@@ -8,9 +8,9 @@ import pytest
 from tests.course.lessons.small import TINY
 
 from kotha.course.lessons.catalogue import lesson, lessons
-from kotha.course.lessons.classroom import Sizes
-from kotha.course.lessons.measured import MeasuredLesson
 from kotha.course.lessons.result import LessonResult
+from kotha.course.lessons.runner import MeasuredLesson
+from kotha.course.lessons.training_data import Sizes
 from kotha.errors import UsageError
 
 

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import pytest
 
 from kotha.course.lessons.catalogue import lesson
-from kotha.course.lessons.measured import MeasuredLesson
 from kotha.course.lessons.result import row_of
+from kotha.course.lessons.runner import MeasuredLesson
 from kotha.i18n.catalogue import translate
 
 Figures = dict[str, Sequence[float]]

@@ -8,10 +8,10 @@ from tests.course.lessons.small import TINY, loud
 
 from kotha.course.lessons import heads
 from kotha.course.lessons.catalogue import lesson
-from kotha.course.lessons.classroom import classroom
 from kotha.course.lessons.coreference import PRONOUN, VOCABULARY, coreference, looks, spelled, who_is_it
 from kotha.course.lessons.lstm import echo
-from kotha.course.lessons.measured import MeasuredLesson
+from kotha.course.lessons.runner import MeasuredLesson
+from kotha.course.lessons.training_data import classroom
 from kotha.course.lessons.vision import ELSEWHERE, SIDE, bitmap, digits, digits_of, draw, images_of
 from kotha.inside.heads.importance import silence
 

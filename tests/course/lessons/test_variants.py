@@ -7,12 +7,12 @@ import torch
 from tests.course.lessons.small import TINY, changed, loud
 from torch import nn
 
-from kotha.course.lessons.classroom import classroom
 from kotha.course.lessons.encoder import filled_holes, loss_at_holes, loss_behind
 from kotha.course.lessons.learning import gradients_by_block, next_tokens
 from kotha.course.lessons.lstm import recurrent
-from kotha.course.lessons.measuring import parameters_of
+from kotha.course.lessons.measures import parameters_of
 from kotha.course.lessons.parameters import by_counting, by_formula, config_of
+from kotha.course.lessons.training_data import classroom
 from kotha.course.lessons.variants import Filler, with_joined_positions, without_residuals
 from kotha.course.lessons.vision import convolutions, vit
 from kotha.model.gpt import GPT

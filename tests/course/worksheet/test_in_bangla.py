@@ -11,9 +11,9 @@ import torch
 from tests.course.worksheet.made import told_by
 from tests.studio.test_words import BANNED
 
+from kotha.course.worksheet.builtin_sheets import PAPERS, paper_sheet, student_sheet
 from kotha.course.worksheet.model import read_head
 from kotha.course.worksheet.page import sheet_view
-from kotha.course.worksheet.papers import PAPERS, paper_sheet, student_sheet
 from kotha.course.worksheet.sheet import Sheet
 from kotha.i18n.catalogue import translate
 from kotha.i18n.message import Text

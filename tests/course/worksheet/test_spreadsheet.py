@@ -13,8 +13,8 @@ import torch
 from tests.course.worksheet.made import MODERN, as_model, random_model
 from torch import Tensor, nn
 
+from kotha.course.worksheet.builtin_sheets import PAPERS, paper_sheet, workshop_matrices, workshop_sheet
 from kotha.course.worksheet.model import read_head
-from kotha.course.worksheet.papers import PAPERS, paper_sheet, workshop_matrices, workshop_sheet
 from kotha.course.worksheet.sheet import Sheet
 from kotha.course.worksheet.spreadsheet import INPUTS, README, STEPS, Areas, spreadsheet
 from kotha.errors import UsageError

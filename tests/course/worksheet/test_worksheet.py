@@ -12,9 +12,9 @@ from torch import Tensor, nn
 
 from kotha.artifacts import model_folder as bundle
 from kotha.artifacts.model_folder import Bundle
+from kotha.course.worksheet.builtin_sheets import for_paper, student_sheet, workshop_sheet
 from kotha.course.worksheet.model import SAME, check, find_site, model_sheet, read_head
 from kotha.course.worksheet.page import as_json, sheet_view
-from kotha.course.worksheet.papers import for_paper, student_sheet, workshop_sheet
 from kotha.course.worksheet.sheet import Sheet
 from kotha.errors import UsageError
 from kotha.inside.trace import trace

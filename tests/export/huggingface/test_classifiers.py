@@ -9,7 +9,7 @@ import torch
 from kotha.artifacts.model_folder import Bundle
 from kotha.export.huggingface.import_ import import_hf
 from kotha.export.targets import export, supported_targets
-from kotha.generation.classes import Classifier
+from kotha.generation.classify import Classifier
 from kotha.model.config import GPTConfig, ModelConfig, classifying
 from kotha.model.family import build
 from kotha.model.presets import MODERN, preset

@@ -21,8 +21,8 @@ from kotha.export.huggingface.export import write_hf
 from kotha.export.huggingface.import_ import import_hf
 from kotha.export.parity import AWKWARD_LINES, built_in_lines
 from kotha.export.targets import export
-from kotha.generation.answers import Request
 from kotha.generation.engine import Engine
+from kotha.generation.request import Request
 from kotha.generation.settings import SamplingSettings
 from kotha.text.prepare import PrepareOptions, prepare
 from kotha.text.tokenizer.chat import ChatTemplate, Turn

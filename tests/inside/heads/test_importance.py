@@ -12,7 +12,7 @@ from tests.inside.small_models import TEXT, make, small
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from kotha.api.asked import continuation, read_asked
+from kotha.api.model_input import continuation, read_asked
 from kotha.api.options import Asked
 from kotha.errors import UsageError
 from kotha.inside.heads.importance import (

@@ -115,7 +115,7 @@ def test_a_value_at_an_end_of_its_range_is_known(value: int, expected: bool) -> 
 
 
 def test_a_value_can_be_given_as_it_is_written() -> None:
-    from kotha.cli.flags import from_words
+    from kotha.cli.options import from_words
 
     for value in (0.0001, 3, None, True, "muon"):
         assert from_words((f"name={in_words(value)}",)) == {"name": value}

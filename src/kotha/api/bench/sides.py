@@ -23,8 +23,8 @@ from kotha.artifacts.run_folder import RunFolder
 from kotha.errors import DataError, UsageError, library
 from kotha.export.huggingface.config import choose_layout, write_config
 from kotha.export.layouts import foreign_weights
-from kotha.generation.answers import Request
 from kotha.generation.engine import Engine
+from kotha.generation.request import Request
 from kotha.generation.settings import SamplingSettings
 from kotha.generation.weights import DTYPES, Weights
 from kotha.i18n.message import Message, OnProgress

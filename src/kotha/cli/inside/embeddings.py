@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from kotha.cli.flags import BOX, Page, Run
+from kotha.cli.options import BOX, Page, Run
 from kotha.cli.terminal import Output
 from kotha.errors import UsageError
 

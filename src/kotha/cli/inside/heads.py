@@ -9,8 +9,8 @@ cheap both.
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kotha.cli.flags import BOX, Field, Pair, Run, TextItself, group
 from kotha.cli.inside.views import Html, viewed
+from kotha.cli.options import BOX, Field, Pair, Run, TextItself, group
 from kotha.cli.terminal import Output, Table, progress
 from kotha.i18n.message import Message, Plural, Text
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from kotha.api.options import Asked
-from kotha.cli.flags import BOX, Flat, Page, Run, Several, written
-from kotha.cli.spoken import tell
+from kotha.cli.language import tell
+from kotha.cli.options import BOX, Flat, Page, Run, Several, written
 from kotha.cli.terminal import Output, Table
 from kotha.errors import UsageError
 from kotha.i18n.message import Message, Text

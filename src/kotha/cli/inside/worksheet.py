@@ -8,10 +8,10 @@ from cyclopts import Parameter
 from rich.text import Text
 
 from kotha.api.options import SheetOptions
-from kotha.cli.flags import Flat, group, written
 from kotha.cli.inside.views import Html
-from kotha.cli.spoken import said, spoken_language, tell
-from kotha.cli.stopping import read_line
+from kotha.cli.interrupts import read_line
+from kotha.cli.language import said, spoken_language, tell
+from kotha.cli.options import Flat, group, written
 from kotha.cli.terminal import Output, Table
 from kotha.errors import UsageError
 from kotha.i18n.message import Message

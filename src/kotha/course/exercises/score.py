@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from kotha.course.exercises.answer_file import read
 from kotha.course.exercises.judging import Outcome, Summary
-from kotha.course.exercises.record import read
 from kotha.errors import KothaError
 from kotha.i18n.message import Message
 

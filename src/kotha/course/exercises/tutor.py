@@ -192,7 +192,7 @@ def paper_lines(questions: list[Question], language: Language, answers: bool) ->
 def answer_of(question: Question) -> str:
     """What to type for full marks; empty for what is said in words.
 
-    >>> from kotha.course.exercises.choice import QuestionChoice
+    >>> from kotha.course.exercises.selection import QuestionChoice
     >>> [answer_of(each) for each in QuestionChoice(wanted="2").prepare()[:2]]
     ['2 3', '3 3']
     """

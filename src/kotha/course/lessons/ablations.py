@@ -25,8 +25,8 @@ import torch
 from torch.nn import functional
 
 from kotha.course.lessons.learning import Taught
-from kotha.course.lessons.measured import LessonPlan, MeasuredLesson
-from kotha.course.lessons.measuring import blind_loss, held_out_loss, moved_by_shuffling, sighted_loss
+from kotha.course.lessons.measures import blind_loss, held_out_loss, moved_by_shuffling, sighted_loss
+from kotha.course.lessons.runner import LessonPlan, MeasuredLesson
 from kotha.course.lessons.variants import LooksAhead, with_joined_positions, without_residuals
 from kotha.model.gpt import GPT
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from kotha.course.lessons.learning import Puzzle
-from kotha.course.lessons.measured import LessonPlan, MeasuredLesson
+from kotha.course.lessons.runner import LessonPlan, MeasuredLesson
 from kotha.inside.heads.importance import silence
 from kotha.inside.hook_points import attentions
 from kotha.inside.trace import trace

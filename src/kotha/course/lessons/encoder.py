@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from kotha.course.lessons.learning import Assignment, next_tokens
-from kotha.course.lessons.measured import LessonPlan, MeasuredLesson
-from kotha.course.lessons.measuring import cuts, from_the_past, loss_at
+from kotha.course.lessons.measures import cuts, from_the_past, loss_at
+from kotha.course.lessons.runner import LessonPlan, MeasuredLesson
 from kotha.course.lessons.variants import Filler
 from kotha.model.gpt import GPT
 from kotha.model.loss import IGNORED, next_token_loss

@@ -11,10 +11,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from kotha.course.lessons.classroom import Sizes
 from kotha.course.lessons.learning import Puzzle
-from kotha.course.lessons.measured import LessonPlan, MeasuredLesson
-from kotha.course.lessons.measuring import parameters_of
+from kotha.course.lessons.measures import parameters_of
+from kotha.course.lessons.runner import LessonPlan, MeasuredLesson
+from kotha.course.lessons.training_data import Sizes
 from kotha.inside.hook_points import attentions
 from kotha.model.config import GPTConfig
 from kotha.model.gpt import GPT

@@ -14,9 +14,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from kotha.course.lessons.classroom import Classroom, Sizes
-from kotha.course.lessons.measuring import held_out_loss
+from kotha.course.lessons.measures import held_out_loss
 from kotha.course.lessons.result import Line
+from kotha.course.lessons.training_data import Classroom, Sizes
 from kotha.model.evaluating import evaluating
 from kotha.model.loss import next_token_loss
 from kotha.training.device import choose_arithmetic

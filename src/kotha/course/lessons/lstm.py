@@ -15,10 +15,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from kotha.course.lessons.classroom import Sizes
 from kotha.course.lessons.learning import Assignment, Puzzle, Taught, learn
-from kotha.course.lessons.measured import LessonPlan, MeasuredLesson
-from kotha.course.lessons.measuring import as_large_as, held_out_loss, parameters_of
+from kotha.course.lessons.measures import as_large_as, held_out_loss, parameters_of
+from kotha.course.lessons.runner import LessonPlan, MeasuredLesson
+from kotha.course.lessons.training_data import Sizes
 from kotha.model.config import GPTConfig
 from kotha.model.gpt import GPT
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
-from kotha.course.lessons.measured import LessonPlan, MeasuredLesson
-from kotha.course.lessons.measuring import parameters_of
+from kotha.course.lessons.measures import parameters_of
+from kotha.course.lessons.runner import LessonPlan, MeasuredLesson
 from kotha.model.block import Block
 from kotha.model.config import BlockConfig
 

@@ -15,10 +15,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from kotha.course.lessons.classroom import Sizes
 from kotha.course.lessons.learning import HELD_OUT, Puzzle
-from kotha.course.lessons.measured import LessonPlan, MeasuredLesson
-from kotha.course.lessons.measuring import as_large_as
+from kotha.course.lessons.measures import as_large_as
+from kotha.course.lessons.runner import LessonPlan, MeasuredLesson
+from kotha.course.lessons.training_data import Sizes
 from kotha.model.config import ViTConfig
 from kotha.model.vit import ViT
 

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from kotha.course.data import both
+from kotha.course.worksheet.builtin_sheets import for_paper
 from kotha.course.worksheet.operations import Array, decimals_for, with_decimals
-from kotha.course.worksheet.papers import for_paper
 from kotha.course.worksheet.sheet import Sheet, SheetStep
 from kotha.course.worksheet.spreadsheet import spreadsheet
 from kotha.errors import UsageError

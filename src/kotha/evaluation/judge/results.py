@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kotha.errors import DataError
-from kotha.evaluation.measurement import Measurement
+from kotha.evaluation.result import Measurement
 from kotha.i18n.message import Message, Plural, Text
 from kotha.report.table import Table
 

@@ -24,15 +24,15 @@ import numpy as np
 
 from kotha.errors import DataError, KothaError, UsageError
 from kotha.evaluation.judge.results import CHOICES, BlindPair, Choice, JudgingResult, judging_result
-from kotha.generation.answers import Request, Result
 from kotha.generation.engine import Engine
+from kotha.generation.request import Request, Result
 from kotha.generation.settings import SamplingSettings
 from kotha.i18n.message import Message, OnProgress
 from kotha.report.built import words
 from kotha.report.single_file import report_page
 from kotha.storage.atomic import atomic_directory, atomic_write, write_page
-from kotha.storage.destinations import checked_path
 from kotha.storage.json_files import as_json, read_table
+from kotha.storage.output_paths import checked_path
 from kotha.storage.status import is_file, matching
 from kotha.text.tokenizer.chat import Turn
 

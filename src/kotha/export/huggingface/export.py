@@ -38,7 +38,7 @@ from kotha.export.parity import ParityReport, our_side, rounding
 from kotha.i18n.message import Message
 from kotha.model.config import BERTConfig, ClassifierConfig, TextConfig, ViTConfig
 from kotha.storage.atomic import atomic_directory, atomic_write
-from kotha.storage.destinations import is_made_of
+from kotha.storage.output_paths import is_made_of
 from kotha.storage.weights import write_weights
 from kotha.text.tokenizer.chat import ChatTemplate
 from kotha.text.tokenizer.tokenizer import Tokenizer

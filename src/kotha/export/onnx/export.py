@@ -33,7 +33,7 @@ from kotha.model.family import Model
 from kotha.model.gpt import GPT
 from kotha.model.seq2seq import Seq2Seq
 from kotha.storage.atomic import atomic_directory, atomic_write
-from kotha.storage.destinations import is_made_of
+from kotha.storage.output_paths import is_made_of
 from kotha.text.tokenizer.tokenizer import FILE_NAME as TOKENIZER_FILE
 from kotha.text.tokenizer.tokenizer import Tokenizer
 

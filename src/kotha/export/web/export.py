@@ -35,7 +35,7 @@ from kotha.report.page import escape
 from kotha.report.single_file import SinglePage
 from kotha.storage import bundled
 from kotha.storage.atomic import write_page
-from kotha.storage.destinations import PAGE_ENDINGS
+from kotha.storage.output_paths import PAGE_ENDINGS
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 # Where an array may begin: a browser reads float32 at multiples of 4 only.

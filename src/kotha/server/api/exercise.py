@@ -11,15 +11,15 @@ import numpy as np
 from fastapi import APIRouter, Response
 from pydantic import BaseModel, Field, model_validator
 
-from kotha.course.worksheet.model import model_sheet
-from kotha.course.worksheet.page import as_json, steps_of
-from kotha.course.worksheet.papers import (
+from kotha.course.worksheet.builtin_sheets import (
     MOST_TOKENS,
     Paper,
     for_paper,
     paper_sheet,
     student_sheet,
 )
+from kotha.course.worksheet.model import model_sheet
+from kotha.course.worksheet.page import as_json, steps_of
 from kotha.course.worksheet.sheet import Sheet, recomputed
 from kotha.course.worksheet.spreadsheet import spreadsheet
 from kotha.i18n.message import Message, Text
@@ -31,8 +31,8 @@ from kotha.server.api.requests import (
     check_size,
     route,
 )
+from kotha.server.json_requests import FieldError, JsonObject, ModelName, Said, WireRequest
 from kotha.server.model_registry import Served
-from kotha.server.wire import FieldError, JsonObject, ModelName, Said, WireRequest
 
 router = APIRouter(prefix="/api", tags=["Inside"])
 XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"

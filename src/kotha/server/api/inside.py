@@ -10,7 +10,7 @@ from typing import Annotated
 from fastapi import APIRouter
 from pydantic import Field
 
-from kotha.api.asked import continuation, read_asked, translator
+from kotha.api.model_input import continuation, read_asked, translator
 from kotha.artifacts.run_folder import find_data, run_config
 from kotha.errors import DataError
 from kotha.i18n.message import Message, OnProgress, Text
@@ -41,8 +41,8 @@ from kotha.server.api.requests import (
     watching,
 )
 from kotha.server.errors import RefusedError, refusing
+from kotha.server.json_requests import JsonObject, NamedModel
 from kotha.server.model_registry import Served
-from kotha.server.wire import JsonObject, NamedModel
 
 router = APIRouter(prefix="/api", tags=["Inside"])
 LayerName = Annotated[str, Field(max_length=80)] | Annotated[int, Field(ge=0, le=100_000)]

@@ -16,8 +16,8 @@ from kotha.generation.settings import SamplingSettings
 from kotha.i18n.message import OnProgress
 from kotha.server.api.requests import WireAnswer, route
 from kotha.server.errors import RefusedError, refusing
+from kotha.server.json_requests import Id, JsonObject, ModelName, WireRequest
 from kotha.server.state import State
-from kotha.server.wire import Id, JsonObject, ModelName, WireRequest
 
 router = APIRouter(prefix="/api", tags=["Uses"])
 _FOLDER = "judgings"

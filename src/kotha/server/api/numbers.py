@@ -10,15 +10,15 @@ import numpy as np
 from fastapi import APIRouter, Response
 from pydantic import Field
 
-from kotha.api.asked import read_asked
+from kotha.api.model_input import read_asked
 from kotha.i18n.message import Message, OnProgress
 from kotha.inside.flow import FinalAnswer, final_answers
 from kotha.inside.numbers.arithmetic import CellLine, CellSource, Entry, Recipe
 from kotha.inside.numbers.ledger import Ledger, WeaveColumn, keep, weave
 from kotha.server.api.requests import Looked, WatchRequest, WireAnswer, check_size, read_as, route, watching
 from kotha.server.errors import RefusedError, check_most
+from kotha.server.json_requests import JsonObject
 from kotha.server.model_registry import Served
-from kotha.server.wire import JsonObject
 
 router = APIRouter(prefix="/api", tags=["Inside"])
 # Passes kept of one model, and what they may take: of a small model a few, of a large one the last.

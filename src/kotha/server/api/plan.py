@@ -17,9 +17,9 @@ from kotha.model.presets import presets
 from kotha.server.api.requests import WireAnswer, route
 from kotha.server.errors import by_name, refusing
 from kotha.server.jobs.kinds import ModelSizes
+from kotha.server.json_requests import Id, JsonObject, ModelName, Said
 from kotha.server.serial_executor import HowFar
 from kotha.server.state import State, state_of
-from kotha.server.wire import Id, JsonObject, ModelName, Said
 from kotha.storage.json_files import as_json
 from kotha.training.plan.design import TextSize, budget_for
 

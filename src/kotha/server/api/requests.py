@@ -24,9 +24,9 @@ from kotha.model.config import ViTConfig
 from kotha.model.vit import ViT
 from kotha.server.batching import Batcher
 from kotha.server.errors import RefusedError, by_name, check_most
+from kotha.server.json_requests import JsonObject, ModelName, WireRequest
 from kotha.server.model_registry import Served
 from kotha.server.state import State, state_of
-from kotha.server.wire import JsonObject, ModelName, WireRequest
 from kotha.storage.images import decode_png
 from kotha.text.tokenizer.tokenizer import Tokenizer
 

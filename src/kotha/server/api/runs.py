@@ -25,8 +25,8 @@ from kotha.server.api.requests import WireAnswer, route
 from kotha.server.errors import RefusedError, by_name, refusing
 from kotha.server.jobs.status import TRAININGS, Job
 from kotha.server.jobs.table import NoSuchJobError
+from kotha.server.json_requests import Id, JsonObject, ToldMessage, WireRequest
 from kotha.server.state import State, state_of
-from kotha.server.wire import Id, JsonObject, ToldMessage, WireRequest
 from kotha.text.shards import Dataset
 
 router = APIRouter(prefix="/api", tags=["Jobs"])

@@ -22,9 +22,9 @@ from pydantic import Field
 from torch import Tensor
 
 from kotha.errors import KothaError
-from kotha.generation.answers import Request as WritingRequest
-from kotha.generation.answers import StopReason
 from kotha.generation.plain import NO_NUMBERS
+from kotha.generation.request import Request as WritingRequest
+from kotha.generation.request import StopReason
 from kotha.i18n.message import Message
 from kotha.server.api.requests import (
     AboutModel,
@@ -38,10 +38,10 @@ from kotha.server.api.requests import (
 )
 from kotha.server.batching import Ticket
 from kotha.server.errors import RefusedError
+from kotha.server.json_requests import MOST_ALTERNATIVES, MOST_TOKENS, Drawn, Ids, JsonObject
 from kotha.server.model_registry import Served
 from kotha.server.openai.routes import event_stream
 from kotha.server.state import client_of, state_of
-from kotha.server.wire import MOST_ALTERNATIVES, MOST_TOKENS, Drawn, Ids, JsonObject
 from kotha.text.akshara import aksharas
 from kotha.text.tokenizer.card import measure
 from kotha.text.tokenizer.prompt import encode_prompt

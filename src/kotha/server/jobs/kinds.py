@@ -11,7 +11,7 @@ from kotha.finetune.pairs import USUAL_PRESET
 from kotha.model.presets import PRESETS
 from kotha.server.errors import RefusedError
 from kotha.server.jobs.store import JOB_PLACE, OUT_PLACE, JobStore
-from kotha.server.wire import FieldError, Id, ModelName, SeenName, Tags, WireRequest
+from kotha.server.json_requests import FieldError, Id, ModelName, SeenName, Tags, WireRequest
 from kotha.training.plan.rules import choose_vocabulary
 
 # A command line holds so many.

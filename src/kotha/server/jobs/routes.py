@@ -11,8 +11,8 @@ from kotha.server.jobs.kinds import JobRequest
 from kotha.server.jobs.status import Job
 from kotha.server.jobs.store import JobStore
 from kotha.server.jobs.uploads import Ending, Upload
+from kotha.server.json_requests import Id, Name, SeenName, Tags, WireRequest
 from kotha.server.state import state_of
-from kotha.server.wire import Id, Name, SeenName, Tags, WireRequest
 
 router = APIRouter(prefix="/api", tags=["Jobs"])
 NamedFile = Annotated[Id, PathParameter(description="A file, by the id that it was given.")]

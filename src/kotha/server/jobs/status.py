@@ -15,9 +15,9 @@ from pydantic import BaseModel, ConfigDict
 from kotha.artifacts.run_folder import CHECKPOINTS
 from kotha.errors import KothaError
 from kotha.i18n.message import Message
-from kotha.server.jobs.job import ERROR, LOG
+from kotha.server.jobs.job_process import ERROR, LOG
 from kotha.server.jobs.table import process_of, words_of
-from kotha.server.wire import Id, ToldMessage
+from kotha.server.json_requests import Id, ToldMessage
 from kotha.storage.status import matching
 
 JobState = Literal["running", "done", "failed", "stopped", "killed"]

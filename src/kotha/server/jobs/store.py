@@ -28,7 +28,7 @@ from kotha.artifacts.model_folder import RUN_MODEL
 from kotha.errors import KothaError
 from kotha.i18n.message import Message
 from kotha.server.errors import by_name
-from kotha.server.jobs.job import ERROR, STOPPING
+from kotha.server.jobs.job_process import ERROR, STOPPING
 from kotha.server.jobs.status import OUT, TRAININGS, Job, has_saved, job_of, state_of
 from kotha.server.jobs.table import (
     SPARE_BYTES,
@@ -126,7 +126,7 @@ class JobStore:
                 yield table
                 if sys.platform == "win32":
                     raise NotImplementedError("see _check_system")
-                command = [sys.executable, "-m", "kotha.server.jobs.job", str(folder), str(os.getpid())]
+                command = [sys.executable, "-m", "kotha.server.jobs.job_process", str(folder), str(os.getpid())]
                 nowhere = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in range(3)]
                 pid = os.posix_spawn(
                     sys.executable, command, os.environ, file_actions=nowhere, setsid=True, setsigmask=STOPPING

@@ -15,8 +15,8 @@ from typing import Literal, get_args
 from kotha.errors import KothaError
 from kotha.server.errors import RefusedError
 from kotha.server.jobs.table import JobConflictError, NoSuchJobError
+from kotha.server.json_requests import Id
 from kotha.server.settings import Limits
-from kotha.server.wire import Id
 from kotha.storage.atomic import atomic_write, clear_leftovers, filled_folder
 from kotha.storage.status import is_file, matching
 

@@ -18,17 +18,17 @@ import numpy as np
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, StreamingResponse
 
-from kotha.generation.answers import Request as WritingRequest
-from kotha.generation.answers import Result
+from kotha.generation.request import Request as WritingRequest
+from kotha.generation.request import Result
 from kotha.i18n.message import Message
 from kotha.server.api.requests import check_texts, tokenizer_of, writer_of
 from kotha.server.batching import News, Ticket, letters
 from kotha.server.errors import RefusedError, answer, check_most
+from kotha.server.json_requests import JsonObject, NamedModel, as_list
 from kotha.server.model_registry import Served
 from kotha.server.openai.schema import ChatRequest, CompletionRequest, EmbeddingRequest, Prompt
 from kotha.server.serial_executor import too_long, while_wanted
 from kotha.server.state import client_of, state_of
-from kotha.server.wire import JsonObject, NamedModel, as_list
 
 router = APIRouter(prefix="/v1", tags=["OpenAI's"])
 # Numbers that a seed is drawn from where none was given.

@@ -12,12 +12,11 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from kotha.generation.answers import Result, Written
 from kotha.generation.conversation import UNTAUGHT, conversation_prompt
+from kotha.generation.request import Result, Written
 from kotha.server.api.requests import writer_of
 from kotha.server.batching import StreamChunk
-from kotha.server.model_registry import Served
-from kotha.server.wire import (
+from kotha.server.json_requests import (
     MOST_ALTERNATIVES,
     MOST_TOKENS,
     Drawn,
@@ -28,6 +27,7 @@ from kotha.server.wire import (
     WireRequest,
     as_list,
 )
+from kotha.server.model_registry import Served
 from kotha.text.tokenizer.chat import Turn
 
 _TOKENS = 150

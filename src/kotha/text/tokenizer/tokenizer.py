@@ -22,7 +22,7 @@ from kotha.arguments import checked
 from kotha.errors import TokenizerError, UsageError, reason
 from kotha.i18n.message import Message, Option
 from kotha.storage.atomic import atomic_write
-from kotha.storage.destinations import check_file_place
+from kotha.storage.output_paths import check_file_place
 from kotha.storage.status import exists, is_directory, is_file, reading
 from kotha.text.normalize import Normalizer
 from kotha.text.tokenizer import decoding

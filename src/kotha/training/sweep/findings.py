@@ -15,7 +15,7 @@ from kotha.report.document import Block, Code, Curves, DrawnLine, Heading, Headl
 from kotha.report.table import Table
 from kotha.storage.atomic import write_page
 from kotha.training.plan.rules import EVALUATIONS
-from kotha.training.sweep.searching import Searching, title_of
+from kotha.training.sweep.search import Searching, title_of
 from kotha.training.sweep.space import Value, in_words, rounded, short
 from kotha.training.sweep.study import DEFAULT, FOLDER, optuna
 

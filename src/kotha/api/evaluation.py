@@ -1,0 +1,148 @@
+"""A model measured by what it is for: on text, on questions, on examples with labels, on pairs; and on noise."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kotha.api import Place
+from kotha.api.loaded_model import OpenedModel
+from kotha.api.options import EvaluateOptions
+from kotha.arguments import checked
+from kotha.errors import UsageError
+from kotha.i18n.message import Message, OnProgress
+from kotha.model.bert import BERT
+from kotha.model.gpt import GPT
+from kotha.model.seq2seq import Seq2Seq
+from kotha.model.vit import ViT
+from kotha.text.corpus.dialogues import holds_dialogues, read_dialogues
+from kotha.text.corpus.labelled import read_labelled
+from kotha.text.corpus.pairs import read_text_pairs
+from kotha.text.tokenizer.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from kotha.text.corpus.documents import OnProblem
+
+# What is measured on a file alone, by the end of a family's name.
+_FILES = {
+    "classifier": Message("texts with labels"),
+    "seq2seq": Message("pairs of texts"),
+    "vit": Message("images, in a folder for each class"),
+}
+
+
+class EvaluationMixin(OpenedModel):
+    """The methods that measure a model."""
+
+    @checked(EvaluateOptions)
+    def evaluate(
+        self,
+        text: Place | Sequence[str],
+        *,
+        on_progress: OnProgress | None = None,
+        on_problem: "OnProblem | None" = None,
+        **options: Any,
+    ) -> Any:
+        """Measure a model by what its family is for; the score says whether the model has learned from the text.
+
+        A GPT predicts a text (a file, a folder, a data folder, or a list of documents): loss, perplexity, bits per
+        byte. A file of questions with answers is asked, a task of lm-evaluation-harness (.yaml) is run. A BERT guesses
+        hidden words, a Seq2Seq translates a table of pairs, a classifier reads texts with labels, or images.
+        ``options`` are those of ``EvaluateOptions``: ``context``, ``stride``, ``baselines`` (none, or auto) …
+
+        >>> score = lm.evaluate("stories.jsonl", context=32)
+        >>> score.bits_per_byte < 8, str(score.seen.verdict)
+        (True, '95% seen in training')
+        >>> str(lm.evaluate(["নদীর ধারে একটি গ্রাম।"]).seen.verdict)
+        'new'
+        >>> lm.evaluate("pairs.jsonl").examples
+        12
+        >>> kotha.load("seq2seq").evaluate("pairs.tsv", pair=("bn", "en")).sentences
+        12
+        >>> kotha.load("moods").evaluate("moods.csv").labels
+        ('ভালো', 'মন্দ')
+
+        With ``perturb``: how far the figure falls when the text is written otherwise.
+
+        >>> lm.evaluate("stories.jsonl", perturb=["latin"]).falls[0].after > 0
+        True
+        """
+        how, heard = EvaluateOptions(**{"baselines": "none", **options}), on_progress
+        path = Path(text) if isinstance(text, str | os.PathLike) else None
+        family = self.config.family.rpartition("-")[2]
+        if path is None and (how.perturb or family in _FILES):
+            name, what = self._called, _FILES.get(family, Message("texts"))
+            raise UsageError("{path} is measured here on {what}; give a file of them", path=name, what=what)
+        if path is not None and how.perturb:
+            from kotha.evaluation.robustness import evaluate_perturbed
+
+            given: Any = {"share": how.share, "pair": how.pair or (None, None), "errors": how.errors}
+            return evaluate_perturbed(self.bundle, path, how.perturb, **given, on_progress=heard)
+        if path is not None and family in _FILES:
+            return self._on_examples(path, how, heard)
+        if path is not None and family == "gpt":
+            if path.suffix in (".yaml", ".yml"):
+                from kotha.evaluation.harness import run_task
+
+                return run_task(*self.gpt, path)
+            if how.pair or (how.field == "text" and holds_dialogues(path)):
+                from kotha.evaluation.instructions import evaluate_instructions
+                from kotha.finetune.instruct import learned_from
+
+                questions = read_dialogues(path, *(how.pair or ()), errors=how.errors)
+                return evaluate_instructions(self.bundle, questions, learned_from(self.path), heard)
+        return self._on_text(text, how, heard, on_problem)
+
+    def _on_text(
+        self,
+        text: Place | Sequence[str],
+        how: EvaluateOptions,
+        heard: OnProgress | None,
+        on_problem: "OnProblem | None",
+    ) -> Any:
+        """On text, beside what counting reaches."""
+        from kotha.evaluation.contamination import look_up
+        from kotha.evaluation.masked_words import evaluate_masked
+        from kotha.evaluation.perplexity import MAX_TOKENS, count_baselines, evaluate_text
+        from kotha.text.held_out import tokens_of
+
+        reading: Any = {"split": how.split, "field": how.field, "errors": how.errors, "on_problem": on_problem}
+        if isinstance(self.model, BERT):
+            model, tokenizer = self._as(BERT)
+            held_out, data = self._held_out(tokenizer, text, **reading), self._data(how.baselines)
+            learned = None if data is None else tokens_of(data["train"], MAX_TOKENS)
+            return evaluate_masked(model, tokenizer, held_out, learned, heard)
+        gpt, tokenizer = self.gpt
+        held_out, data = self._held_out(tokenizer, text, **reading), self._data(how.baselines)
+        score = evaluate_text(gpt, held_out, context_length=how.context, stride=how.stride, on_progress=heard)
+        size = gpt.config.vocab_size
+        beside = {} if data is None else count_baselines(data, held_out, size, on_progress=heard)
+        return replace(score, seen=look_up(held_out, self.path), baselines=beside)
+
+    def _on_examples(self, path: Path, how: EvaluateOptions, heard: OnProgress | None) -> Any:
+        """On pairs, on texts with labels, or on images: beside what simpler ways make of the run's own examples."""
+        from kotha.evaluation.classification import evaluate_classifier, evaluate_images
+        from kotha.evaluation.translation import evaluate_pairs
+        from kotha.finetune.classify import ClassifyTexts
+        from kotha.finetune.images import ClassifyImages
+        from kotha.finetune.pairs import TranslatePairs, fields_like
+        from kotha.storage.images import read_labelled_images
+
+        if isinstance(self.model, Seq2Seq):
+            pairs = read_text_pairs(path, *(how.pair or fields_like(self.path, path)), errors=how.errors)
+            return evaluate_pairs(self.bundle, pairs, self._learned(TranslatePairs()), heard)
+        if isinstance(self.model, ViT):
+            parts = read_labelled_images(path, self.model.config.image_size, self.model.config.n_channels)
+            held_out = parts.get("test", parts["train"])
+            return evaluate_images(self.bundle, held_out, self._learned(ClassifyImages()), heard)
+        texts = read_labelled(path, *(how.pair or ()), errors=how.errors)
+        return evaluate_classifier(self.bundle, texts, self._learned(ClassifyTexts()), heard)
+
+    @property
+    def gpt(self) -> tuple[GPT, Tokenizer]:
+        """Model and tokenizer of a GPT, the one family that predicts text; others are refused.
+
+        >>> model, tokenizer = lm.gpt
+        """
+        return self._as(GPT)

@@ -1,0 +1,146 @@
+"""What models do that are no GPT: ``kotha classify``, ``translate`` and ``fill``."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from kotha.cli.language import tell
+from kotha.cli.options import Device, Page, RunOfOnesOwn
+from kotha.cli.terminal import Output, progress
+from kotha.errors import UsageError
+from kotha.i18n.message import Message, Text
+
+if TYPE_CHECKING:
+    from rich.text import Text as Line
+
+    from kotha.api.model import Classified
+
+# So many classes of an answer are shown; --json has them all.
+_LIKELIEST = 12
+
+
+def classify(
+    run: RunOfOnesOwn,
+    /,
+    *text: Annotated[str, Parameter(name="TEXT")],
+    why: bool = False,
+    attention: Page = None,
+    adapter: Path | None = None,
+    device: Device = "auto",
+) -> Output:
+    """Say of which class each text is: `kotha classify moods "কী চমৎকার দিন" --why`; or each image: `… digits 7.png`.
+
+    Args:
+        text: The texts; for a ViT, image files.
+        why: Also what each token was worth to the answer.
+        attention: Of one image: a page that shows which patches each head looks at.
+        adapter: An adapter folder (LoRA) to put on RUN, its base.
+    """
+    import kotha
+
+    if not text:
+        raise UsageError("classify needs TEXT; see kotha classify --help")
+    if not all(each.strip() for each in text):
+        raise UsageError("a TEXT is empty, and nothing has no class; give words, or for a ViT an image file")
+    lm = kotha.load(run, device, adapter)
+    if attention is not None and (lm.config.family != "vit" or len(text) > 1):
+        raise UsageError("--attention shows one image, of a model that reads images; for texts: kotha inside attention")
+    answered = list(zip(text, lm.classify(list(text), why=why), strict=True))
+    if attention is not None:
+        tell(Message("page in {path}", path=lm.attention(image=text[0]).save(attention)))
+    rows = [{"text": each, **answer.to_dict()} for each, answer in answered]
+    return Output(rows[0] if len(rows) == 1 else rows, *(_line(each, answer) for each, answer in answered))
+
+
+def _line(text: str, answer: "Classified") -> "Line":
+    """Probabilities, then the text; with reasons, its tokens coloured by what they were worth."""
+    from rich.text import Text as Line
+
+    line = Line()
+    for place, (label, probability) in enumerate(list(answer.probabilities.items())[:_LIKELIEST]):
+        line.append(f"{label} {probability:.1%}  ", style="bold" if place == 0 else "dim")
+    if len(answer.probabilities) > _LIKELIEST:
+        line.append("…  ", style="dim")
+    if not answer.why:
+        return line.append(text)
+    line.append("\n")
+    largest = max(abs(each.change) for each in answer.why) or 1.0
+    for each in answer.why:
+        strong = abs(each.change) > largest / 3
+        colour = "green" if each.change > 0 else "red"
+        line.append(each.text, style=f"bold {colour}" if strong else colour if abs(each.change) > largest / 10 else "")
+    for each in sorted(answer.why, key=lambda each: -abs(each.change))[:8]:
+        line.append(f"\n{each.change:+7.1%}  {each.text.strip()}", style="dim")
+    return line
+
+
+def translate(
+    run: RunOfOnesOwn,
+    text: str | None = None,
+    /,
+    *,
+    file: Annotated[Path | None, Parameter(allow_leading_hyphen=True)] = None,
+    beams: int = 4,
+    alignment: Page = None,
+) -> Output:
+    """Translate with a model that learned from pairs (`kotha inside attention` shows all that it looks at).
+
+    Args:
+        text: The text to translate.
+        file: A file to translate line by line, instead of a text; - is stdin.
+        beams: Translations that are followed side by side; 1 takes the best token each time.
+        alignment: Of a text: a page that shows which of its words each written one looked at.
+    """
+    if alignment is not None and text is None:
+        raise UsageError("--alignment shows one text; give it instead of --file")
+    if (text is None) == (file is None):
+        raise UsageError("give either a text to translate, or --file")
+    import kotha
+
+    lm, lines = kotha.load(run), [text or ""] if file is None else _lines(file)
+    with progress() as on_progress:
+        several = lm.translate(lines, beams=beams, on_progress=on_progress if file else None)
+    if text is None:
+        rows = [{"source": source, "text": target} for source, target in zip(lines, several, strict=True)]
+        return Output(rows, *several)
+    found: dict[str, Any] = {"text": several[0]}
+    if alignment is not None:
+        looked = lm.alignment(text, beams=beams)
+        found["alignment"] = looked.to_dict()
+        tell(Message("page in {path}", path=looked.save(alignment)))
+    return Output(found, *several)
+
+
+def _lines(file: Path) -> list[str]:
+    """A line ends where a file's lines end, and nowhere else: there is one of the translation for each."""
+    try:
+        text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise UsageError("{file} is not UTF-8 text", file=file) from error
+    lines = text.removesuffix("\n").split("\n")
+    return [] if lines == [""] else lines
+
+
+def fill(run: RunOfOnesOwn, text: str, /, *, words: int = 5, next: str | None = None) -> Output:
+    """Fill the gaps of a text with the likeliest words, or judge whether one sentence follows another.
+
+    Args:
+        text: A text with [MASK] where words are missing; with --next, a sentence.
+        words: How many words to offer for each gap.
+        next: A sentence: say whether it follows the text.
+    """
+    import kotha
+
+    lm = kotha.load(run)
+    if next is not None:
+        chance = lm.follows(text, next)
+        return Output({"follows": chance}, Message("{chance:.1%} that it follows", chance=chance))
+    filled = lm.fill(text, words=words)
+    lines: list[Text] = []
+    for turn, guesses in enumerate(filled.words):
+        if len(filled.words) > 1:
+            lines.append(Message("gap {turn}", turn=turn + 1))
+        lines += [f"{guess.probability:6.1%}  {guess.text}" for guess in guesses]
+    return Output(filled, *lines)

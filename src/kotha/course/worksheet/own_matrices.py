@@ -1,0 +1,151 @@
+"""The reader's own matrices as a sheet: a JSON file, or a CSV file of named blocks.
+
+JSON: ``{"tokens": ["ক", "খ"], "X": [[…], …], "W_Q": …, "W_K": …, "W_V": …, "mask": "causal"}``; tokens and mask may be
+left out. CSV: a line with a matrix's name, its rows, an empty line, and so on; ``tokens`` is a block of one row. A file
+may come from anywhere, so everything in it is checked before anything is computed.
+"""
+
+import csv
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kotha.course.worksheet.builtin_sheets import WEIGHTS
+from kotha.course.worksheet.operations import Array
+from kotha.course.worksheet.sheet import Labels, Sheet, head_steps, token_names
+from kotha.errors import DataError
+from kotha.i18n.message import Option
+from kotha.i18n.numbers import ascii_digits
+from kotha.model.fields import is_number
+from kotha.storage.json_files import read_table
+
+_MATRICES = ("X", *WEIGHTS)
+_KNOWN = ("tokens", *_MATRICES, "mask")
+_MOST_BYTES = 1 << 18
+_MOST_TOKENS, _MOST_WIDTH = 24, 64
+_LARGEST = 1e6
+_LONGEST = 40  # letters of a token
+
+
+def sheet_of_file(path: Path) -> Sheet:
+    """The sheet of what a file gives."""
+    is_csv = path.suffix.lower() == ".csv"
+    return sheet_of(_read_csv(path) if is_csv else read_table(path, DataError, _MOST_BYTES))
+
+
+def sheet_of(told: dict[str, Any]) -> Sheet:
+    """The sheet of tokens, X, W_Q, W_K and W_V.
+
+    >>> one = [[1.0, 0.0], [0.0, 1.0]]
+    >>> sheet_of({"X": one, "W_Q": one, "W_K": one, "W_V": one}).steps["weights"].values.round(2).tolist()
+    [[1.0, 0.0], [0.33, 0.67]]
+    """
+    unknown = next((key for key in told if key not in _KNOWN), None)
+    if unknown is not None:
+        raise DataError("{name!r} is no matrix of a head; give {known}", name=unknown[:_LONGEST], known=_KNOWN)
+    given = {name: _matrix(name, told.get(name)) for name in _MATRICES}
+    n_tokens, width = given["X"].shape
+    for name in WEIGHTS:
+        if len(given[name]) != width:
+            raise DataError(
+                "{name} has {rows} rows, X has {columns} columns; they must be as many, "
+                "and a whole row of X is written together, as in 1, 0, 0.5",
+                name=name,
+                rows=len(given[name]),
+                columns=width,
+            )
+    query, key = (given[name].shape[1] for name in ("W_Q", "W_K"))
+    if query != key:
+        raise DataError(
+            "W_Q has {query} columns and W_K {key}; a query meets a key of its own width", query=query, key=key
+        )
+    tokens = _tokens(told.get("tokens"), n_tokens)
+    mask = told.get("mask", "causal")
+    if mask not in ("causal", "none"):
+        raise DataError("{mask} is not known; use causal or none", mask=Option("mask", str(mask)[:_LONGEST]))
+    if mask == "causal":
+        given["mask"] = np.tri(n_tokens)
+    return Sheet(head_steps(given, tokens), tokens, tokens, text=" ".join(map(str, tokens)), called="own")
+
+
+def _matrix(name: str, rows: Any) -> Array:
+    """A matrix of plain numbers, not too large; anything else is refused by name."""
+    if not (isinstance(rows, list) and rows and all(isinstance(row, list) and row for row in rows)):
+        raise DataError("{name} is missing, or no matrix; give rows of numbers, such as [[1, 0.5], [0, 2]]", name=name)
+    height, width = len(rows), len(rows[0])
+    if height > (_MOST_TOKENS if name == "X" else _MOST_WIDTH) or width > _MOST_WIDTH:
+        raise DataError(
+            "{name} is {height} × {width}, too large for paper; use at most {tokens} tokens and {columns} columns",
+            name=name,
+            height=height,
+            width=width,
+            tokens=_MOST_TOKENS,
+            columns=_MOST_WIDTH,
+        )
+    for number, row in enumerate(rows, 1):
+        if len(row) != width or not all(is_number(value) and abs(value) <= _LARGEST for value in row):
+            raise DataError(
+                "{name}: row {number} holds {held}; give each row {width} numbers, each up to {most:,.0f}",
+                name=name,
+                number=number,
+                held=str(row)[:_LONGEST],
+                width=width,
+                most=_LARGEST,
+            )
+    return np.array(rows, dtype=np.float64)
+
+
+def _tokens(told: Any, count: int) -> Labels:
+    """Names of the rows; pages and terminals make what cannot be printed harmless."""
+    if told is None:
+        return token_names(count)
+    texts = isinstance(told, list) and all(isinstance(each, str) and 0 < len(each) <= _LONGEST for each in told)
+    if not texts or len(told) != count:
+        raise DataError(
+            "tokens must be {count} texts of 1 to {most} letters, one for each row of X", count=count, most=_LONGEST
+        )
+    return tuple(told)
+
+
+def _read_csv(path: Path) -> dict[str, Any]:
+    """The blocks of a CSV file by their names."""
+    if path.stat().st_size > _MOST_BYTES:
+        raise DataError("{path} has {n:,} bytes, far more than a sheet for paper", path=path, n=path.stat().st_size)
+    try:
+        lines = list(csv.reader(io.StringIO(path.read_text(encoding="utf-8-sig")), strict=True))
+    except (UnicodeDecodeError, csv.Error) as problem:
+        raise DataError("{path} cannot be read: {problem}", path=path, problem=str(problem)) from problem
+    found: dict[str, Any] = {}
+    name: str | None = None
+    for number, line in enumerate(lines, 1):
+        cells = [cell.strip() for cell in line]
+        while cells and not cells[-1]:  # spreadsheets fill short rows up
+            cells.pop()
+        if not cells:
+            name = None
+        elif name is not None:
+            found[name].append(cells if name in ("tokens", "mask") else list(map(_number, cells)))
+        else:
+            name = cells[0]
+            if len(cells) > 1 or name not in _KNOWN or name in found:
+                raise DataError(
+                    "line {number}: {name!r} begins no block; give each of {known} once",
+                    number=number,
+                    name=name[:_LONGEST],
+                    known=_KNOWN,
+                )
+            found[name] = []
+    for single in found.keys() & {"tokens", "mask"}:
+        flat = [cell for row in found[single] for cell in row]
+        found[single] = flat if single == "tokens" else "".join(flat)
+    return found
+
+
+def _number(cell: str) -> float | str:
+    """A number as people type it, in either digits, with either minus; what is none stays as it is."""
+    try:
+        return float(ascii_digits(cell).replace("−", "-"))
+    except ValueError:
+        return cell

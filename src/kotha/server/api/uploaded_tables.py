@@ -1,0 +1,133 @@
+"""``/api/table`` and ``/api/examples``: what a table that was brought holds, and tables of our own to begin with."""
+
+import json
+import re
+from collections import Counter
+from itertools import chain, islice
+from pathlib import Path
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Query
+from fastapi import Path as PathParameter
+
+from kotha.errors import KothaError
+from kotha.server.api.requests import WireAnswer, route
+from kotha.server.errors import by_name, refusing
+from kotha.server.jobs.kinds import TwoColumnNames, uploaded_table
+from kotha.server.jobs.uploads import Ending
+from kotha.server.json_requests import Id, JsonObject, Said, WireRequest
+from kotha.server.state import State
+from kotha.text.corpus.columns import Named
+from kotha.text.corpus.documents import OnProblem, field_names
+from kotha.text.corpus.labelled import read_labelled
+from kotha.text.corpus.pairs import read_text_pairs
+from kotha.text.corpus.problems import CorpusProblem
+from kotha.text.perturb import romanized
+from kotha.text.stories.corpus import stories
+
+router = APIRouter(prefix="/api", tags=["Jobs"])
+Use = Literal["classify", "translate"]
+ExampleOf = Literal["classify", "translate", "ask"]
+ExampleUse = Annotated[ExampleOf, PathParameter(description="What the examples are to be learned or asked for.")]
+ExampleRows = Annotated[int, Query(ge=20, le=5_000, description="How many rows, or documents to be asked.")]
+ExampleSeed = Annotated[int, Query(ge=0, description="The same seed gives the same table.")]
+# What is shown of a table: its first rows, its largest classes, the first of what is wrong.
+_ROWS, _CLASSES, _PROBLEMS = 5, 50, 5
+_LONGEST_SHOWN = 400
+_SENTENCE_END = re.compile("(?<=[।?!]) ")
+_SHORTEST, _LONGEST = 12, 60
+_KINDS = {"story": "গল্প", "news": "খবর", "entry": "পরিচিতি"}
+
+
+class TableRequest(WireRequest):
+    """Which table, and what for."""
+
+    file: Id
+    use: Use
+    fields: TwoColumnNames | None = None
+
+
+class TableProblem(WireAnswer):
+    """Something wrong with a row."""
+
+    line: int | None
+    field: str | None
+    reason: Said
+
+
+class TableTold(WireAnswer):
+    """What a table holds, as a training would read it."""
+
+    fields: list[str]
+    chosen: tuple[str, str]
+    count: int
+    rows: list[tuple[str, str]]
+    classes: dict[str, int]
+    broken: int
+    problems: list[TableProblem]
+
+
+class ExampleTable(WireAnswer):
+    """A table of our own, as a file would hold it."""
+
+    text: str
+    ending: Ending
+
+
+@route(router, "/table", TableTold, reads=True)
+def table(state: State, body: TableRequest) -> JsonObject:
+    """The first rows of a table, its classes, and what is wrong with it, by line and column."""
+    store = state.job_store()
+    place = uploaded_table(store, body.file, "file")
+    name = store.uploads.name(body.file) or place.name
+    with refusing(KothaError, param="file"), by_name({str(place): name}):
+        return _told(place, body.use, body.fields or (None, None))
+
+
+def _told(place: Path, use: Use, named: Named) -> JsonObject:
+    problems: list[CorpusProblem] = []
+    try:
+        rows, chosen = _read(place, use, named, problems.append)
+    except KothaError as error:
+        if not problems:
+            raise
+        # Nothing is left since this is wrong with every row.
+        raise KothaError("{problem}", problem=problems[0]) from error
+    fields = field_names(place)
+    return {
+        "fields": fields if set(chosen) <= set(fields) else list(chosen),  # columns without a header go by number
+        "chosen": chosen,
+        "count": len(rows),
+        "rows": [(first[:_LONGEST_SHOWN], second[:_LONGEST_SHOWN]) for first, second in rows[:_ROWS]],
+        "classes": dict(Counter(label for _, label in rows).most_common(_CLASSES)) if use == "classify" else {},
+        "broken": len(problems),
+        "problems": [
+            {"line": each.line or each.row, "field": each.field, "reason": each.reason} for each in problems[:_PROBLEMS]
+        ],
+    }
+
+
+def _read(place: Path, use: Use, named: Named, on_problem: OnProblem) -> tuple[list[tuple[str, str]], tuple[str, str]]:
+    """The rows of a table that can be read, and the columns that they are from."""
+    if use == "classify":
+        texts = read_labelled(place, *named, errors="skip", on_problem=on_problem)
+        return list(zip(texts.texts, texts.labels, strict=True)), (texts.text_field, texts.label_field)
+    pairs = read_text_pairs(place, *named, errors="skip", on_problem=on_problem)
+    return list(zip(pairs.sources, pairs.targets, strict=True)), (pairs.source_field, pairs.target_field)
+
+
+@router.get("/examples/{use}")
+def examples(use: ExampleUse, rows: ExampleRows = 400, seed: ExampleSeed = 0) -> ExampleTable:
+    """Small examples of the built-in grammar: beginnings with their kind, sentences in two scripts, stories to ask."""
+    documents = list(islice(stories(seed), rows))
+    if use == "ask":
+        return ExampleTable(text="\n\n".join(each.text for each in documents), ending="txt")
+    # The sentences of a document's first paragraph, which stands under its title.
+    sentences = [_SENTENCE_END.split(each.text.split("\n")[1]) for each in documents]
+    if use == "classify":
+        kinds = [_KINDS[each.kind] for each in documents]
+        told = [{"text": " ".join(some[:2]), "label": kind} for some, kind in zip(sentences, kinds, strict=True)]
+        return ExampleTable(text="".join(json.dumps(row, ensure_ascii=False) + "\n" for row in told), ending="jsonl")
+    short = (each for each in chain(*sentences) if _SHORTEST <= len(each) <= _LONGEST and "“" not in each)
+    pairs = (f"{romanized(each)}\t{each}\n" for each in islice(dict.fromkeys(short), rows))
+    return ExampleTable(text="latin\tbangla\n" + "".join(pairs), ending="tsv")

@@ -1,0 +1,241 @@
+"""Requests as JSON: known fields and no others, and nothing that takes far longer to look at than to send.
+
+What is wrong is told of the first fault alone: whoever collects all faults of a million numbers does that for minutes;
+and in our words, as pydantic's own speak of strings, inputs and patterns. Names and tags are lines that can be read:
+what cannot be seen, or turns the writing around, would only look like another.
+"""
+
+import json
+import unicodedata
+from collections.abc import Iterator
+from pathlib import Path as FilePath
+from typing import Annotated, Any
+
+import regex
+from fastapi import Path
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from kotha.errors import KothaError, nearest
+from kotha.generation.settings import SamplingSettings
+from kotha.i18n.catalogue import Messenger, to_json
+from kotha.i18n.message import Message
+
+# By pydantic's kind of fault; what is in braces stands in the fault's context.
+_FAULTS: dict[str, str] = json.loads(FilePath(__file__).with_name("faults.json").read_text(encoding="utf-8"))
+# Marks on one letter that no script needs; a composer of Unicode sorts them in the square of their number.
+_MOST_MARKS = 30
+_HALF = regex.compile("[\ud800-\udfff]")  # which JSON can spell, and UTF-8 cannot
+_PILE = regex.compile(rf"\p{{M}}{{{_MOST_MARKS + 1}}}")
+
+MOST_TOKENS = 4096  # written for one text
+MOST_ALTERNATIVES = 20  # whose probabilities are told at each token
+JsonObject = dict[str, Any]
+Id = Annotated[str, Field(pattern="^[0-9a-f]{12}$")]  # of a job, a file, a judging
+ModelName = Annotated[
+    str,
+    Field(max_length=200, examples=["box"]),
+]
+NamedModel = Annotated[str, Path(description="A model of this server, by its name.")]
+Texts = Annotated[list[str], Field(max_length=4096, fail_fast=True)]
+Ids = Annotated[list[Annotated[int, Field(ge=0)]], Field(max_length=400_000, fail_fast=True)]
+IdLists = Annotated[list[Ids], Field(max_length=4096, fail_fast=True)]
+TextsOrIds = str | Texts | Ids | IdLists
+
+
+class FieldError(KothaError, ValueError):
+    """What a validator of ours finds wrong with a field, or with several together.
+
+    ``param`` is the field that is meant; where it is given, the message names it by itself.
+    """
+
+    def __init__(self, template: str, /, param: str | None = None, names_field: bool = False, **values: Any) -> None:
+        super().__init__(template, **values)
+        self.param, self.names_field = param, names_field or param is not None
+
+
+class ToldMessage(BaseModel):
+    """A sentence for a person: in English, and as a template and its values for who shows it in another language."""
+
+    text: str
+    template: str
+    values: JsonObject
+    one: str | None = None
+
+    @classmethod
+    def of(cls, message: Messenger | str) -> "ToldMessage":
+        """A message of ours."""
+        return cls(**to_json(message))
+
+
+Said = Annotated[
+    ToldMessage, BeforeValidator(lambda given: to_json(given) if isinstance(given, Message | str) else given)
+]
+
+
+class WireRequest(BaseModel):
+    """A request."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _first_fault(cls, given: Any) -> Any:
+        if isinstance(given, dict):
+            texts = list(_texts_in(given))
+            if any(map(_HALF.search, texts)):
+                half = "a text in the request holds half a character (a lone surrogate); send whole ones"
+                raise FieldError(half, names_field=True)
+            unknown = next((name for name in given if name not in cls.model_fields), None)
+            if unknown is not None:
+                name = str(unknown)[:60]
+                known = nearest(name, cls.model_fields)
+                raise FieldError("there is no field {name!r}{nearest}", name, name=name, nearest=known)
+            if any(map(_PILE.search, texts)):
+                raise FieldError(
+                    "a letter has more than {n} marks, which is no letter of any script; leave some out",
+                    names_field=True,
+                    n=_MOST_MARKS,
+                )
+        return given
+
+
+# What is drawn by, where a request does not say: the settings of `kotha generate`, which were chosen by measurement.
+_USUAL = SamplingSettings()
+
+
+class Drawn(WireRequest):
+    """How a model draws what it writes."""
+
+    model: ModelName
+    temperature: float = Field(_USUAL.temperature, ge=0, le=2)
+    top_k: int | None = Field(_USUAL.top_k, ge=1)
+    top_p: float | None = Field(None, gt=0, le=1)
+    min_p: float | None = Field(None, gt=0, le=1)
+    repetition_penalty: float | None = Field(_USUAL.repetition_penalty, gt=0, le=10)
+
+    def settings(self, seed: int) -> SamplingSettings:
+        """How the text with this seed is drawn."""
+        return SamplingSettings(seed=seed, **{name: getattr(self, name) for name in list(Drawn.model_fields)[1:]})
+
+
+def as_list(given: TextsOrIds) -> list[str | tuple[int, ...]]:
+    """What is given alone or in a list, as texts or as token ids, as a list.
+
+    >>> as_list("নদী"), as_list([7, 8]), as_list([[7], [8, 9]])
+    (['নদী'], [(7, 8)], [(7,), (8, 9)])
+    """
+    if isinstance(given, str):
+        return [given]
+    if given and isinstance(given[0], int):
+        return [tuple(token for token in given if isinstance(token, int))]
+    return [each if isinstance(each, str) else tuple(each) for each in given if not isinstance(each, int)]
+
+
+def _texts_in(given: Any) -> Iterator[str]:
+    """Every text of a request, names of fields too, however deep; a body is bounded, and so is this."""
+    waiting = [given]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, str):
+            yield each
+        elif isinstance(each, dict):
+            waiting += [*each, *each.values()]
+        elif isinstance(each, list):
+            waiting += [part for part in each if isinstance(part, str | dict | list)]
+
+
+def first_fault(fault: JsonObject) -> tuple[Messenger, str | None]:
+    """A fault that pydantic found, in words that say what to do, and the parameter that is meant."""
+    context = fault.get("ctx", {})
+    if fault["type"] == "json_invalid":
+        return Message(
+            "the body is no JSON: {error} at letter {letter}", error=context.get("error"), letter=fault["loc"][-1]
+        ), None
+    if fault["type"] in ("model_attributes_type", "dict_type") and len(fault["loc"]) == 1:
+        return Message("the body must be a JSON object; send it with the header `content-type: application/json`"), None
+    where = ".".join(str(part) for part in fault["loc"] if part != "body") or None
+    found = context.get("error")
+    if isinstance(found, FieldError) and found.names_field:
+        return found, found.param or where
+    message = in_words(fault)
+    return (message if where is None else Message("{field}: {fault}", field=where, fault=message)), where
+
+
+def in_words(fault: JsonObject) -> Messenger:
+    """One fault that pydantic found.
+
+    >>> str(in_words({"type": "greater_than_equal", "msg": "Input should be greater …", "ctx": {"ge": 1000.0}}))
+    'it must be 1,000 or more'
+    """
+    kind, context = fault["type"], dict(fault.get("ctx", {}))
+    if isinstance(context.get("error"), KothaError):  # one of ours, raised where the field is defined
+        return Message(context["error"].template, **context["error"].values)
+    for name, value in context.items():
+        if isinstance(value, float) and value.is_integer():  # bounds as they are read: 0, and not 0.0
+            context[name] = int(value)
+    if kind in ("string_too_short", "too_short") and context.get("min_length") == 1:
+        kind = "empty"
+    return Message(_FAULTS[kind], **context) if kind in _FAULTS else Message(str(fault["msg"]))
+
+
+LONGEST_NAME, LONGEST_TAG, MOST_TAGS = 200, 40, 12
+# Bangla needs them inside words, as in র‍্যাম; nothing else that is invisible is needed by any.
+_JOINERS = "\u200c\u200d"
+_BETWEEN = ","  # parts one tag from the next where they are typed
+
+
+def seen_name(name: str) -> str:
+    """What can be seen of a name that nobody typed, such as a file's: it is not refused, but tidied and cut.
+
+    >>> seen_name("report\u202efdp.txt\\x00")
+    'reportfdp.txt'
+    """
+    seen = "".join(letter for letter in name if letter.isspace() or not _unseen(letter))
+    return unicodedata.normalize("NFC", " ".join(seen.split()))[:LONGEST_NAME]
+
+
+def tidy_name(name: str, longest: int = LONGEST_NAME) -> str:
+    """A name as it is kept: one line, NFC, single spaces.
+
+    >>> tidy_name("  ছোট   মডেল ")
+    'ছোট মডেল'
+    """
+    for letter in name:
+        if _unseen(letter) and not letter.isspace():
+            raise FieldError(
+                "it has a letter that cannot be seen, {letter}; leave it out", letter=f"U+{ord(letter):04X}"
+            )
+    tidy = unicodedata.normalize("NFC", " ".join(name.split()))  # which makes two of some letters, as of য়
+    if len(tidy) > longest:
+        raise FieldError("it has {n} letters, and may have {longest}; shorten it", n=len(tidy), longest=longest)
+    return tidy
+
+
+def tidy_tag(tag: str) -> str:
+    """A tag as it is kept, as a name; it is not empty, and has no comma.
+
+    >>> tidy_tag("ছোট, বড়")
+    Traceback (most recent call last):
+    ...
+    kotha.server.json_requests.FieldError: a tag has no comma: commas part one tag from the next
+    """
+    tidy = tidy_name(tag, LONGEST_TAG)
+    if not tidy.strip(_JOINERS):
+        raise FieldError("a tag is empty; leave it out")
+    if _BETWEEN in tidy:
+        raise FieldError("a tag has no comma: commas part one tag from the next")
+    return tidy
+
+
+def _unseen(letter: str) -> bool:
+    return unicodedata.category(letter).startswith("C") and letter not in _JOINERS
+
+
+def _each_once(tags: list[str]) -> list[str]:
+    return list(dict.fromkeys(tags))
+
+
+SeenName = Annotated[str, AfterValidator(seen_name)]
+Name = Annotated[str, Field(max_length=LONGEST_NAME), AfterValidator(tidy_name)]
+Tag = Annotated[str, Field(min_length=1, max_length=LONGEST_TAG), AfterValidator(tidy_tag)]
+Tags = Annotated[list[Tag], Field(max_length=MOST_TAGS, fail_fast=True), AfterValidator(_each_once)]

@@ -1,0 +1,142 @@
+"""Files of answers: drawn sheets, a key, progress, a class in one table."""
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kotha.cli.main import main
+from kotha.course.exercises.answer_file import AnswerFile, GivenAnswer, read
+from kotha.course.exercises.score import read_class
+from kotha.course.exercises.selection import QuestionChoice
+from kotha.course.exercises.tutor import answer_of
+from kotha.errors import DataError
+
+
+def type_in(monkeypatch: pytest.MonkeyPatch, *lines: str) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("".join(f"{line}\n" for line in lines)))
+
+
+def answers(**choice: Any) -> dict[str, str]:
+    """What to type for full marks, question by question."""
+    questions = QuestionChoice(**choice).prepare()
+    return {each.id: answer_of(each) or " ".join(str(words) for words in each.worked) for each in questions}
+
+
+def test_no_two_students_have_the_same_sheet() -> None:
+    typed = [json.dumps(answers(wanted=wanted, seed=seed)) for wanted in ("1", "9") for seed in range(30)]
+    assert len(set(typed)) == len(typed)
+    assert answers(seed=3) == answers(seed=3) != answers()
+    assert answers(seed=3, wanted="12a") != answers(wanted="12a"), "the flowchart is shuffled anew too"
+
+
+def test_the_key_answers_the_sheet(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert main(["inside", "exercise", "--seed", "31", "--key", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)["questions"]
+    typed = [each["answer"] or " ".join(each["worked"]) for each in told]
+    type_in(monkeypatch, *typed)
+    assert main(["inside", "exercise", "--seed", "31", "--json"]) == 0
+    summary = json.loads(capsys.readouterr().out)
+    assert (summary["points"], summary["possible"], summary["right"]) == (280, 260, 45)
+    assert main(["inside", "exercise", "2", "--seed", "31", "--key", "--language", "bn"]) == 0
+    assert "উত্তর:\n" in capsys.readouterr().out
+    assert main(["inside", "exercise", "2", "--seed", "31", "--paper"]) == 0
+    paper = capsys.readouterr().out
+    assert "Compute Q × Kᵀ" in paper and "Answer" not in paper
+
+
+def test_progress_is_kept_and_gone_on_with(capsys: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    right, file = answers(wanted="9", seed=8), str(tmp_path / "rahima.json")
+    words = ["inside", "exercise", "9", "--seed", "8", "--progress", file, "--name", "রহিমা", "--json"]
+    type_in(monkeypatch, right["9a-1"], "1")
+    assert main(words) == 0
+    first = json.loads(capsys.readouterr().out)
+    assert (first["graded"], first["right"], first["ended_early"]) == (2, 1, True)
+    type_in(monkeypatch, *[right[name] for name in list(right)[2:]])
+    assert main(["inside", "exercise", "--progress", file, "--json"]) == 0
+    second = json.loads(capsys.readouterr().out)
+    assert (second["graded"], second["right"], second["ended_early"]) == (7, 6, False)
+    record = read(Path(file))
+    assert (record.name, record.choice.seed, len(record.answers)) == ("রহিমা", 8, 7)
+
+
+@pytest.mark.parametrize(
+    ("words", "wording"),
+    [
+        (["9", "--seed", "9"], "has other questions (workshop, seed 8, 9)"),
+        (["--name", "করিম"], "is রহিমা's, not করিম's"),
+    ],
+)
+def test_another_s_progress_is_not_gone_on_with(capsys: Any, tmp_path: Path, words: list[str], wording: str) -> None:
+    file = tmp_path / "rahima.json"
+    AnswerFile("রহিমা", "en", QuestionChoice(wanted="9", seed=8)).save(file)
+    assert main(["inside", "exercise", *words, "--progress", str(file)]) == 2
+    assert wording in capsys.readouterr().err
+
+
+def test_flags_that_do_not_go_together(capsys: Any, tmp_path: Path) -> None:
+    assert main(["inside", "exercise", "--key", "--progress", str(tmp_path / "x.json")]) == 2
+    assert "--key and --paper ask nothing" in capsys.readouterr().err
+    assert main(["inside", "exercise", "--name", "x"]) == 2
+    assert "name one with --progress" in capsys.readouterr().err
+    assert main(["inside", "exercise", "7", "--set", "assessment"]) == 2
+    assert "use all or 1 to 6" in capsys.readouterr().err
+
+
+def handed_in(folder: Path, name: str, seed: int, typed: dict[str, str]) -> Path:
+    given = tuple(GivenAnswer(number, (answer,), 0) for number, answer in typed.items())
+    AnswerFile(name, "en", QuestionChoice(wanted="9", seed=seed), given).save(file := folder / f"{name}.json")
+    return file
+
+
+def test_a_class_in_one_table(capsys: Any, tmp_path: Path) -> None:
+    right = answers(wanted="9", seed=1)
+    files = [
+        handed_in(tmp_path, "mina", 1, right),
+        handed_in(tmp_path, "raju", 1, right),
+        handed_in(tmp_path, "=cmd()", 2, {"9b": "65536"}),
+        handed_in(tmp_path, "রহিমা", 1, {**right, "9b": "1"}),
+        tmp_path / "broken.json",
+    ]
+    files[-1].write_text("{", encoding="utf-8")
+    rows = {row.name: row for row in read_class(files)}
+    assert rows["mina"].percent == 100 and rows["raju"].note == "the same sheet and answers as mina"
+    assert (rows["রহিমা"].right, rows["রহিমা"].asked, rows["রহিমা"].note) == (6, 7, "")
+    assert rows["=cmd()"].note == "6 questions not reached" and rows["=cmd()"].points == 3
+    names = [str(file) for file in files]
+    table = tmp_path / "class.csv"
+    assert main(["inside", "score", *names, "--csv", str(table)]) == 0
+    said, remarks = capsys.readouterr()
+    assert "25 / 25" in said and "is broken" in said and "who typed it" in said + remarks
+    lines = list(csv.reader(io.StringIO(table.read_text(encoding="utf-8"))))
+    assert lines[0][:3] == ["name", "sheet", "points"] and "9b" in lines[0] and len(lines) == 6
+    assert "'=cmd()" in {line[0] for line in lines}, "no name runs as a formula"
+    assert main(["inside", "score", *names, "--json", "--language", "bn"]) == 0
+    assert {row["name"] for row in json.loads(capsys.readouterr().out)} == set(rows)
+    assert main(["inside", "score", *names, "--language", "bn"]) == 0
+    said = capsys.readouterr().out
+    assert "প্রশ্ন আর উত্তর হুবহু mina-এর মতো" in said and "৬টি প্রশ্নে পৌঁছানো হয়নি" in said
+    assert main(["inside", "score", names[-1]]) == 1
+    assert "is broken" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("change", "wording"),
+    [
+        ({"kind": "x"}, "no file of the tutor"),
+        ({"version": 2}, "version 2"),
+        ({"answers": [{"question": "9b", "tries": ["1", "2", "3"], "hints": 0}]}, "3 tries"),
+        ({"answers": [{"question": "9b", "tries": [], "hints": 0}] * 2}, "a question twice"),
+        ({"answers": [{"question": "1Q", "tries": ["1"], "hints": 0}]}, "not asked: 1Q"),
+        ({"choice": {"seed": "x"}}, "which questions were asked"),
+        ({"choice": 3}, "not whole"),
+    ],
+)
+def test_what_is_no_file_of_answers_is_refused(tmp_path: Path, change: dict[str, Any], wording: str) -> None:
+    file = handed_in(tmp_path, "x", 1, {})
+    file.write_text(json.dumps({**json.loads(file.read_text(encoding="utf-8")), **change}), encoding="utf-8")
+    with pytest.raises(DataError, match=wording):
+        read_class([file])

@@ -1,0 +1,243 @@
+"""Who is let in: names, origins, keys, sizes and slow clients, on every address of the server; and the headers."""
+
+import asyncio
+import json
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from tests.loopback import http
+from tests.server.conftest import Address, started
+
+from kotha.cli.main import main
+from kotha.errors import UsageError
+from kotha.server.app import make_app
+from kotha.server.security import HEADERS
+from kotha.server.settings import Limits, ServeSettings, read_key
+
+KEY = "a-key-that-nobody-guesses"
+ASKED = {"model": "plain", "prompt": "মা", "max_tokens": 1}
+
+
+def routes(app: Any) -> list[tuple[str, str]]:
+    """Every address with a method; names in it are filled in."""
+    paths = app.openapi()["paths"]
+    found = [(way.upper(), path.replace("{name}", "plain")) for path, ways in paths.items() for way in ways]
+    assert len(found) >= 10
+    return [*found, ("GET", "/openapi.json"), ("GET", "/nowhere"), ("OPTIONS", "/v1/models")]
+
+
+@pytest.fixture(scope="module")
+def keyed(models: Path) -> Iterator[Address]:
+    settings = ServeSettings(host="0.0.0.0", key=KEY, limits=Limits(body_bytes=2000, body_seconds=1.0))
+    app = make_app([str(models / "plain")], settings, device="cpu")
+    for url in started(app, "0.0.0.0"):
+        yield Address(url, app, models)
+
+
+def test_another_address_needs_a_key() -> None:
+    for host in ("0.0.0.0", "192.168.1.5", "::", "example.org"):
+        with pytest.raises(UsageError, match="needs a key"):
+            ServeSettings(host=host)
+    assert all(ServeSettings(host=host).is_loopback for host in ("localhost", "127.0.0.1", "::1", "127.8.8.8"))
+    assert KEY not in repr(ServeSettings(host="0.0.0.0", key=KEY))
+
+
+def test_a_key_is_read_from_a_file_and_must_be_one(tmp_path: Path) -> None:
+    file = tmp_path / "key"
+    file.write_text(f"  {KEY}\n")
+    assert read_key(file) == KEY
+    for text, said in [
+        ("short", "at least 16"),
+        ("two words of it, long enough", "one word"),
+        ("চাবি" * 9, "plain letters"),
+    ]:
+        file.write_text(text, encoding="utf-8")
+        with pytest.raises(UsageError, match=said):
+            read_key(file)
+    with pytest.raises(UsageError, match="No such file"):
+        read_key(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize(("mode", "told"), [(0o600, False), (0o640, True), (0o604, True), (0o400, False)])
+def test_a_key_that_others_can_read_is_told_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], mode: int, told: bool
+) -> None:
+    file = tmp_path / "key"
+    file.write_text(KEY)
+    file.chmod(mode)
+    monkeypatch.setattr("kotha.server.lifecycle.run", lambda *_, **__: None)
+    assert main(["serve", "box", "--key-file", str(file), "--port", "0"]) == 0
+    said = capsys.readouterr().err
+    assert ("others on this machine can read the key" in said) == told and KEY not in said
+
+
+def test_every_address_refuses_who_has_no_key_or_a_wrong_one(keyed: Address) -> None:
+    for method, path in routes(keyed.app):
+        for headers in ({}, {"authorization": "Bearer wrong"}, {"authorization": KEY}, {"authorization": "Basic eDp5"}):
+            said = http.request(method, keyed.url + path, headers=headers)
+            if path == "/health":
+                assert said.json() == {"status": "ok"}
+            else:
+                assert said.status_code == 401 and "Bearer KEY" in said.json()["error"]["message"], (method, path)
+    assert http.get(f"{keyed.url}/v1/models?api_key={KEY}").status_code == 401, "no key in an address"
+    let_in = {"authorization": f"Bearer {KEY}"}
+    assert http.post(f"{keyed.url}/v1/completions", json=ASKED, headers=let_in).status_code == 200
+
+
+def test_every_address_refuses_a_foreign_name_and_a_foreign_page(address: Address, keyed: Address) -> None:
+    port = httpx.URL(address.url).port
+    foreign = [
+        {"host": "evil.example"},
+        {"host": f"evil.example:{port}"},
+        {"host": "127.0.0.1.evil.example"},
+        {"host": "127.0.0.1@evil.example"},
+        {"host": ""},
+        {"origin": "https://evil.example"},
+        {"origin": "null"},
+        {"origin": f"http://127.0.0.1:{port + 1}"},
+        {"sec-fetch-site": "cross-site"},
+        {"sec-fetch-site": "same-site"},
+    ]
+    for method, path in routes(address.app):
+        for headers in foreign:
+            said = http.request(method, address.url + path, headers=headers)
+            assert said.status_code == 403 and said.json()["error"]["type"] == "permission_error", (path, headers)
+    for host in (f"localhost:{port}", f"127.0.0.1:{port}", "[::1]", "localhost"):
+        assert http.get(f"{address.url}/v1/models", headers={"host": host}).status_code == 200, host
+    # On the usual ports of both, a page of another server has the same name, and neither says its port.
+    for page in ("https://localhost", "ftp://localhost", "//localhost", "localhost", "http://localhost/", "https://["):
+        told = http.delete(f"{address.url}/api/jobs/{'0' * 12}", headers={"host": "localhost", "origin": page})
+        assert told.status_code == 403 and "not one of the server's own" in told.json()["error"]["message"], page
+    own = {"origin": address.url, "sec-fetch-site": "same-origin"}
+    assert http.get(f"{address.url}/v1/models", headers=own).status_code == 200
+    let_in = {"authorization": f"Bearer {KEY}"}
+    assert http.get(f"{keyed.url}/v1/models", headers={**let_in, "host": "192.168.7.7"}).status_code == 200
+    assert http.get(f"{keyed.url}/v1/models", headers={**let_in, "host": "evil.example"}).status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("host", "origin", "status"),
+    [
+        ("kotha.example", "https://kotha.example", 200),
+        ("kotha.example", "http://kotha.example", 200),
+        ("Kotha.Example:8443", "https://Kotha.Example:8443", 200),
+        ("kotha.example", "https://kotha.example:8443", 403),
+        ("kotha.example", "https://localhost", 403),
+        ("localhost", "https://localhost", 403),
+    ],
+)
+def test_a_proxy_may_put_tls_before_a_name_that_was_given(
+    models: Path, host: str, origin: str, status: int, serve: Any
+) -> None:
+    at = serve(names=("Kotha.example",))
+    headers = {"host": host, "origin": origin}
+    assert http.get(f"{at.url}/v1/models", headers=headers).status_code == status
+
+
+def test_every_answer_carries_the_headers(address: Address) -> None:
+    for method, path in routes(address.app):
+        said = http.request(method, address.url + path, json=ASKED if method == "POST" else None)
+        for name, value in HEADERS.items():
+            assert said.headers.get(name) == value, (method, path, name)
+        assert said.headers["cache-control"] == "no-store" and "server" not in said.headers
+        assert "access-control-allow-origin" not in said.headers
+
+
+def test_a_request_that_is_too_large_is_refused_before_it_is_read(keyed: Address) -> None:
+    let_in = {"authorization": f"Bearer {KEY}"}
+    large = json.dumps({**ASKED, "prompt": "ক" * 3000}).encode()
+    for body in (large, (large[start : start + 100] for start in range(0, len(large), 100))):
+        said = http.post(f"{keyed.url}/v1/completions", content=body, headers=let_in)
+        assert said.status_code == 413 and "2,000 bytes" in said.json()["error"]["message"]
+    assert http.get(f"{keyed.url}/health").status_code == 200
+
+
+def test_a_length_of_thousands_of_digits_is_no_number(keyed: Address) -> None:
+    """Python would spend a second on reading it, or refuse with an error of its own."""
+    url = httpx.URL(keyed.url)
+    with socket.create_connection((url.host, url.port), 10) as caller:
+        lines = ["POST /v1/completions HTTP/1.1", "Host: 127.0.0.1", f"Content-Length: {'9' * 5000}"]
+        caller.sendall("\r\n".join([*lines, f"Authorization: Bearer {KEY}", "", ""]).encode())
+        assert b" 400 " in caller.recv(4096).split(b"\r\n")[0]
+    assert http.get(f"{keyed.url}/health").status_code == 200
+
+
+def test_a_request_that_never_ends_is_let_go(keyed: Address) -> None:
+    url = httpx.URL(keyed.url)
+    with socket.create_connection((url.host, url.port), 10) as slow:
+        lines = ["POST /v1/completions HTTP/1.1", "Host: 127.0.0.1", "Content-Length: 90"]
+        lines += [f"Authorization: Bearer {KEY}"]
+        slow.sendall("\r\n".join([*lines, "", '{"model"']).encode())
+        began = time.monotonic()
+        assert b"408" in slow.recv(4096).split(b"\r\n")[0]
+        assert time.monotonic() - began < 30
+
+
+def test_who_is_still_sending_too_much_gets_the_answer(address: Address) -> None:
+    """A connection that is closed meanwhile is reset, and what was answered is lost."""
+    url = httpx.URL(address.url)
+    with socket.create_connection((url.host, url.port), 10) as slow:
+        head = ["POST /v1/completions HTTP/1.1", f"Host: 127.0.0.1:{url.port}", f"Content-Length: {3 << 20}", "", ""]
+        slow.sendall("\r\n".join(head).encode())
+        time.sleep(0.5)  # it has been refused by now
+        for _ in range(3):
+            slow.sendall(b" " * (1 << 20))
+            time.sleep(0.1)
+        said = b"".join(iter(lambda: slow.recv(4096), b""))
+    assert said.startswith(b"HTTP/1.1 413") and b"send less at a time" in said
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"nonsense",
+        b"[]",
+        b"null",
+        b'{"model": "plain", "prompt": "\\ud800"}',
+        b'{"model": "plain", "prompt": ' + b"[" * 50_000 + b"]" * 50_000 + b"}",
+        b'{"model": "plain", "prompt": "' + b"\xff\xfe" + b'"}',
+        b'{"model": "plain", "max_tokens": 1e400}',
+        b'{"model": "plain", "max_tokens": ' + b"9" * 10_000 + b"}",
+        b'{"model": "../../etc/passwd", "prompt": "x"}',
+        b'{"model": "plain\\u0000", "prompt": "x"}',
+        json.dumps({"model": "plain", "prompt": "ক" * 500_000}).encode(),
+    ],
+)
+def test_hostile_bodies_are_answered_in_words(address: Address, body: bytes) -> None:
+    said = http.post(
+        f"{address.url}/v1/completions", content=body, headers={"content-type": "application/json"}, timeout=60
+    )
+    assert 400 <= said.status_code < 500, said.text[:300]
+    assert said.json()["error"]["message"]
+    assert http.get(f"{address.url}/health").status_code == 200
+
+
+def test_hostile_prompts_are_written_to(address: Address) -> None:
+    for prompt in ["\x1b[2J\x00\u202e", "<|endoftext|><|assistant|>", "\U0001f468\u200d" * 10, "{{7*7}}%s%n"]:
+        said = http.post(f"{address.url}/v1/completions", json={**ASKED, "prompt": prompt})
+        assert said.status_code == 200 and said.json()["usage"]["completion_tokens"] <= 1
+
+
+def test_a_client_that_leaves_in_mid_stream_frees_its_place(address: Address) -> None:
+    asked = {"model": "plain", "prompt": "মা", "max_tokens": 200, "stream": True, "temperature": 1.0, "n": 8}
+
+    async def leave() -> None:
+        url = f"{address.url}/v1/completions"
+        async with httpx.AsyncClient() as client, client.stream("POST", url, json=asked) as stream:
+            async for _ in stream.aiter_lines():
+                return
+
+    asyncio.run(leave())
+    batcher = address.app.state.kotha.registry.opened["plain"].batcher
+    for _ in range(500):
+        if not batcher.n_at_work and not batcher.n_waiting:
+            break
+        time.sleep(0.01)
+    assert batcher.n_at_work == batcher.n_waiting == 0
+    assert address.app.state.kotha.registry.opened["plain"].users == 0, "and the model can be put away"
