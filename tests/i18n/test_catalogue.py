@@ -106,7 +106,7 @@ def said(value: object) -> Iterator[str]:
 
 
 @pytest.mark.parametrize(
-    "file", ["doctor/advice.json", "faults.json", "plan/cluster.json", "plan/render.json", "show/curves.json"]
+    "file", ["doctor/advice.json", "faults.json", "plan/cluster.json", "plan/render.json", "reporting/curves.json"]
 )
 def test_what_a_data_file_says_is_in_the_catalogue(file: str) -> None:
     (path,) = SOURCE.glob(f"*/{file}")
