@@ -70,7 +70,6 @@ def route(
     a tokenizer, does not wait for what computes. It may also ask for the ``request`` itself, and for ``on_progress``.
     Without an ``answer`` it returns a response, of a ``media`` type.
     """
-
     kind: TypeAdapter[Any] = TypeAdapter(answer)
 
     def as_response(found: Any) -> Response:
