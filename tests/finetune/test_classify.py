@@ -32,7 +32,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory, bases: dict[str, Path], table
 @pytest.mark.parametrize("name", ["gpt", "bert"])
 def test_it_learns_and_says_how_well(runs: dict[str, kotha.Run], name: str) -> None:
     summary, path = runs[name].summary, runs[name].path
-    assert summary["labels"] == sorted(WORDS)
+    assert [each["label"] for each in summary["classes"]] == sorted(WORDS)
     assert summary["macro_f1"] > 0.4 > summary["baselines"]["majority"]["accuracy"]
     assert np.sum(summary["confusion"]) == summary["examples"] == 6
     assert [each["support"] for each in summary["classes"]] == [2, 2, 2]
@@ -143,7 +143,7 @@ def write_lines(folder: Path) -> Path:
 def test_a_classifier_can_be_started_from_again(runs: dict[str, kotha.Run], tmp_path: Path) -> None:
     other = write_table(tmp_path / "two.csv", [row for row in moods(60, seed=5) if row[1] != "মাঝারি"])
     again = kotha.adapt_classify(other, start=runs["gpt"], out=tmp_path / "run", **QUICK)
-    assert again.summary["labels"] == ["ভালো", "মন্দ"]
+    assert [each["label"] for each in again.summary["classes"]] == ["ভালো", "মন্দ"]
 
 
 @pytest.mark.parametrize("lora", [None, 2])

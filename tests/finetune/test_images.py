@@ -58,11 +58,15 @@ def run(tmp_path_factory: pytest.TempPathFactory, archive: Path) -> kotha.Run:
 
 def test_it_learns_and_says_how_well_beside_baselines(run: kotha.Run) -> None:
     summary = run.summary
-    assert summary["labels"] == ["flat", "tall"] and summary["examples"] == 8 and summary["seen"] == 0
+    assert (
+        [each["label"] for each in summary["classes"]] == ["flat", "tall"]
+        and summary["examples"] == 8
+        and summary["seen"] == 0
+    )
     assert summary["accuracy"] > 0.7 > summary["baselines"]["majority"]["accuracy"]
     assert 0 <= summary["baselines"]["nearest neighbour"]["accuracy"] <= 1
     assert run.model.config.labels == ("flat", "tall")  # type: ignore[attr-defined]
-    assert "unseen images" in (run.path / PAGE).read_text(encoding="utf-8") and (run.path / "report.html").is_file()
+    assert "unseen examples" in (run.path / PAGE).read_text(encoding="utf-8") and (run.path / "report.html").is_file()
     parts = ClassifyImages().read_parts(run.path)
     assert [len(part) for part in (parts.train, parts.validation, parts.test)] == [64, 8, 8]
     assert json.loads((run.path / "config.json").read_text(encoding="utf-8"))["training"]["augment"] == "move"
@@ -94,7 +98,7 @@ def test_folders_by_class_are_read_with_pillow_and_without(tmp_path: Path) -> No
     assert sorted(found.labels) == sorted(labels)
     assert np.array_equal(found.images[found.labels.index("tall")][0], images[0])
     made = kotha.train(tmp_path / "images", out=tmp_path / "run", **QUICK)
-    assert made.summary["labels"] == ["flat", "tall"]
+    assert [each["label"] for each in made.summary["classes"]] == ["flat", "tall"]
 
 
 def test_an_archive_may_bring_its_own_parts(tmp_path: Path) -> None:

@@ -69,10 +69,10 @@ def beside_a_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ["inside", "lens", "--text", "নদীর ধারে"],
         ["inside", "trace", "--text", "নদীর ধারে", "--layer", "0"],
         ["inside", "heads", "--text", "নদীর ধারে একটি গ্রাম। গ্রামের নাম নদী।"],
-        ["inside", "worksheet", "--text", "নদীর ধারে", "--rows", "1"],
-        ["inside", "embeddings", "মা"],
-        ["evaluate", "--text", "নদীর ধারে একটি গ্রাম।"],
-        ["evaluate", "text.txt"],
+        ["inside", "worksheet", "--text", "নদীর ধারে"],
+        ["inside", "embeddings", "box", "মা"],
+        ["evaluate", "box", "--text", "নদীর ধারে একটি গ্রাম।"],
+        ["evaluate", "box", "text.txt"],
         ["compare", "box", "--text", "text.txt"],
         ["export", "--to", "hf", "--out", "hf", "--text", "text.txt"],
         ["card"],
@@ -90,7 +90,7 @@ def test_commands_work_with_no_training(words: list[str], capsys: Any, beside_a_
     ("words", "code", "wording"),
     [
         (["generate", "runn"], 2, "there is no runn; name a run folder, or for a text write: kotha generate box runn"),
-        (["evaluate"], 2, "evaluate needs PATH, a text to measure on, or --text"),
+        (["evaluate"], 2, "evaluate needs RUN"),
         (["evaluate", "box"], 2, "evaluate needs PATH, a text to measure on, or --text"),
         (["evaluate", "box", "x", "--text", "নদী"], 2, "--text is the text itself, instead of a PATH; give one"),
         (["doctor", "box"], 1, "holds no run"),
@@ -110,7 +110,7 @@ def test_mistakes_are_answered(
 
 
 def test_a_files_name_is_no_text(capsys: Any, beside_a_text: Path) -> None:
-    assert main(["evaluate", "--text", "text.txt"]) == 2
+    assert main(["evaluate", "box", "--text", "text.txt"]) == 2
     assert "--text is the text itself, and text.txt is a file" in capsys.readouterr().err
 
 

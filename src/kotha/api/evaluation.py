@@ -16,9 +16,6 @@ from kotha.model.bert import BERT
 from kotha.model.gpt import GPT
 from kotha.model.seq2seq import Seq2Seq
 from kotha.model.vit import ViT
-from kotha.text.corpus.dialogues import holds_dialogues, read_dialogues
-from kotha.text.corpus.labelled import read_labelled
-from kotha.text.corpus.pairs import read_text_pairs
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -82,6 +79,8 @@ class EvaluationMixin(OpenedModel):
         if path is not None and family in _FILES:
             return self._on_examples(path, how, heard)
         if path is not None and family == "gpt":
+            from kotha.text.corpus.dialogues import holds_dialogues, read_dialogues
+
             if path.suffix in (".yaml", ".yml"):
                 from kotha.evaluation.harness import run_task
 
@@ -128,6 +127,8 @@ class EvaluationMixin(OpenedModel):
         from kotha.finetune.images import ClassifyImages
         from kotha.finetune.pairs import TranslatePairs, fields_like
         from kotha.storage.images import read_labelled_images
+        from kotha.text.corpus.labelled import read_labelled
+        from kotha.text.corpus.pairs import read_text_pairs
 
         if isinstance(self.model, Seq2Seq):
             pairs = read_text_pairs(path, *(how.pair or fields_like(self.path, path)), errors=how.errors)

@@ -1,5 +1,6 @@
 """``kotha evaluate``: how well a model foretells a text, beside what counting reaches."""
 
+import os
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -34,9 +35,13 @@ def evaluate(
     import kotha
     from kotha.api.scores import shown
 
-    if (path is None) == (text is None):
+    if path is None and text is None:
+        raise UsageError("evaluate needs PATH, a text to measure on, or --text; see kotha evaluate --help")
+    if path is not None and text is not None:
+        raise UsageError("--text is the text itself, instead of a PATH; give one of them")
+    if text is not None and os.path.isfile(text):  # noqa: PTH113 - a text may be too long for a path
         raise UsageError(
-            "evaluate needs PATH, a text to measure on, or --text, which is the text itself; see kotha evaluate --help"
+            "--text is the text itself, and {text} is a file; to measure on that leave --text out", text=text
         )
     if options.pair is not None and text is not None:
         raise UsageError("--pair names fields of a file with pairs; give a PATH instead of --text")

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from kotha.api.model import Engine, SamplingSettings
 
 BOX = bundled.FOLDER
+_MOST_CONFIG_BYTES = 1 << 20
 _DRAWING = ("temperature", "top_k", "top_p", "min_p", "repetition_penalty")
 Group = TypeVar("Group")
 
@@ -132,7 +133,12 @@ def from_toml(path: Path | None) -> dict[str, Any]:
     if path is None:
         return {}
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        with path.open("rb") as file:  # not its size: a pipe is welcome, and has none
+            found = file.read(_MOST_CONFIG_BYTES + 1)
+        if len(found) > _MOST_CONFIG_BYTES:
+            told = "{path} has more than {most_config_bytes:,} bytes, far more than any settings"
+            raise ConfigError(told, path=path, most_config_bytes=_MOST_CONFIG_BYTES)
+        return tomllib.loads(found.decode("utf-8"))
     except OSError as error:
         raise UsageError("--config {path}: {strerror}", path=path, strerror=error.strerror) from error
     except (ValueError, RecursionError) as error:  # of TOML, of UTF-8, or of a number with thousands of digits
