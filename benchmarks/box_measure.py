@@ -30,7 +30,7 @@ def beginning(text: str) -> str:
     return " ".join(text.split()[:PROMPT_WORDS])
 
 
-def scores(lm: LanguageModel, work: Path, baselines: Path | None = None) -> dict[str, Any]:
+def scores(lm: LanguageModel, work: Path, baselines: Path | str = "none") -> dict[str, Any]:
     """Bits per byte and per character on what was held out of each source, and of all of it; n-grams beside them."""
     found: dict[str, Any] = {}
     for name in SOURCES:

@@ -11,7 +11,16 @@ from kotha.storage.bundled import FOLDER
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 TOOLS = {"record", "headline_figure", "writing_figures"}  # imported by those beside them
 # Run by box_model, or tested with the model in the box; learning is run by box_model and by headline.
-PARTS = {"box_card", "box_measure", "box_openings", "box_samples", "box_text", "learning", "writing_defaults"}
+PARTS = {
+    "box_card",
+    "box_measure",
+    "box_openings",
+    "box_samples",
+    "box_text",
+    "learning",
+    "retrieval_score",
+    "writing_defaults",
+}
 
 # Arguments that make it small ({data} and {prepared} are the fixtures), and the results file that it writes.
 RUNS = {
@@ -33,7 +42,7 @@ RUNS = {
         "prepare_throughput",
     ),
     "retrieval": ("--large 200 --data {data}/qa", "retrieval"),
-    "serve_load": ("--clients 2 --seconds 1 --rows 2 --requests 4 --beside f32 --weights float32", "serve_load"),
+    "serve_load": ("--clients 2 --seconds 1 --rows 2 --requests 2 --beside f32 --weights float32", "serve_load"),
     "serve_soak": ("--requests 20 --minutes 0.05", "serve_soak"),
     "tokenizers_on_news": ("{data} --sizes 600", "tokenizers_on_news"),
     "trace_cost": ("--preset pocket --rounds 2", "trace_cost"),

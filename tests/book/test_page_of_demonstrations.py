@@ -8,6 +8,7 @@ from scripts.book import demonstrations
 from kotha.course.data import both
 from kotha.course.lessons.catalogue import lesson, lessons
 from kotha.course.lessons.result import LessonResult, row_of
+from kotha.course.lessons.runner import MeasuredLesson
 
 
 def test_the_page_of_demonstrations_is_what_was_measured() -> None:
@@ -28,7 +29,7 @@ def test_every_lesson_was_measured_with_three_seeds(name: str) -> None:
 @pytest.mark.parametrize("name", [each.name for each in lessons()])
 def test_what_is_said_follows_from_the_figures_that_are_kept(name: str) -> None:
     record = json.loads((demonstrations.RESULTS / f"{name}.json").read_text(encoding="utf-8"))
-    said = lesson(name).prepare().read(LessonResult(record).rows)
+    said = MeasuredLesson(lesson(name)).read(LessonResult(record).rows)
     assert [both(sentence) for sentence in said] == record["reading"]
 
 

@@ -48,7 +48,7 @@ def first_page(folder: Path) -> str:
     told = [next(document.text for document in written if document.kind == kind) for kind in ("story", "news", "entry")]
     prompts = [" ".join(text.split(" ")[:5]) for text in told]
     made = {"written": written, "tokenizer": tokenizer, "shards": shards, "record": record()}
-    counted = SimpleNamespace(rows=[SimpleNamespace(name="unigram", bits_per_byte=0.81)])
+    counted = {"unigram": {"bits_per_byte": 0.81}}
     score = SimpleNamespace(bits_per_byte=0.725, documents=150, baselines=counted)
     demo: Any = SimpleNamespace(**made, prompts=prompts, before=told[0], texts=told, score=score, floor=0.047)
     shown = "a/long/path/kotha-demo"
@@ -99,7 +99,6 @@ def test_a_run_in_both_languages_with_its_curve_in_sight(browser, pages: dict[st
         assert page.locator("h1").inner_text() == page.title().removesuffix(" · কথা") == "GPT, 4 layers, width 192"
         page.get_by_role("button", name="Change the language").or_(page.locator("header button").first).first.click()
         assert page.locator("h1").inner_text() == "GPT, ৪টি স্তর, প্রস্থ ১৯২"
-        assert page.locator("table td").nth(1).inner_text() == "9 MB", "tables have Latin digits"
         page.locator("header button").first.click()
 
 

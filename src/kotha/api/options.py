@@ -4,6 +4,7 @@ Nothing here imports torch, so that a wrong option is refused before anything he
 are its help.
 """
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -53,7 +54,7 @@ class EvaluateOptions:
     """Tokens in a window; left out: the model's context."""
     stride: int | None = None
     """Tokens a window moves on by; left out: half the context."""
-    baselines: str | Path = "auto"
+    baselines: str | os.PathLike[str] = "auto"
     """Data folder to count n-grams in, or none; auto: the one the run was trained on."""
     split: str = "validation"
     """Split of a data folder to measure on."""
