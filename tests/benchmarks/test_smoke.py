@@ -11,16 +11,10 @@ from kotha.storage.bundled import FOLDER
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 TOOLS = {"record", "headline_figure", "writing_figures"}  # imported by those beside them
 # Run by box_model, or tested with the model in the box; learning is run by box_model and by headline.
-PARTS = {
-    "box_card",
-    "box_measure",
-    "box_openings",
-    "box_samples",
-    "box_text",
-    "learning",
-    "retrieval_score",
-    "writing_defaults",
-}
+PARTS = {f"box_{part}" for part in ("card", "measure", "openings", "samples", "text")}
+PARTS |= {"learning", "retrieval_score", "writing_defaults"}
+# These take a minute or more, whatever the sizes: three models after another, a cluster of Ray.
+LONG = {"box_model", "prepare_on_ray"}
 
 # Arguments that make it small ({data} and {prepared} are the fixtures), and the results file that it writes.
 RUNS = {
@@ -42,7 +36,7 @@ RUNS = {
         "prepare_throughput",
     ),
     "retrieval": ("--large 200 --data {data}/qa", "retrieval"),
-    "serve_load": ("--clients 2 --seconds 1 --rows 2 --requests 2 --beside f32 --weights float32", "serve_load"),
+    "serve_load": ("--clients 2 --seconds 1 --rows 2 --requests 2 --beside= --weights float32", "serve_load"),
     "serve_soak": ("--requests 20 --minutes 0.05", "serve_soak"),
     "tokenizers_on_news": ("{data} --sizes 600", "tokenizers_on_news"),
     "trace_cost": ("--preset pocket --rounds 2", "trace_cost"),
@@ -57,7 +51,7 @@ RUNS = {
 }
 
 
-@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name in LONG)) for name in RUNS])
 def test_a_benchmark_runs(name: str, data: Path, prepared: Path, launcher: Launcher, tmp_path: Path) -> None:
     words, result = RUNS[name]
     arguments = words.format(data=data, prepared=prepared, out=tmp_path, box=FOLDER).split()

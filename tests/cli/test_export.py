@@ -165,6 +165,7 @@ def test_a_config_without_a_door_names_its_setting(tmp_path: Path, capsys: pytes
     assert not (tmp_path / "hf").exists()
 
 
+@pytest.mark.extended
 def test_nothing_of_torch_s_stays_among_the_temporary_files(tmp_path: Path) -> None:
     """On ARM its kernels are told of in a file there, for a tool that nobody has started."""
     bundle = shaken(CONFIGS["qwen3"])

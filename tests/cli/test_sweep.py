@@ -127,6 +127,7 @@ def test_the_same_command_goes_on_and_another_is_refused(capsys, data: Path, tmp
     assert reached(differs)[0] == reached(first)[0] and reached(differs)[1] != reached(first)[1]
 
 
+@pytest.mark.extended
 def test_a_killed_sweep_goes_on_from_the_checkpoint_of_its_trial(capsys, data: Path, tmp_path) -> None:
     out, steps = tmp_path / "killed", 60
     first, arguments = (words(data, out, n, steps, *SEARCH, "--set", "evaluate_every=5") for n in (1, 2))

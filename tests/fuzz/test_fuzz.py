@@ -1,4 +1,4 @@
-"""Ten thousand inputs, always the same, and a million with ``make fuzz``; and that the harness finds what is there."""
+"""Thousands of inputs, always the same, and a million with ``make fuzz``; and that the harness finds what is there."""
 
 import json
 import os
@@ -22,15 +22,17 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="memory is bounded an
 
 
 @linux
-def test_ten_thousand_inputs_are_read_or_refused_in_words(tmp_path: Path) -> None:
+@pytest.mark.parametrize("inputs", [2_000, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_inputs_are_read_or_refused_in_words(inputs: int, tmp_path: Path) -> None:
     """In a process of its own: children are forked, and this one may have threads."""
-    words = [sys.executable, "-m", "tests.fuzz", "--inputs", "10000", "--out", str(tmp_path), "--wrong", str(tmp_path)]
+    words = [sys.executable, "-m", "tests.fuzz", "--inputs", str(inputs), "--out", str(tmp_path)]
+    words += ["--wrong", str(tmp_path)]
     ran = subprocess.run(
         words, cwd=Path(__file__).parents[2], env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
     figures = json.loads((tmp_path / "fuzz.json").read_text(encoding="utf-8"))["figures"]
-    assert figures["inputs"] >= 9_900 and figures["wrong"] == 0
+    assert figures["inputs"] >= 0.95 * inputs and figures["wrong"] == 0
     assert {row["target"] for row in figures["targets"]} == set(TARGETS)
     for row in figures["targets"]:
         assert row["inputs"] == row["read"] + row["refused"], row

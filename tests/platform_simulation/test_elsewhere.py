@@ -79,7 +79,7 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Wearer:
     return wear("linux", tmp_path_factory.mktemp("here"), [words for words, _ in COMMANDS])
 
 
-@pytest.mark.parametrize("system", ["windows", "macos"])
+@pytest.mark.parametrize("system", ["windows", pytest.param("macos", marks=pytest.mark.slow)])
 def test_the_same_work_ends_in_the_same_bytes(system: str, here: Wearer, tmp_path: Path) -> None:
     compare(wear(system, tmp_path, [words for words, _ in COMMANDS]), here, COMMANDS)
 

@@ -481,6 +481,7 @@ def clients(app: Any) -> Iterator[httpx.Client]:
             yield client
 
 
+@pytest.mark.extended
 def test_the_whole_way_is_one_job(tmp_path: Path, models: Path) -> None:
     app = make_app([str(models / "plain")], ServeSettings(jobs=tmp_path), device="cpu")
     for client in clients(app):

@@ -82,6 +82,7 @@ def test_our_own_examples_are_what_they_say(school: Address) -> None:
     assert read(school, "examples/ask?rows=20")["text"].count("\n\n") == 19
 
 
+@pytest.mark.extended
 def test_a_classifier_is_taught_from_a_table_and_its_score_told(school: Address) -> None:
     file = bring(school, read(school, "examples/classify?rows=60")["text"], "jsonl")
     asked = {"use": "classify", "table": file, "fields": ["text", "label"], "epochs": 0.5, "broken": "skip"}

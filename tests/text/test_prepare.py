@@ -280,6 +280,7 @@ def test_an_end_is_found_in_any_white_space_soon() -> None:
     assert end_of("ক" + " " * 2_000_000 + "খ", 0.05) is None
 
 
+@pytest.mark.extended
 def test_killed_at_any_moment_no_half_folder_passes_for_a_whole_one(
     launcher: Launcher, tokenizer, texts, tmp_path: Path
 ) -> None:
