@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from kotha.export.huggingface.config import choose_layout
-from kotha.export.layouts import shapes_of
+from kotha.export.weight_names import shapes_of
 
 Convert = Callable[[dict[str, Tensor]], dict[str, Tensor]]
 

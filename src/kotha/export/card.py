@@ -13,7 +13,7 @@ from typing import Any
 import kotha
 from kotha.artifacts.model_folder import Bundle
 from kotha.artifacts.run_folder import figure, mapping
-from kotha.export.layouts import Layout
+from kotha.export.weight_names import Layout
 from kotha.model.config import ClassifierConfig, TextConfig
 from kotha.storage.bundled import CARD_FILE
 from kotha.storage.json_files import read_table

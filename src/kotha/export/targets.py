@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Literal
 from kotha.errors import KothaError, UsageError, nearest
 from kotha.export.card import About
 from kotha.export.exporter import Exporter, ExportJob
-from kotha.export.layouts import UnsupportedError
 from kotha.export.parity import ParityReport, built_in_lines
+from kotha.export.weight_names import UnsupportedError
 from kotha.i18n.message import Option, Text
 from kotha.model.config import ModelConfig
 from kotha.storage.output_paths import check_file_place

@@ -22,7 +22,7 @@ from kotha.api.bench.turns import Turns, Work, check_count, take_turns
 from kotha.artifacts.run_folder import RunFolder
 from kotha.errors import DataError, UsageError, library
 from kotha.export.huggingface.config import choose_layout, write_config
-from kotha.export.layouts import foreign_weights
+from kotha.export.weight_names import foreign_weights
 from kotha.generation.engine import Engine
 from kotha.generation.request import Request
 from kotha.generation.settings import SamplingSettings

@@ -33,8 +33,8 @@ from kotha.export.card import About
 from kotha.export.exporter import Exporter, ExportJob
 from kotha.export.gguf import llamacpp
 from kotha.export.gguf.vocabulary import Vocabulary, vocabulary_of
-from kotha.export.layouts import Layout, fitting, fitting_layout, foreign_weights, load_layouts
 from kotha.export.parity import ParityReport, logit_rows, our_side, prompt_reader
+from kotha.export.weight_names import Layout, fitting, fitting_layout, foreign_weights, load_layouts
 from kotha.i18n.message import Message
 from kotha.model.config import ModelConfig
 from kotha.model.gpt import GPT

@@ -16,8 +16,8 @@ from torch import Tensor
 
 from kotha.artifacts.model_folder import Bundle
 from kotha.errors import KothaError
-from kotha.export.layouts import Layout
 from kotha.export.parity import ParityReport, built_in_lines, logit_rows, our_side, prompt_reader, questions
+from kotha.export.weight_names import Layout
 from kotha.i18n.message import Message
 from kotha.model.classifier import TextClassifier
 from kotha.model.config import TextConfig

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from kotha.errors import ConfigError, KothaError, nearest, reason
-from kotha.export.layouts import Layout, fitting_layout, load_layouts
+from kotha.export.weight_names import Layout, fitting_layout, load_layouts
 from kotha.model.config import (
     FAMILIES,
     BERTClassifierConfig,

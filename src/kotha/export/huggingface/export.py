@@ -33,8 +33,8 @@ from kotha.export.huggingface.config import (
     special_tokens,
     write_config,
 )
-from kotha.export.layouts import Layout, foreign_weights
 from kotha.export.parity import ParityReport, our_side, rounding
+from kotha.export.weight_names import Layout, foreign_weights
 from kotha.i18n.message import Message
 from kotha.model.config import BERTConfig, ClassifierConfig, TextConfig, ViTConfig
 from kotha.storage.atomic import atomic_directory, atomic_write

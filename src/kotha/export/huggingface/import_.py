@@ -23,8 +23,8 @@ from kotha.artifacts.model_folder import DTYPES, Bundle, assemble, check_place, 
 from kotha.errors import KothaError, UsageError, reason
 from kotha.export.huggingface.check import check_hf
 from kotha.export.huggingface.config import CONFIG_FILE, read_config, recorded
-from kotha.export.layouts import Layout, Place, shapes_of
 from kotha.export.parity import ParityReport
+from kotha.export.weight_names import Layout, Place, shapes_of
 from kotha.i18n.message import Message, Text
 from kotha.model.config import GPTConfig, ModelConfig, TextConfig
 from kotha.storage.bundled import CARD_FILE

@@ -23,9 +23,9 @@ from torch import Tensor, nn
 from kotha.artifacts.model_folder import Bundle
 from kotha.errors import KothaError
 from kotha.export.exporter import Exporter, ExportJob, with_marks_of
-from kotha.export.layouts import UnsupportedError
 from kotha.export.onnx.graphs import Graph, Sizes, empty_past, graphs_of, past_names
 from kotha.export.parity import ParityReport, logit_rows, our_side, questions, rounding
+from kotha.export.weight_names import UnsupportedError
 from kotha.i18n.message import Message, Text
 from kotha.model.attention import set_reading
 from kotha.model.config import ClassifierConfig, GPTConfig, ModelConfig, TextConfig

@@ -23,9 +23,9 @@ from kotha.artifacts.run_folder import mapping
 from kotha.errors import KothaError
 from kotha.export.card import About
 from kotha.export.exporter import Exporter, ExportJob
-from kotha.export.layouts import UnsupportedError
 from kotha.export.parity import ParityReport, our_side, prompt_reader
 from kotha.export.web.vocabulary import describe_vocabulary
+from kotha.export.weight_names import UnsupportedError
 from kotha.i18n.message import Message, Text
 from kotha.model.config import ModelConfig
 from kotha.model.gpt import GPT

@@ -9,10 +9,10 @@ from typing import Any, BinaryIO, TypedDict, Unpack, get_args
 
 from kotha.errors import CorpusError, UsageError
 from kotha.text.choices import Errors, check_choice
+from kotha.text.corpus.formats import Record, RecordReader
 from kotha.text.corpus.hub import hub_download
 from kotha.text.corpus.problems import Complaints, CorpusProblem, Unreadable
 from kotha.text.corpus.problems import OnProblem as OnProblem
-from kotha.text.corpus.records import Record, RecordReader
 from kotha.text.corpus.remote import open_remote
 from kotha.text.corpus.sources import Source, list_sources
 from kotha.text.corpus.streams import TextBytes, decompress, file_chunks

@@ -21,9 +21,10 @@ from kotha.i18n.message import Message, OnProgress, Option
 from kotha.text.choices import check_choice
 from kotha.text.normalize import RULE_NAMES, Normalizer
 from kotha.text.parallel.local import WorkerPool
-from kotha.text.tokenizer import pieces, special
+from kotha.text.tokenizer import special
 from kotha.text.tokenizer.decoding import byte_alphabet, byte_level
 from kotha.text.tokenizer.letters import Letters, common_letters, count_chunks, most_frequent
+from kotha.text.tokenizer.merges import character_merges, letter_merges, unigram_pieces, word_merges, word_pieces
 from kotha.text.tokenizer.pipeline import CHARACTERS, QWEN35, SPLITS, WORDS, assembled, normalizer_of, splitter_of
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
@@ -110,9 +111,9 @@ def _bpe(letters: Letters, vocab_size: int, split: str) -> tokenizers.Tokenizer:
     if _YA_PHALA[0] not in letters.code and not any(chunk.startswith(_YA_PHALA[0][1:]) for chunk in letters.chunks):
         whole = ()
     points = most_frequent(letters.code_points(), _COVERAGE, room // _LETTER_SHARE)
-    merges = pieces.character_merges([*letters.code, *points]) + pieces.letter_merges(letters.code)
+    merges = character_merges([*letters.code, *points]) + letter_merges(letters.code)
     vocabulary = list(dict.fromkeys([*base, *map("".join, merges)]))[: vocab_size - len(whole)]
-    learned = pieces.word_merges(letters.coded_words(), vocab_size - len(whole) - len(vocabulary))
+    learned = word_merges(letters.coded_words(), vocab_size - len(whole) - len(vocabulary))
     words = [(byte_level(letters.spell(left)), byte_level(letters.spell(right))) for left, right in learned]
     merges += words
     ids = _numbered([*vocabulary, *map("".join, words)])
@@ -136,7 +137,7 @@ def _unigram(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:
     # Six places, because `tokenizers` does not read longer decimals back exactly.
     scores = {
         letters.spell(piece): round(score, 6)
-        for piece, score in pieces.unigram_pieces(letters.coded_words(), room, letters.letter).items()
+        for piece, score in unigram_pieces(letters.coded_words(), room, letters.letter).items()
     }
     out = round(min(scores.values(), default=0.0) + _OUT, 6)
     vocabulary = [(piece, _NEVER) for piece in (*specials, *_BYTE_PIECES)]
@@ -164,7 +165,7 @@ def _wordpiece(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:
     usual = [letter for letter in common_letters() if letter in letters.code]
     usual = usual[: min(lacking, room // _COMMON_SHARE // 2)]
     single = dict.fromkeys(text for text in [*string.printable, *points, *usual, *"".join(usual)] if not text.isspace())
-    learned = pieces.word_pieces(letters.coded_words(), 2 * vocab_size)
+    learned = word_pieces(letters.coded_words(), 2 * vocab_size)
     words_and_parts = (prefix + letters.spell(coded) for prefix, coded in learned)
     ids = _numbered([*specials, *single, *("##" + text for text in single), *words_and_parts], vocab_size)
     model = models.WordPiece(ids, unk_token=special.BERT["unk"], max_input_chars_per_word=100)

@@ -7,7 +7,7 @@ from tests.export.models import ARCHITECTURES, CONFIGS, shaken
 from kotha.artifacts.model_folder import unique_weights
 from kotha.errors import KothaError
 from kotha.export.huggingface.config import LAYOUTS, choose_layout
-from kotha.export.layouts import Layout, shapes_of
+from kotha.export.weight_names import Layout, shapes_of
 
 BY_NAME = {layout.name: layout for layout in LAYOUTS if not layout.family.endswith("-classifier")}
 
