@@ -13,7 +13,7 @@ help:
 	@echo "make check      format, lint, types, tests, docs: what a commit must pass"
 	@echo "make test-slow  the tests that take minutes"
 	@echo "make format     put the code into shape"
-	@echo "make map        write docs/modules.md: every module with its first line"
+	@echo "make map        write docs/dev/modules.md: every module with its first line"
 	@echo "make reference  write docs/reference: every command, name, format and error"
 	@echo "make studio     build web/ into the package, after it was changed"
 	@echo "make docs       build the book in both languages, into build/book"

@@ -24,7 +24,7 @@ from kotha.text.stories.corpus import stories
 
 HELD_OUT = 0.02  # of the documents of each source
 PASSAGE_CHARACTERS = 2400
-STORIES = 6000  # two fifths of the bytes: with an eighth, few beginnings went on plainly (docs/experiments.md)
+STORIES = 6000  # two fifths of the bytes: with an eighth, few beginnings went on plainly (docs/dev/experiments.md)
 STORIES_SEED = 20
 
 _NORMALIZER = Normalizer()

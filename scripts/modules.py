@@ -1,4 +1,4 @@
-"""docs/modules.md: every module of the package with the first line of its docstring, folder by folder.
+"""docs/dev/modules.md: every module of the package with the first line of its docstring, folder by folder.
 
 ``make map`` writes the page; ``--check`` only says whether it is fresh. Nobody edits it: a module says itself
 what it is, and here all of them can be searched at once. Needs only the standard library.
@@ -11,11 +11,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "kotha"
-PAGE = ROOT / "docs" / "modules.md"
+PAGE = ROOT / "docs" / "dev" / "modules.md"
 TOP = """# Every module in one line
 
 Made by `make map` from the modules themselves; edit their docstrings, not this page. Paths are under `src/kotha/`.
-Why the house is built so is in `docs/design.md`.
+Why the house is built so is in `docs/dev/design.md`.
 """
 
 
@@ -45,7 +45,7 @@ def main(arguments: list[str] | None = None) -> int:
     fresh = page()
     if parser.parse_args(arguments).check:
         if not PAGE.exists() or PAGE.read_text(encoding="utf-8") != fresh:
-            print("docs/modules.md is not what the modules say; run: make map", file=sys.stderr)
+            print("docs/dev/modules.md is not what the modules say; run: make map", file=sys.stderr)
             return 1
         return 0
     PAGE.write_text(fresh, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The import table of docs/design.md, kept."""
+"""The import table of docs/dev/design.md, kept."""
 
 import ast
 import re

@@ -141,16 +141,26 @@ def test_a_drawing_is_read_by_its_indentation() -> None:
 
 
 def test_every_package_is_drawn_once_where_it_is() -> None:
-    drawn = drawn_paths(blocks((ROOT / "docs" / "design.md").read_text(encoding="utf-8"), "")[0])
+    drawn = drawn_paths(blocks((ROOT / "docs" / "dev" / "design.md").read_text(encoding="utf-8"), "")[0])
     twice = sorted({path for path in drawn if drawn.count(path) > 1})
-    assert not twice, f"docs/design.md draws these more than once: {twice}"
+    assert not twice, f"docs/dev/design.md draws these more than once: {twice}"
     gone = [path for path in drawn if not (ROOT / path).exists()]
-    assert not gone, f"docs/design.md draws what is not there (moved? renamed?): {gone}"
+    assert not gone, f"docs/dev/design.md draws what is not there (moved? renamed?): {gone}"
     packages = {f"src/kotha/{path.parent.name}/" for path in (ROOT / "src" / "kotha").glob("*/__init__.py")}
     missing = sorted(packages - set(drawn))
-    assert not missing, f"draw these folders in docs/design.md, with a sentence each: {missing}"
+    assert not missing, f"draw these folders in docs/dev/design.md, with a sentence each: {missing}"
 
 
 def test_the_map_of_modules_is_fresh() -> None:
     done = subprocess.run([sys.executable, ROOT / "scripts" / "modules.py", "--check"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("name", ["index.md", "index.bn.md"])
+def test_the_index_links_every_page_of_its_language(name: str) -> None:
+    docs, bangla = ROOT / "docs", name.endswith(".bn.md")
+    linked = set(re.findall(r"\]\(([\w./-]+\.md)\)", (docs / name).read_text(encoding="utf-8")))
+    twins = {path.relative_to(docs).as_posix() for path in docs.rglob("*.bn.md")}
+    pages = {path.relative_to(docs).as_posix() for path in docs.rglob("*.md")} - twins
+    wanted = twins | {page for page in pages if page.replace(".md", ".bn.md") not in twins} if bangla else pages
+    assert wanted - linked <= {"index.md", "index.bn.md"}, f"docs/{name} does not link {sorted(wanted - linked)}"

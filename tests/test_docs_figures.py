@@ -1,8 +1,8 @@
 """Figures in the documents are those that were measured.
 
-A table of docs/experiments.md names its file in benchmarks/results, and says what that file says; or its section says
-that it is remembered: written down on the day, with how it was measured. A figure of README.md or docs/design.md is in
-one of these files, in docs/experiments.md, or held by a test that is named here.
+A table of docs/dev/experiments.md names its file in benchmarks/results, and says what that file says; or its section says
+that it is remembered: written down on the day, with how it was measured. A figure of README.md or docs/dev/design.md is in
+one of these files, in docs/dev/experiments.md, or held by a test that is named here.
 """
 
 import json
@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parent.parent
-EXPERIMENTS = (ROOT / "docs" / "experiments.md").read_text(encoding="utf-8")
+EXPERIMENTS = (ROOT / "docs" / "dev" / "experiments.md").read_text(encoding="utf-8")
 SECTIONS = {section.splitlines()[0]: section for section in re.split(r"^## ", EXPERIMENTS, flags=re.MULTILINE)[1:]}
 REMEMBERED = re.compile(r"^\*\*Remembered\*\*, \d{4}-\d\d-\d\d", re.MULTILINE)
 NUMBER = re.compile(r"(?<![\w.,])\d[\d,]*(?:\.\d+)?(?![\w.]*\w)")
@@ -92,7 +92,7 @@ def is_ratio(shown: str, cells: list[str]) -> bool:
     return any(b and abs(a / b - float(shown.replace(",", ""))) <= step for a in plain for b in plain)
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/design.md", "docs/family.md", "CHANGELOG.md"])
+@pytest.mark.parametrize("name", ["README.md", "docs/dev/design.md", "docs/family.md", "CHANGELOG.md"])
 def test_a_figure_of_the_documents_was_measured_or_is_counted(name: str) -> None:
     text = (ROOT / name).read_text(encoding="utf-8")
     text = re.sub(r"```.*?```|`[^`\n]*`|https?://\S+|Python \d\.\d+", "", text, flags=re.DOTALL)
@@ -112,4 +112,4 @@ def test_a_figure_of_the_documents_was_measured_or_is_counted(name: str) -> None
             unknown += (
                 [] if any(shown_as(value * scale, figure) for value in measured for scale in scales) else [figure]
             )
-    assert not unknown, f"{name} says {unknown}, and nothing in benchmarks/results or docs/experiments.md does"
+    assert not unknown, f"{name} says {unknown}, and nothing in benchmarks/results or docs/dev/experiments.md does"

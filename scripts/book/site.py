@@ -25,12 +25,23 @@ WORK = ROOT / "build" / "book-source"
 SITE = ROOT / "build" / "book"
 TITLES = {"en": "Kotha: the book", "bn": "Kotha: বই"}
 SECTIONS = {
-    "en": {"learn": "Learn", "howto": "How to", "reference": "Reference", "why": "Why it is built so"},
-    "bn": {"learn": "শিখুন", "howto": "কাজের নিয়ম", "reference": "নির্দেশিকা", "why": "কেন এমন"},
+    "en": {
+        "learn": "Learn",
+        "howto": "How-to guides",
+        "reference": "Reference",
+        "explanation": "Background",
+        "dev": "For maintainers",
+    },
+    "bn": {
+        "learn": "শিখুন",
+        "howto": "কীভাবে করবেন",
+        "reference": "তথ্য",
+        "explanation": "ব্যাখ্যা",
+        "dev": "যাঁরা কোডে কাজ করেন",
+    },
 }
-# Pages that are as they are in both languages.
-WHY = ("design.md", "family.md", "experiments.md")
-REFERENCE = ("studio.md", "serving.md", "modules.md")
+# Pages at the top of docs/, by the section that lists them after the pages of its own folder.
+LISTED = {"reference": ("studio.md", "serving.md"), "explanation": ("family.md", "scaling.md", "reliability.md")}
 LANGUAGES = ("en", "bn")
 # Where a word ends: as Zensical has it, and Bangla's own signs.
 SEPARATOR = r"""[\s\-_,:!=\[\]()\\"`/।॥?;“”‘’…|+×]+|\.(?!\d)"""
@@ -106,7 +117,6 @@ def has_twin(path: Path) -> bool:
 def page_text(path: Path, language: str) -> str:
     """A page as the builder gets it: no hidden comments, links to where the pages will be."""
     text = _DIRECTIVES.sub("", path.read_text(encoding="utf-8"))
-    text = text.replace("<!-- chapters -->", listing(language)).replace("<!-- how-tos -->", how_tos(language))
 
     def placed(found: re.Match[str]) -> str:
         target, anchor = found[1], found[2] or ""
@@ -125,20 +135,6 @@ def page_text(path: Path, language: str) -> str:
     return _LINK.sub(placed, text)
 
 
-def listing(language: str) -> str:
-    """The chapters of a language, a line each."""
-    lines = [f"- [{each.title}](learn/{each.path.name})" for each in chapters() if each.language == language]
-    return "\n".join([*lines, *(f"- [{title}](learn/{path.name})" for title, path in others(language))])
-
-
-def how_tos(language: str) -> str:
-    """The pages that say how something is done, a line each."""
-    pages = [
-        path for path in sorted((DOCS / "howto").glob("*.md")) if language_of(path) == language or not has_twin(path)
-    ]
-    return "\n".join(f"- [{Chapter(path).title}](howto/{path.name})" for path in pages)
-
-
 def others(language: str) -> list[tuple[str, Path]]:
     """What stands beside the chapters without being one: title and page."""
     found = [path for path in sorted(LEARN.glob("[a-z]*.md")) if language_of(path) == language or not has_twin(path)]
@@ -154,13 +150,12 @@ def navigation(language: str) -> list[object]:
     learn: list[object] = [{each.title: f"learn/{each.name}.md"} for each in chapters() if each.language == language]
     learn += [{title: f"learn/{plain_name(path)}"} for title, path in others(language)]
     menu: list[object] = ["index.md", {names["learn"]: learn}]
-    for section, listed in (("howto", ()), ("reference", REFERENCE), ("why", WHY)):
-        folder = sorted((DOCS / section).glob("*.md"))
+    for section in ("howto", "reference", "explanation", "dev"):
+        folder = [*sorted((DOCS / section).glob("*.md")), *(DOCS / name for name in LISTED.get(section, ()))]
         pages = [path for path in folder if language_of(path) == language or not has_twin(path)]
-        entries: list[object] = [{Chapter(path).title: f"{section}/{plain_name(path)}"} for path in pages]
-        entries += [{Chapter(DOCS / name).title: name} for name in listed]
-        if entries:
-            menu.append({names[section]: entries})
+        if pages:
+            paths = {path: path.relative_to(DOCS).with_name(plain_name(path)).as_posix() for path in pages}
+            menu.append({names[section]: [{Chapter(path).title: paths[path]} for path in pages]})
     return menu
 
 

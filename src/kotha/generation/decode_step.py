@@ -30,7 +30,7 @@ def at_work(model: GPT) -> Iterator[None]:
     """The state in which steps are done, put back afterwards: no gradients, no dropout, no oneDNN on ARM.
 
     oneDNN prepares anew for each call there: an exact GELU of 2,048 numbers takes 280 microseconds with it and 13
-    without, and the products are no faster (``docs/experiments.md``).
+    without, and the products are no faster (``docs/dev/experiments.md``).
     """
     had_onednn = torch._C._get_mkldnn_enabled()
     if had_onednn and platform.machine() not in ("x86_64", "AMD64"):

@@ -2,7 +2,7 @@
 
 Both scores have a scale that does not move from question to question: the share of the question that a passage repeats,
 and a cosine. So they are added, the second with a weight. By rank alone (reciprocal rank fusion, Cormack et al. 2009)
-the weaker ranking spoils the better one; ``docs/experiments.md`` has both.
+the weaker ranking spoils the better one; ``docs/dev/experiments.md`` has both.
 """
 
 from collections.abc import Sequence

@@ -4,7 +4,7 @@ A store finds candidates by their stems; here each is weighed. What a question a
 it is shared so far: as a stem, as the very word, as a pair of stems that stand side by side in both, and as the very
 pair. Each is worth as much as it is rare (idf; a pair as its rarer half) and how often it occurs, which soon counts for
 no more (k1) and for less in a long passage (b). The four weigh the same, and k1 is lower than usual: both were chosen
-on questions that no figure is reported for (docs/experiments.md).
+on questions that no figure is reported for (docs/dev/experiments.md).
 
 Robertson and Zaragoza 2009, The Probabilistic Relevance Framework: BM25 and Beyond.
 """

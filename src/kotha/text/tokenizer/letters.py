@@ -15,7 +15,7 @@ common each part is, in bits: one bit more is half as common. The bits of a lett
 parts were independent. They are not quite (ৌঁ is rare, but in পৌঁছে), so a last table names letters that the sum
 misses, beside those that take no sign; and after a ya-phala, the a of ব্যাংক and অ্যাপ is as common as no sign. The
 tables (``common_letters.json``) were read off newspapers, blogs, travel books and Tagore; what they give, by number of
-letters: ``docs/experiments.md``.
+letters: ``docs/dev/experiments.md``.
 """
 
 import json

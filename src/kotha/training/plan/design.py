@@ -2,7 +2,7 @@
 
 A ladder of shapes in the modern layout is tried from the largest down. A rung is taken if the text is large enough for
 it, if its planned memory fits, and if it sees enough tokens in the time. Batch, context and rates follow by
-``rules.py``; where the sizes are given, only those do. What was measured (docs/experiments.md):
+``rules.py``; where the sizes are given, only those do. What was measured (docs/dev/experiments.md):
 
 - 30 M parameters did well on 32 MB of text and 58 M only memorised it sooner: at most one parameter a byte;
 - in a minute or two on two cores, models that saw fewer than half as many tokens as they had parameters lost to smaller
@@ -56,7 +56,7 @@ from kotha.training.plan.step_time import (
 
 # Of a corpus, what `kotha prepare` leaves for training.
 _TRAIN_SHARE = 0.95
-# Characters of a token with so many pieces, and how many more with each doubling (docs/experiments.md).
+# Characters of a token with so many pieces, and how many more with each doubling (docs/dev/experiments.md).
 _CHARACTERS_PER_TOKEN, _PER_DOUBLING, _AT = 4.29, 0.476, 8192
 
 
