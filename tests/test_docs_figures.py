@@ -1,8 +1,8 @@
 """Figures in the documents are those that were measured.
 
-A table of docs/dev/experiments.md names its file in benchmarks/results, and says what that file says; or its section says
-that it is remembered: written down on the day, with how it was measured. A figure of README.md or docs/dev/design.md is in
-one of these files, in docs/dev/experiments.md, or held by a test that is named here.
+A table of docs/dev/experiments.md names its file in benchmarks/results, and says what that file says; or its section
+says that it is remembered: written down on the day, with how it was measured. A figure of README.md or
+docs/dev/design.md is in one of these files, in docs/dev/experiments.md, or held by a test that is named here.
 """
 
 import json

@@ -33,7 +33,8 @@ _USUAL: dict[str, Any] = {
     **{"optimizer": "muon", "batch_size": 128, "weight_decay": 0.05, "beta2": 0.99},
     **{"label_smoothing": 0.1, "augment": "move"},
 }
-# AdamW's for tables and norms, and Muon's for the matrices, at a width; they fall with its root (docs/dev/experiments.md).
+# AdamW's for tables and norms, and Muon's for the matrices, at a width; they fall with its root
+# (docs/dev/experiments.md).
 _RATES, _RATE_WIDTH = {"learning_rate": 5e-3, "muon_learning_rate": 2e-2}, 64
 
 

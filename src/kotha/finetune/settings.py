@@ -24,8 +24,8 @@ USUAL: dict[str, Any] = {
 }
 # Of texts, batches change their shape from step to step, and each new one would be compiled.
 USUAL_TEXTS: dict[str, Any] = {**USUAL, "optimizer": "adamw", "weight_decay": 0.01, "beta2": 0.98, "compile": "off"}
-# The learning rate falls with the width: what was best for a small model and for one of 512 (docs/dev/experiments.md), and
-# what BERT's authors use at its size. Few numbers learn by LoRA, so they may go further.
+# The learning rate falls with the width: what was best for a small model and for one of 512 (docs/dev/experiments.md),
+# and what BERT's authors use at its size. Few numbers learn by LoRA, so they may go further.
 _RATE, _RATE_WIDTH, _RATE_POWER, _LARGEST_RATE, _LORA_TIMES = 3e-3, 96, 2.2, 1e-2, 3
 
 AnyConfig = TypeVar("AnyConfig", bound=ModelConfig)

@@ -6,8 +6,8 @@ step, draws with its own settings and ends for its own reasons, and its row is g
 not depend on who else is in the batch.
 
 A text is read as a document's beginning: behind the token that starts one, as in training and in measuring. Without it
-the first word has nothing to stand on, and small models lose their way at once (``docs/dev/experiments.md``). Token ids are
-taken as they are.
+the first word has nothing to stand on, and small models lose their way at once (``docs/dev/experiments.md``). Token ids
+are taken as they are.
 
 When a row's context is full, its older half is forgotten: it waits, before all others, until the rest is read again as
 a prompt is. Which tokens these are depends on the text alone (``plain.first_in_sight``).

@@ -51,8 +51,8 @@ class Int8Linear(nn.Module):
     """``nn.Linear`` with each row of its matrix in whole numbers up to 127: (..., in) -> (..., out).
 
     torch has such products for some machines only: on ARM without bfloat16 all of its ways are slower than float32
-    (``docs/dev/experiments.md``). So ``native.c`` has one; where it cannot be compiled, torch's own ``_weight_int8pack_mm``
-    serves, which keeps x as it is.
+    (``docs/dev/experiments.md``). So ``native.c`` has one; where it cannot be compiled, torch's own
+    ``_weight_int8pack_mm`` serves, which keeps x as it is.
     """
 
     weight: Tensor

@@ -2,8 +2,9 @@
 
 A model's vectors all lean the same way, and a few directions that have nothing to do with what a text says outweigh the
 rest. Taken from their mean and scaled so that all directions spread alike, they tell texts apart much better
-(docs/dev/experiments.md). How they spread is learned from the vectors of the index itself, each time that they are read: a
-stored one never goes out of date when documents change. Where there are too few to tell, it is the plain cosine.
+(docs/dev/experiments.md). How they spread is learned from the vectors of the index itself, each time that they are
+read: a stored one never goes out of date when documents change. Where there are too few to tell, it is the plain
+cosine.
 
 Su et al. 2021, https://arxiv.org/abs/2103.15316.
 """

@@ -1,9 +1,9 @@
 """Texts as vectors (text embeddings), by a model's own layers: the mean of one layer's states (mean pooling).
 
 A model that was taught to predict words was never taught to compare texts, so which layer to take is a matter of
-measuring (docs/dev/experiments.md): deeper layers know more of what comes next and less of what was said, and the table of
-token embeddings itself, layer 0, told passages apart best. A text longer than the context is read in windows, and all
-its tokens count the same.
+measuring (docs/dev/experiments.md): deeper layers know more of what comes next and less of what was said, and the table
+of token embeddings itself, layer 0, told passages apart best. A text longer than the context is read in windows, and
+all its tokens count the same.
 
 Not done here: contrastive training, which sentence-transformers is for.
 """

@@ -205,8 +205,8 @@ class Arithmetic:
         """Make products round the same from the first step to the last, and whatever the process did before.
 
         On ARM, oneDNN takes some products in bfloat16 and fails at others; torch then gives it up for the rest of the
-        process. It is given up from the start here, in float32 too, where it gains nothing (``docs/dev/experiments.md``).
-        On x86 it is what makes bfloat16 fast, and it does not fail.
+        process. It is given up from the start here, in float32 too, where it gains nothing
+        (``docs/dev/experiments.md``). On x86 it is what makes bfloat16 fast, and it does not fail.
         """
         if self.device.type == "cpu" and platform.machine() not in ("x86_64", "AMD64"):
             torch._C._set_mkldnn_enabled(False)

@@ -1,9 +1,9 @@
 """Starting from weights instead of chance: continued pre-training, fine-tuning, transfer learning.
 
 A model that learned one text goes on with another: its sizes stay, and it learns at the rates of a new one (lower ones
-were worse: docs/dev/experiments.md). Under another tokenizer the body stays too, and of the tables each row that belongs
-to a piece is carried over: a piece that the old vocabulary has keeps its row, another begins as the mean of those that
-the old tokenizer would cut it into, and one that it cannot write stays as chance made it.
+were worse: docs/dev/experiments.md). Under another tokenizer the body stays too, and of the tables each row that
+belongs to a piece is carried over: a piece that the old vocabulary has keeps its row, another begins as the mean of
+those that the old tokenizer would cut it into, and one that it cannot write stays as chance made it.
 """
 
 from dataclasses import dataclass

@@ -1,8 +1,8 @@
 """Rules for short and long trainings: what suits a text, a width and a number of tokens.
 
-All come from what was measured here (docs/dev/experiments.md, "What the defaults stand on"), and hold between and a little
-beyond the measured points. The designer asks them, and through it ``train``, ``plan`` and ``demo``. A run is *short*
-when it has too few steps to gain from anything that holds it back: no dropout, few passes, a long decay.
+All come from what was measured here (docs/dev/experiments.md, "What the defaults stand on"), and hold between and a
+little beyond the measured points. The designer asks them, and through it ``train``, ``plan`` and ``demo``. A run is
+*short* when it has too few steps to gain from anything that holds it back: no dropout, few passes, a long decay.
 """
 
 import math
