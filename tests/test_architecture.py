@@ -198,7 +198,8 @@ def test_what_is_below_the_commands_prints_nothing() -> None:
     assert not printing, "hand it to the command, which prints"
 
 
-# What docs/reliability.md promises something of: checkpoints, data folders, tokenizers, indexes, exports and jobs.
+# What docs/explanation/reliability.md promises something of: checkpoints, data folders, tokenizers, indexes, exports
+# and jobs.
 PROMISED = (
     *("artifacts/", "export/", "retrieval/", "server/jobs/", "text/shards.py", "text/tokenizer/"),
     *("storage/atomic.py", "storage/output_paths.py", "storage/locks.py", "training/checkpoint", "training/start.py"),

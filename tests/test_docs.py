@@ -17,6 +17,8 @@ from kotha.cli.main import COMMANDS, main
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+TOUR = (ROOT / "docs" / "reference" / "tour.md").read_text(encoding="utf-8")
+TECHNIQUES = (ROOT / "docs" / "reference" / "techniques.md").read_text(encoding="utf-8")
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 
@@ -39,26 +41,52 @@ def blocks(text: str, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
 
 
+def run_shortened(line: str, capsys: pytest.CaptureFixture[str]) -> str:
+    """Run a command as printed, but for what makes it quick; what it wrote to stdout."""
+    for printed, shorter in SHORTER.items():
+        line = re.sub(printed, shorter, line)
+    code = main(shlex.split(line)[1:])
+    told = capsys.readouterr()
+    assert code == 0, f"{line}\n{told.err}"
+    return told.out
+
+
+def commands(text: str) -> list[str]:
+    return [line for block in blocks(text, "console") for line in block.splitlines() if line.startswith("kotha ")]
+
+
 @pytest.mark.extended
-def test_the_commands_of_the_readme_run_in_their_order(tmp_path, monkeypatch, capsys) -> None:
+def test_the_commands_of_the_tour_run_in_their_order(tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.stdin", io.StringIO())  # nobody says anything to `kotha chat`
     write_pairs(tmp_path / "pairs.tsv", 12)  # the reader's own
-    lines = [line for block in blocks(README, "console") for line in block.splitlines() if line.startswith("kotha ")]
-    assert {shlex.split(line)[1] for line in lines} == set(COMMANDS) - NOT_SHOWN, "every command is shown"
-    for line in lines:
-        quick = line
-        for printed, shorter in SHORTER.items():
-            quick = re.sub(printed, shorter, quick)
-        code = main(shlex.split(quick)[1:])
-        assert code == 0, f"{line}\n{capsys.readouterr().err}"
+    assert {shlex.split(line)[1] for line in commands(TOUR)} == set(COMMANDS) - NOT_SHOWN, "every command is shown"
+    for line in commands(TOUR):
+        run_shortened(line, capsys)
+
+
+@pytest.mark.extended
+def test_the_commands_of_the_readme_run_in_their_order(tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    kotha.write_stories("texts", documents=60)
+    for line in commands(README):
+        run_shortened(line, capsys)
+
+
+def test_the_quickstart_shows_what_is_printed(capsys) -> None:
+    command, shown = re.search(r"^\$ (kotha generate .*)\n(.*) …$", README, re.MULTILINE).groups()
+    assert run_shortened(command, capsys).startswith(shown)
 
 
 def test_the_make_targets_of_the_readme_exist() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    targets = re.findall(r"^make (\S+)$", "\n".join(blocks(README, "console")), re.MULTILINE)
-    assert targets == ["demo", "test"]
+    targets = set(re.findall(r"`make ([\w-]+)`", README))
+    assert targets == {"demo", "test"}
     assert all(re.search(rf"^{target}:", makefile, re.MULTILINE) for target in targets)
+
+
+def test_the_readme_fits_on_a_few_screens() -> None:
+    assert len(README.splitlines()) <= 150
 
 
 def test_the_python_of_the_readme_runs(tmp_path, monkeypatch, capsys) -> None:
@@ -72,25 +100,24 @@ def test_the_python_of_the_readme_runs(tmp_path, monkeypatch, capsys) -> None:
     names: dict[str, Any] = {}
     exec(compile(shorter, "README.md", "exec"), names)
     assert names["run"].summary["steps"] == 2
-    assert names["letters"], "the model wrote something"
 
 
 def features() -> list[tuple[str, str, str]]:
-    """The rows of the README's table: terms, module, where it is seen."""
-    table = README.split("| to search for |")[1].split("\n\n")[0]
+    """The rows of the table of techniques: terms, module, command."""
+    table = TECHNIQUES.split("| term |")[1].split("\n\n")[0]
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[2:]]
     return [(terms, module.strip("`"), seen) for terms, module, seen in rows]
 
 
 @pytest.mark.parametrize(("terms", "module", "seen"), features(), ids=lambda cell: cell)
-def test_what_an_engineer_searches_for_is_where_the_readme_says(terms: str, module: str, seen: str, capsys) -> None:
+def test_what_an_engineer_searches_for_is_where_the_table_says(terms: str, module: str, seen: str, capsys) -> None:
     path = ROOT / ("" if module.startswith("benchmarks/") else "src/kotha") / module
-    assert path.is_file(), f"README.md's table names {module}, which is not there; has it moved?"
+    assert path.is_file(), f"the table of techniques names {module}, which is not there; has it moved?"
     docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
     for term in terms.split(", "):
         words = [word for word in term.split() if word not in ("in", "of", "by", "or")]
         missing = [word for word in words if word.lower().rstrip("s") not in docstring.lower()]
-        assert not missing, f"README.md promises {term!r} in {module}, and its docstring does not say {missing}"
+        assert not missing, f"techniques.md has {term!r} in {module}, whose docstring lacks {missing}"
     for command in re.findall(r"`kotha ([^`]+)`", seen):
         names, flags = [word for word in command.split() if word[0] != "-"], re.findall(r"--[\w-]+", command)
         names = [name for name in names if f"{name}" not in command.partition("--")[2]]
@@ -99,7 +126,7 @@ def test_what_an_engineer_searches_for_is_where_the_readme_says(terms: str, modu
         assert [flag for flag in flags if flag not in shown] == [], f"kotha {command}: no such flag"
 
 
-def test_the_searched_for_terms_are_all_in_the_readme() -> None:
+def test_the_searched_for_terms_are_all_in_the_table() -> None:
     wanted = """KV cache, mixed precision, gradient accumulation, MLM, continuous batching, cross-entropy, nucleus,
         top-p, RoPE, WSD, GQA, SwiGLU, RMSNorm, EMA, Muon, FSDP, DDP, BPE, SentencePiece, GGUF, ONNX, logit lens,
         induction heads, perplexity, BLEU, Kneser-Ney"""

@@ -92,7 +92,7 @@ def is_ratio(shown: str, cells: list[str]) -> bool:
     return any(b and abs(a / b - float(shown.replace(",", ""))) <= step for a in plain for b in plain)
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/dev/design.md", "docs/family.md", "CHANGELOG.md"])
+@pytest.mark.parametrize("name", ["README.md", "docs/dev/design.md", "docs/explanation/family.md", "CHANGELOG.md"])
 def test_a_figure_of_the_documents_was_measured_or_is_counted(name: str) -> None:
     text = (ROOT / name).read_text(encoding="utf-8")
     text = re.sub(r"```.*?```|`[^`\n]*`|https?://\S+|Python \d\.\d+", "", text, flags=re.DOTALL)
@@ -113,3 +113,18 @@ def test_a_figure_of_the_documents_was_measured_or_is_counted(name: str) -> None
                 [] if any(shown_as(value * scale, figure) for value in measured for scale in scales) else [figure]
             )
     assert not unknown, f"{name} says {unknown}, and nothing in benchmarks/results or docs/dev/experiments.md does"
+
+
+def test_a_result_of_the_readme_is_in_the_file_that_its_row_names() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    section = readme.partition("## Results")[2].partition("\n## ")[0]
+    (table,) = tables(section)
+    for claim, figures, file in table[2:]:
+        measured = results([file.strip("`")])
+        for shown in NUMBER.findall(re.sub(r"\d+ minutes|\d+k\b|GPT-2", "", figures)):
+            scales = [1.0, 100.0] if "%" in figures else [1.0]
+            found = shown == "0" or any(shown_as(value * scale, shown) for value in measured for scale in scales)
+            assert found, f"{claim}: {shown} is not in {file}"
+    kills = json.loads((ROOT / "benchmarks" / "results" / "fire_kills.json").read_text(encoding="utf-8"))["figures"]
+    assert sum(len(case["wrong"]) for case in kills["cases"]) == 0
+    assert sum(case["blows"] for case in kills["cases"]) == 1283

@@ -1,4 +1,4 @@
-"""docs/family.md shows the code that runs."""
+"""docs/explanation/family.md shows the code that runs."""
 
 import re
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent.parent
-PAGE = ROOT / "docs" / "family.md"
+PAGE = ROOT / "docs" / "explanation" / "family.md"
 FENCE = re.compile(r"```(python|diff)\n(.*?)```", re.DOTALL)
 
 

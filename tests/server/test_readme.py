@@ -1,4 +1,4 @@
-"""The requests of the README and of docs/serving.md to the server are answered."""
+"""The requests of docs/serving.md to the server are answered."""
 
 import json
 import re
@@ -13,15 +13,14 @@ import httpx
 import pytest
 
 ROOT = Path(__file__).parents[2]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
 GUIDE = (ROOT / "docs" / "serving.md").read_text(encoding="utf-8")
 
 
-def test_the_requests_of_the_readme_are_answered(models: Path, tmp_path: Path, serve: Any) -> None:
+def test_the_requests_of_the_guide_are_answered(models: Path, tmp_path: Path, serve: Any) -> None:
     shutil.copytree(models / "plain", tmp_path / "box")
-    [block] = [each for each in re.findall(r"^```sh\n(.*?)^```", README, re.DOTALL | re.MULTILINE) if "curl" in each]
-    commands = [line for line in block.replace("\\\n", " ").splitlines() if line.startswith("curl")]
-    assert len(commands) == 2
+    blocks = "".join(re.findall(r"^```sh\n(.*?)^```", GUIDE, re.DOTALL | re.MULTILINE)).replace("\\\n", " ")
+    commands = [line for line in blocks.splitlines() if line.startswith("curl") and '"model": "box"' in line]
+    assert len(commands) == 3
     at = serve(tmp_path / "box")
     for command in commands:
         words = shlex.split(command, comments=True)

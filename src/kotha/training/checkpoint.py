@@ -1,4 +1,4 @@
-"""Checkpoints: whole or absent, verified, no pickle.
+"""Checkpoints: atomic, verified, no pickle.
 
 ::
 
