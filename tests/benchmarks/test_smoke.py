@@ -29,6 +29,10 @@ RUNS = {
     "instruct": ("--stories 4 --test-stories 2 --epochs 1", "instruct"),
     "loss_memory": ("--tokens 64 --width 16 --vocabulary 100 --only kotha", "loss_memory"),
     "memory_plan": ("--only pocket", None),
+    "minutes": (
+        "{prepared} --minutes 0.05 --set n_layers=1 d_model=32 n_heads=2 n_kv_heads=2 d_head=16 d_ff=64",
+        "minutes",
+    ),
     "ngram_speed": ("--tokens 20000 --vocabulary 300 --order 2", "ngram_speed"),
     "prepare_on_ray": ("--gigabytes 0.001 --workers 1 --no-kill", "prepare_on_ray"),
     "prepare_throughput": (
