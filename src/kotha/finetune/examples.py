@@ -34,7 +34,7 @@ from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.training.config import TrainConfig
 from kotha.training.loop import OnEvent, Sampler, Training
 from kotha.training.reporting.report import write_report
-from kotha.training.start import USUAL_MINUTES, TrainRequest, make_folder, resumed_settings
+from kotha.training.start import USUAL_MINUTES, TrainRequest, make_folder, resume_training
 from kotha.training.tasks.examples import ExamplesTask
 
 EXAMPLES, PARTS = "examples", ("train", "validation", "test")
@@ -148,13 +148,13 @@ def start(
     about = plan.about | ({} if origin is None else {"origin": origin.name})
     about |= use.before(request, plan.parts, folder.path, say)
     try:
-        make_folder(training, plan.tokenizer, **about)
+        make_folder(training, **about)
         place = folder.path / EXAMPLES
         place.mkdir(exist_ok=True)
         for name in PARTS:
             use.write_part(place / name, getattr(plan.parts, name))
         training.save()  # whoever is killed before the next checkpoint has the weights that it started from
-        return _finish(use, training, plan.parts, say)
+        return _finish(use, training)
     finally:
         folder.release()
 
@@ -168,10 +168,8 @@ def resume(
     on_remark: OnRemark | None = None,
 ) -> dict[str, Any]:
     """Resume a run that was stopped from its last checkpoint, with some settings changed; returns the summary."""
-    say = on_remark or (lambda _: None)
-    folder.claim()
-    try:
-        model, config = resumed_settings(folder, changes)
+
+    def opened(model: ModelConfig, config: TrainConfig) -> Training:
         if folder.about().get("task") != use.learns.name:
             raise CheckpointError(
                 "{path} holds a run of a {family} that learned something else; go on with what began it",
@@ -180,12 +178,10 @@ def resume(
             )
         tokenizer = Tokenizer.load(folder.path) if use.names else None
         plan = RunPlan(model, config, use.read_parts(folder.path), tokenizer)
-        training = _training(use, plan, folder, on_event, say)
-        if changes:
-            folder.change(config.to_dict())
-        step = training.resume()
-        say(Message("going on from step {step:,} of {steps:,}", step=step, steps=config.steps))
-        return _finish(use, training, plan.parts, say)
+        return _training(use, plan, folder, on_event, on_remark or (lambda _: None))
+
+    try:
+        return _finish(use, resume_training(folder, changes, opened))
     finally:
         folder.release()
 
@@ -206,17 +202,18 @@ def _training(
     return Training(plan.model, plan.config, task, folder, **how)
 
 
-def _finish(use: ExampleTask, training: Training, parts: Parts[Any], say: OnRemark) -> dict[str, Any]:
+def _finish(use: ExampleTask, training: Training) -> dict[str, Any]:
     """Train to the end; then, and only then, look at the held-out part. Returns the summary."""
     folder, summary = training.folder, training.run()
     chosen_by = {name: value for name, value in (folder.best() or {}).items() if name != "step"}
     of_the_run = {name: value for name, value in summary.items() if name not in chosen_by or name == "tokens"}
     summary = {**of_the_run, "validation": chosen_by}
     if not summary["stopped"]:
-        say(Message("measuring on the held-out part …"))
+        training.say(Message("measuring on the held-out part …"))
         best = bundle.load(folder.best_model, training.arithmetic.device)
         before = {name: value for name, value in folder.about().items() if name == "before"}
-        summary = {**use.measure(best, parts, folder.path, say), **before, **summary}
+        parts = use.read_parts(folder.path)
+        summary = {**use.measure(best, parts, folder.path, training.say), **before, **summary}
     folder.write(runs.SUMMARY, summary)
     write_report(folder.path)
     return summary

@@ -245,13 +245,7 @@ def train_run(
     threads = torch.get_num_threads()
     how |= {"on_remark": say, "ranks": ranks}
     try:
-        if resume:
-            training = resume_run(data, folder, request.changes, **how)
-            together = "" if ranks.alone else Message(", in {n} processes", n=ranks.world)
-            said = "going on from step {step:,} of {steps:,}{together}"
-            say(Message(said, step=training.progress.step, steps=training.config.steps, together=together))
-        else:
-            training = _start(data, folder, request, **how)
+        training = resume_run(data, folder, request.changes, **how) if resume else _start(data, folder, request, **how)
         chosen = training.arithmetic
         said = "{precision} on {device} ({reason})"
         say(Message(said, precision=chosen.precision, device=chosen.device, reason=chosen.reason))
@@ -331,14 +325,12 @@ def start_run(
     if ranks.writes:  # only now: settings that cannot be trained leave no folder behind
         more = {"origin": origin, "floors": floors, LAUNCH: ranks.launch}
         about = {"data": describe_data(data), **{name: value for name, value in more.items() if value is not None}}
-        make_folder(training, data.tokenizer, seconds_per_step, **about)
+        make_folder(training, seconds_per_step, **about)
     ranks.wait()
     return training
 
 
-def make_folder(
-    training: Training, tokenizer: Tokenizer | None, seconds_per_step: float | None = None, **about: Any
-) -> None:
+def make_folder(training: Training, seconds_per_step: float | None = None, **about: Any) -> None:
     """Begin the run folder of a training; ``about`` is what else its config.json should tell."""
     arithmetic, config = training.arithmetic, training.config
     machine = {"precision": arithmetic.precision, "reason": str(arithmetic.reason), "processes": training.ranks.world}
@@ -346,7 +338,7 @@ def make_folder(
     training.folder.start(
         training.model.config,
         config.to_dict(),
-        tokenizer,
+        training.task.tokenizer,
         task=training.task.name,
         machine={**describe_machine(arithmetic.device), **machine},
         references=training.task.references(),
@@ -360,19 +352,32 @@ def resume_run(
 ) -> Training:
     """The run of a folder at its last checkpoint, with some settings changed, ready to ``run()``; ``how`` as above."""
     bring_together(folder.path, ranks)
+    folder.check_data(data)
+    opened = lambda model, config: _open(model, config, data, folder, ranks=ranks, **how)
+    return resume_training(folder, changes, opened, ranks)
+
+
+def resume_training(
+    folder: RunFolder,
+    changes: Mapping[str, Any],
+    opened: Callable[[ModelConfig, TrainConfig], Training],
+    ranks: Ranks = ALONE,
+) -> Training:
+    """A training at the last checkpoint of its folder, with some settings changed, whatever it learns from."""
     if ranks.writes:
         folder.claim()
     model, config = resumed_settings(folder, changes)
-    folder.check_data(data)
     origin = folder.about().get("origin")
     if origin is not None and not matching(folder.checkpoints):  # it would begin with weights drawn by chance
         said = "{path} was to go on from {origin}, and saved nothing; start a new run from it"
         raise CheckpointError(said, path=folder.path, origin=origin)
-    training = _open(model, config, data, folder, ranks=ranks, **how)
+    training = opened(model, config)
     if ranks.writes and changes:
         folder.change(config.to_dict())
     ranks.wait()
-    training.resume()
+    together = "" if ranks.alone else Message(", in {n} processes", n=ranks.world)
+    said = "going on from step {step:,} of {steps:,}{together}"
+    training.say(Message(said, step=training.resume(), steps=config.steps, together=together))
     return training
 
 
