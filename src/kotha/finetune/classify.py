@@ -13,8 +13,14 @@ from typing import Any
 
 from kotha.artifacts.run_folder import RunFolder
 from kotha.errors import UsageError
-from kotha.finetune.examples import ExamplesRequest, ExampleTask, RunPlan, guessed_or_named, read_columns
-from kotha.finetune.settings import finetune_settings
+from kotha.finetune.examples import (
+    ExamplesRequest,
+    ExampleTask,
+    RunPlan,
+    finetune_settings,
+    guessed_or_named,
+    read_columns,
+)
 from kotha.finetune.splits import divide
 from kotha.i18n.message import Message, OnRemark, some_of
 from kotha.model.config import ClassifierConfig, classifying

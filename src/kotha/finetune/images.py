@@ -16,8 +16,15 @@ from typing import Any
 import numpy as np
 
 from kotha.artifacts.run_folder import RunFolder
-from kotha.finetune.examples import ExamplesRequest, ExampleTask, RunPlan, example_file
-from kotha.finetune.settings import USUAL, training_settings, wished_model
+from kotha.finetune.examples import (
+    USUAL,
+    ExamplesRequest,
+    ExampleTask,
+    RunPlan,
+    example_file,
+    training_settings,
+    wished_model,
+)
 from kotha.finetune.splits import divide
 from kotha.i18n.message import Message, OnRemark, some_of
 from kotha.model.config import ViTConfig

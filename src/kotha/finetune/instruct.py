@@ -18,9 +18,9 @@ from kotha.finetune.examples import (
     ExampleTask,
     RunPlan,
     example_file,
+    finetune_settings,
     guessed_or_named,
 )
-from kotha.finetune.settings import finetune_settings
 from kotha.finetune.splits import Parts, divide_dialogues
 from kotha.i18n.message import Message, OnRemark, Plural
 from kotha.model.config import GPTConfig

@@ -16,8 +16,16 @@ from pathlib import Path
 from typing import Any
 
 from kotha.artifacts.run_folder import RunFolder, mapping, run_config, words
-from kotha.finetune.examples import ExamplesRequest, ExampleTask, RunPlan, guessed_or_named, read_columns
-from kotha.finetune.settings import USUAL_TEXTS, training_settings, wished_model
+from kotha.finetune.examples import (
+    USUAL_TEXTS,
+    ExamplesRequest,
+    ExampleTask,
+    RunPlan,
+    guessed_or_named,
+    read_columns,
+    training_settings,
+    wished_model,
+)
 from kotha.finetune.splits import divide
 from kotha.generation.beam import translate
 from kotha.i18n.message import Message, OnRemark
