@@ -19,6 +19,7 @@ from kotha.finetune.examples import (
     RunPlan,
     finetune_settings,
     guessed_or_named,
+    numbered,
     read_columns,
 )
 from kotha.finetune.splits import divide
@@ -65,7 +66,7 @@ class ClassifyTexts(ExampleTask):
         self.say_parts(parts, say)
         model = classifying(origin.bundle.config, labels)
         reader = MarkedTexts(tokenizer, model.marks, model.context_length)
-        learned, chosen = (reader.encode(part.texts) for part in (parts.train, parts.validation))
+        learned, chosen = (reader.encode(part.texts) for part in parts.learned)
         longest = max(len(stretch) for stretches in (*learned, *chosen) for stretch in stretches)
         # A pass has read every text whole, however many stretches it takes.
         n_stretches = sum(map(len, learned))
@@ -75,10 +76,7 @@ class ClassifyTexts(ExampleTask):
 
     def task(self, plan: RunPlan) -> TextClasses:
         assert isinstance(plan.model, ClassifierConfig) and plan.tokenizer is not None
-        number = {label: place for place, label in enumerate(plan.model.labels)}
-        learned, chosen = (
-            (part.texts, [number[label] for label in part.labels]) for part in (plan.parts.train, plan.parts.validation)
-        )
+        learned, chosen = ((part.texts, numbered(part.labels, plan.model.labels)) for part in plan.parts.learned)
         return TextClasses(plan.model, plan.config, *learned, *chosen, plan.tokenizer)
 
     def read_part(self, file: Path, about: dict[str, Any]) -> LabelledTexts:

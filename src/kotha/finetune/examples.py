@@ -239,6 +239,12 @@ def example_file(path: Path) -> Iterator[Path]:
         ) from error
 
 
+def numbered(labels: Sequence[str], classes: Sequence[str]) -> list[int]:
+    """Labels as the numbers of their classes."""
+    number = {label: place for place, label in enumerate(classes)}
+    return [number[label] for label in labels]
+
+
 def guessed_or_named(guessed: bool) -> Message:
     """Whether the fields of a table were found, or named."""
     return Message("guessed") if guessed else Message("as named")

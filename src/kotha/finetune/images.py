@@ -22,6 +22,7 @@ from kotha.finetune.examples import (
     ExampleTask,
     RunPlan,
     example_file,
+    numbered,
     training_settings,
     wished_model,
 )
@@ -77,11 +78,7 @@ class ClassifyImages(ExampleTask):
 
     def task(self, plan: RunPlan) -> ImageClasses:
         assert isinstance(plan.model, ViTConfig)
-        number = {label: place for place, label in enumerate(plan.model.class_names)}
-        learned, chosen = (
-            (part.images, [number[label] for label in part.labels])
-            for part in (plan.parts.train, plan.parts.validation)
-        )
+        learned, chosen = ((part.images, numbered(part.labels, plan.model.class_names)) for part in plan.parts.learned)
         return ImageClasses(plan.model, plan.config, *learned, *chosen)
 
     def write_part(self, file: Path, part: LabelledImages) -> None:

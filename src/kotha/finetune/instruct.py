@@ -82,7 +82,7 @@ class AnswerQuestions(ExampleTask):
 
     def task(self, plan: RunPlan) -> AnswerTokens:
         assert isinstance(plan.model, GPTConfig) and plan.tokenizer is not None
-        turns = plan.parts.train.turns, plan.parts.validation.turns
+        turns = (part.turns for part in plan.parts.learned)
         return AnswerTokens(plan.model, plan.config, *turns, plan.tokenizer)
 
     def rows(self, part: Dialogues) -> list[tuple[Any, ...]]:
@@ -121,6 +121,6 @@ def _longest(parts: Parts[Dialogues], tokenizer: Tokenizer, most: int) -> int:
     """Tokens of the longest conversation that a context holds."""
     template = ChatTemplate.of(tokenizer)
     assert template is not None, "it was given the marks"
-    some = (*parts.train.turns, *parts.validation.turns)
+    some = (turns for part in parts.learned for turns in part.turns)
     lengths = (len(template.encode(tokenizer, turns)[0]) - 1 for turns in some)
     return max((length for length in lengths if length <= most), default=most)

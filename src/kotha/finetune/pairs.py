@@ -74,14 +74,14 @@ class TranslatePairs(ExampleTask):
             say(Message("training a tokenizer for both languages …"))
             tokenizer = train_tokenizer((*parts.train.sources, *parts.train.targets), vocab_size=wished.vocab_size)
             say(Message("one tokenizer for both languages, {n:,} pieces", n=tokenizer.vocab_size))
-        encoded = _encode(parts.train, tokenizer), _encode(parts.validation, tokenizer)
-        settings = _settings(wished, tokenizer, encoded, request, say)
+        learned, chosen = (_encode(part, tokenizer) for part in parts.learned)
+        settings = _settings(wished, tokenizer, (learned, chosen), request, say)
         about = {"fields": {**fields, "guessed": data.guessed}}
         return RunPlan(*settings, parts, tokenizer, about)
 
     def task(self, plan: RunPlan) -> Translation:
         assert isinstance(plan.model, Seq2SeqConfig) and plan.tokenizer is not None
-        learned, chosen = (_encode(part, plan.tokenizer) for part in (plan.parts.train, plan.parts.validation))
+        learned, chosen = (_encode(part, plan.tokenizer) for part in plan.parts.learned)
         return Translation(plan.model, plan.config, learned, plan.tokenizer, chosen)
 
     def sampler(self, plan: RunPlan) -> Sampler:

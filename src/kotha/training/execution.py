@@ -12,7 +12,6 @@ another shape takes the ordinary way; where shapes change from step to step, the
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, TypeVar
 
 import torch
@@ -24,9 +23,9 @@ from kotha.model.block import Block
 from kotha.model.evaluating import evaluating
 from kotha.model.family import Model
 from kotha.training.config import TrainConfig
-from kotha.training.device import Arithmetic, available_memory, peak_memory, resident_memory
+from kotha.training.device import Arithmetic, available_memory
 from kotha.training.distributed import Ranks, let_go
-from kotha.training.plan.memory import Conditions, MemoryPlan, largest_micro_batch, plan_memory
+from kotha.training.plan.memory import Conditions, largest_micro_batch
 from kotha.training.tasks.task import Batch, Task, Tensors
 
 OutOfMemory = torch.OutOfMemoryError
@@ -47,7 +46,7 @@ class Fitting:
         auxiliary_models: Sequence[nn.Module] = (),
     ) -> None:
         self._model, self._config, self._arithmetic, self._ranks = model, config, arithmetic, ranks
-        self._how, self._say, self.context_length = how, say, how.context_length
+        self.how, self._say = how, say
         self._auxiliary_models = auxiliary_models  # what is only read beside the model is compiled as well
         available = available_memory(arithmetic.device)
         planned = largest_micro_batch(model.config, config, available, how)
@@ -58,7 +57,7 @@ class Fitting:
         if self._arithmetic.device.type == "cuda":
             torch.set_float32_matmul_precision("high")
             torch.compiler.set_stance("force_eager" if self._config.compile == "off" else "default")
-        compiled = self._how.compiled
+        compiled = self.how.compiled
         layers = blocks(self._model, *self._auxiliary_models) if compiled else []
         for block in layers:  # all alike: one is compiled, and the others use it
             block.compile()
@@ -108,15 +107,6 @@ class Fitting:
             change=change,
             last_good=last_good,
         )
-
-    def plan(self) -> MemoryPlan:
-        """What this process is expected to need; on a CPU, beside what it already has from its work before."""
-        planned = plan_memory(self._model.config, self._config, self.micro_batch_size, self._how)
-        if self._how.device != "cpu":
-            return planned
-        base = max(planned.base, resident_memory() - planned.weights - planned.average)
-        total = max(planned.total - planned.base + base, peak_memory(self._arithmetic.device))
-        return replace(planned, base=base, total=total)
 
 
 def blocks(*models: nn.Module) -> list[Block]:

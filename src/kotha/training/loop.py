@@ -262,7 +262,7 @@ class Training:
             )
         progress.stop_clock()
         peak = peak_flops_per_second(self.arithmetic.device, self.arithmetic.dtype) * self.ranks.world
-        work = count_work(self.model.config, self.fitting.context_length).training_per_token
+        work = count_work(self.model.config, self.fitting.how.context_length).training_per_token
         self._emit(
             step=step,
             loss_nats=value,

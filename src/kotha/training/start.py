@@ -38,7 +38,7 @@ from kotha.training.plan.design import (
     measure_text,
     propose,
 )
-from kotha.training.plan.memory import planned_context
+from kotha.training.plan.memory import plan_memory, planned_context
 from kotha.training.plan.rules import EVALUATIONS, pace_of, times
 from kotha.training.plan.step_time import GPU, use_fastest_threads
 from kotha.training.reporting.report import write_report
@@ -334,6 +334,7 @@ def make_folder(training: Training, seconds_per_step: float | None = None, **abo
     arithmetic, config = training.arithmetic, training.config
     machine = {"precision": arithmetic.precision, "reason": str(arithmetic.reason), "processes": training.ranks.world}
     seconds = seconds_per_step * config.steps if seconds_per_step else None
+    needed = plan_memory(training.model.config, config, training.fitting.micro_batch_size, training.fitting.how)
     training.folder.start(
         training.model.config,
         config.to_dict(),
@@ -341,7 +342,7 @@ def make_folder(training: Training, seconds_per_step: float | None = None, **abo
         task=training.task.name,
         machine={**describe_machine(arithmetic.device), **machine},
         references=training.task.references(),
-        predicted={"memory_bytes": asdict(training.fitting.plan()), "seconds": seconds},
+        predicted={"memory_bytes": asdict(needed), "seconds": seconds},
         **about,
     )
 
