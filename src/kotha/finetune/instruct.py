@@ -82,8 +82,8 @@ class AnswerQuestions(ExampleTask):
 
     def task(self, plan: RunPlan) -> AnswerTokens:
         assert isinstance(plan.model, GPTConfig) and plan.tokenizer is not None
-        turns = (part.turns for part in plan.parts.learned)
-        return AnswerTokens(plan.model, plan.config, *turns, plan.tokenizer)
+        learned, chosen = (part.turns for part in plan.parts.learned)
+        return AnswerTokens(plan.model, plan.config, learned, chosen, plan.tokenizer)
 
     def rows(self, part: Dialogues) -> list[tuple[Any, ...]]:
         return [

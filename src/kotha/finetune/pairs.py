@@ -82,7 +82,7 @@ class TranslatePairs(ExampleTask):
     def task(self, plan: RunPlan) -> Translation:
         assert isinstance(plan.model, Seq2SeqConfig) and plan.tokenizer is not None
         learned, chosen = (_encode(part, plan.tokenizer) for part in plan.parts.learned)
-        return Translation(plan.model, plan.config, learned, plan.tokenizer, chosen)
+        return Translation(plan.model, plan.config, learned, chosen, plan.tokenizer)
 
     def sampler(self, plan: RunPlan) -> Sampler:
         shown, tokenizer = plan.parts.validation.sources[0], plan.tokenizer

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from kotha.errors import KothaError, TrainingError
-from kotha.i18n.message import Message, OnRemark, Text
+from kotha.i18n.message import Message, OnRemark
 from kotha.model.block import Block
 from kotha.model.evaluating import evaluating
 from kotha.model.family import Model
@@ -64,7 +64,7 @@ class Fitting:
         if not compiled and self._arithmetic.device.type == "cpu":
             return  # there is nothing to warm, and memory that lacks here is swapped, not refused
         try:
-            self.attempt(lambda: gradients(0), 0, lambda: Message("none yet"))
+            self.attempt(lambda: gradients(0), 0)
         except KothaError:
             raise
         except Exception as error:  # whatever the compiler lacks on this machine
@@ -74,24 +74,24 @@ class Fitting:
                 block._compiled_call_impl = None
             why = str(error).splitlines()[0]
             self._say(Message("not compiled ({kind}: {why})", kind=type(error).__name__, why=why))
-            self.attempt(lambda: gradients(0), 0, lambda: Message("none yet"))
+            self.attempt(lambda: gradients(0), 0)
         self.micro_batch_size = min(self._ranks.each(self.micro_batch_size))
 
-    def attempt(self, work: Callable[[], Result], step: int, last_good: Callable[[], Text]) -> Result:
+    def attempt(self, work: Callable[[], Result], step: int) -> Result:
         """Do something that can be done again; where memory lacks, in smaller micro-batches."""
         while True:
             try:
                 return work()
             except OutOfMemory as error:
                 if self._config.micro_batch_size is not None or self.micro_batch_size == 1 or not self._ranks.alone:
-                    raise self.failure(step, last_good()) from error
+                    raise self.failure(step) from error
             self.micro_batch_size = (self.micro_batch_size + 1) // 2
             self._model.zero_grad(set_to_none=True)
             torch.cuda.empty_cache()
             said = "out of memory; going on with micro_batch_size={micro_batch_size}"
             self._say(Message(said, micro_batch_size=self.micro_batch_size))
 
-    def failure(self, step: int, last_good: Text) -> TrainingError:
+    def failure(self, step: int) -> TrainingError:
         """What to say when nothing smaller is left to try."""
         smaller = max(1, self.micro_batch_size // 2)
         change = (
@@ -100,12 +100,10 @@ class Fitting:
             else Message("a shorter context_length, a smaller model, or weights sharded over several machines")
         )
         return TrainingError(
-            "out of memory at step {step} with micro_batch_size={micro_batch_size}. Use {change}. Last "
-            "checkpoint: {last_good}",
+            "out of memory at step {step} with micro_batch_size={micro_batch_size}; go on with {change}",
             step=step,
             micro_batch_size=self.micro_batch_size,
             change=change,
-            last_good=last_good,
         )
 
 

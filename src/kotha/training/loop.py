@@ -194,11 +194,11 @@ class Training:
         whole_step = lambda tensors, shares: (self._accumulate(tensors, shares), self._move())
         done = self._recording.replay(whole_step, lambda: self._read(step))
         if done is None:
-            loss = self.fitting.attempt(lambda: self.gradients(step), step, self.checkpointer.last_good)
+            loss = self.fitting.attempt(lambda: self.gradients(step), step)
             try:
                 done = loss, self._move()
             except OutOfMemory as error:
-                raise self.fitting.failure(step, self.checkpointer.last_good()) from error
+                raise self.fitting.failure(step) from error
         if self.average is not None and (step + 1) % self.config.ema_every == 0:
             self.average.update(self.model)
         self.progress.tokens += self._tokens_read * self.ranks.world

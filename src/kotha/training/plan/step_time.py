@@ -144,12 +144,7 @@ class GPU:
     bandwidth: float  # bytes a second from and to its memory
     memory: int  # bytes that a program can have, nearly
     link: float  # bytes a second to another GPU of the same machine, each way: NVLink, else PCIe
-    bfloat16: bool = True  # or float16, with scaled gradients
-
-    @property
-    def precision(self) -> str:
-        """The type that a training takes there."""
-        return "bfloat16" if self.bfloat16 else "float16"
+    precision: str = "bfloat16"  # that a training takes there; or float16, with scaled gradients
 
     def peak(self, precision: str) -> float:
         """Operations a second at most."""
@@ -329,12 +324,12 @@ def _time(
 def _optimizer_seconds(model: ModelConfig, training: TrainConfig, arithmetic: Arithmetic) -> float:
     """A step of a large model's optimizers, from one on a slice: AdamW by numbers, Muon by its products."""
     orthogonal, *others = split_parameters(build(model, "meta"), use_muon=training.optimizer == "muon")
+    move: Any = adamw  # the function and not the optimizer, which would load torch's compiler: two seconds of work
     tensors = [[torch.ones(_SLICE, device=arithmetic.device)] for _ in range(4)]  # weights, gradients, mean, square
     how: Any = {"lr": 1e-3, "beta1": 0.9, "beta2": 0.99, "weight_decay": 0.1, "eps": 1e-8}
     how |= {"amsgrad": False, "maximize": False, "foreach": arithmetic.device.type == "cuda"}
     (part,), steps = tensors[0], [torch.ones(())]
-    # The function and not the optimizer, which would load torch's compiler for it: two seconds of work.
-    each = quickest(lambda: adamw(*tensors, [], steps, **how), arithmetic.device, 0.0) / part.numel()
+    each = quickest(lambda: move(*tensors, [], steps, **how), arithmetic.device, 0.0) / part.numel()
     product = quickest(lambda: orthogonalize(part), arithmetic.device, 0.0) / _products(part)
     moved = sum(parameter.numel() for group in others for _, parameter in group)
     return moved * each + sum(_products(parameter) for _, parameter in orthogonal) * product
