@@ -11,7 +11,6 @@ macro-F1 on the validation part has stopped rising (early stopping).
 from pathlib import Path
 from typing import Any
 
-from kotha.artifacts.run_folder import RunFolder
 from kotha.errors import UsageError
 from kotha.finetune.examples import (
     ExamplesRequest,
@@ -45,13 +44,12 @@ class ClassifyTexts(ExampleTask):
         "{n:,} texts too long to be read whole; they are read in stretches that lie apart",
     )
 
-    def plan(self, request: ExamplesRequest, folder: RunFolder, say: OnRemark) -> RunPlan:
+    def plan(self, request: ExamplesRequest, say: OnRemark) -> RunPlan:
         origin, data = request.origin, request.data
         assert origin is not None, "a classifier begins from a trained model"
         tokenizer = origin.bundle.tokenizer
         if tokenizer is None:
             raise UsageError("{name} has no tokenizer, so it cannot read text; save them together", name=origin.name)
-        folder.check_new()
         parts = divide(data, request.validation, request.test, share=request.held_out, seed=request.seed)
         labels = tuple(sorted(set(parts.train.labels)))
         say(

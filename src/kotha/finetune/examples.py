@@ -91,7 +91,7 @@ class ExampleTask(ABC):
     by_minutes: ClassVar[bool] = False  # whether a time can be given
 
     @abstractmethod
-    def plan(self, request: ExamplesRequest, folder: RunFolder, say: OnRemark) -> RunPlan:
+    def plan(self, request: ExamplesRequest, say: OnRemark) -> RunPlan:
         """Divide the examples and choose model, tokenizer and settings; refuses before anything is written."""
 
     @abstractmethod
@@ -142,7 +142,8 @@ def start(
 ) -> dict[str, Any]:
     """Learn from examples; returns the summary, with the scores on the held-out part."""
     say, began, origin = on_remark or (lambda _: None), time.perf_counter(), request.origin
-    plan = use.plan(request, folder, say)
+    folder.check_new()
+    plan = use.plan(request, say)
     fill = None if origin is None else lambda made: origin.fill(made, plan.tokenizer)
     training = _training(use, plan, folder, on_event, say, fill)
     if use.by_minutes and request.timed:
@@ -325,11 +326,10 @@ def training_settings(
     usual_length: int,
     tokenizer: Tokenizer | None = None,
     context: int | None = None,
-    warmup: Callable[[int], int] | None = None,
 ) -> tuple[ModelConfig, TrainConfig]:
     """Settings by a recipe, for the minutes that were given, or for the steps in which so many examples are read.
 
-    ``warmup`` gives the steps of warm-up where they go by the number of all; ``context`` holds the longest example.
+    ``context`` holds the longest example. A warm-up takes a tenth of the steps at most.
     """
     given = take_sizes(model, request.changes)[1]
     # A recipe that is named is taken to the letter.
@@ -347,8 +347,7 @@ def training_settings(
     if request.recipe:
         return model, config
     steps = config.steps if "steps" in given else max(1, round(examples_read / config.batch_size))
-    pace = pace_of(steps, config.warmup_steps) if warmup is None else {**pace_of(steps), "warmup_steps": warmup(steps)}
-    return _changed(model, config, pace, given)
+    return _changed(model, config, pace_of(steps, config.warmup_steps), given)
 
 
 def _changed(

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from kotha.artifacts.run_folder import RunFolder
 from kotha.finetune.examples import (
     USUAL,
     ExamplesRequest,
@@ -39,7 +38,7 @@ _PASSES = 30  # over the images, where nobody says how long
 _USUAL: dict[str, Any] = {
     **USUAL,
     **{"optimizer": "muon", "batch_size": 128, "weight_decay": 0.05, "beta2": 0.99},
-    **{"label_smoothing": 0.1, "augment": "move"},
+    **{"label_smoothing": 0.1, "augment": "move", "warmup_steps": 1_000_000},  # a tenth of the steps, whatever they are
 }
 # AdamW's for tables and norms, and Muon's for the matrices, at a width; they fall with its root (docs/experiments.md).
 _RATES, _RATE_WIDTH = {"learning_rate": 5e-3, "muon_learning_rate": 2e-2}, 64
@@ -52,9 +51,8 @@ class ClassifyImages(ExampleTask):
     called = ("{n} image", "{n:,} images")
     by_minutes = True
 
-    def plan(self, request: ExamplesRequest, folder: RunFolder, say: OnRemark) -> RunPlan:
+    def plan(self, request: ExamplesRequest, say: OnRemark) -> RunPlan:
         wished = wished_model(request, ViTConfig, USUAL_PRESET, Message("images")).replace(labels=())
-        folder.check_new()
         if request.origin is None and request.preset is None:
             said = "preset {preset}, since none was named; it reads images of {side} x {side} pixels"
             say(Message(said, preset=USUAL_PRESET, side=wished.image_size))
@@ -72,7 +70,6 @@ class ClassifyImages(ExampleTask):
             say,
             examples_read=_PASSES * len(parts.train),
             usual_length=positions(model, 0),
-            warmup=lambda steps: steps // 10,
         )
         return RunPlan(*settings, parts)
 

@@ -9,7 +9,6 @@ that has no marks for turns gets them, and the model a row for each.
 from pathlib import Path
 from typing import Any
 
-from kotha.artifacts.run_folder import RunFolder
 from kotha.errors import UsageError
 from kotha.finetune.examples import (
     EXAMPLES,
@@ -46,7 +45,7 @@ class AnswerQuestions(ExampleTask):
         "{n:,} conversations longer than {most:,} tokens left out",
     )
 
-    def plan(self, request: ExamplesRequest, folder: RunFolder, say: OnRemark) -> RunPlan:
+    def plan(self, request: ExamplesRequest, say: OnRemark) -> RunPlan:
         origin, data = request.origin, request.data
         assert origin is not None, "who learns to answer begins from a trained model"
         family = origin.bundle.config.family
@@ -54,7 +53,6 @@ class AnswerQuestions(ExampleTask):
             raise UsageError(
                 "{name} is a {family}; only a gpt with a tokenizer can answer", name=origin.name, family=family
             )
-        folder.check_new()
         tokenizer = _with_turns(origin, origin.bundle.tokenizer, request.changes.get("lora") is not None, say)
         parts = divide_dialogues(data, request.test, share=request.held_out, seed=request.seed)
         said = "fields: {fields} ({how}); loss on what the assistant says, and on nothing else"

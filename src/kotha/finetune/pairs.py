@@ -15,7 +15,7 @@ falling (early stopping).
 from pathlib import Path
 from typing import Any
 
-from kotha.artifacts.run_folder import RunFolder, mapping, run_config, words
+from kotha.artifacts.run_folder import mapping, run_config, words
 from kotha.finetune.examples import (
     USUAL_TEXTS,
     ExamplesRequest,
@@ -61,10 +61,9 @@ class TranslatePairs(ExampleTask):
     )
     by_minutes = True
 
-    def plan(self, request: ExamplesRequest, folder: RunFolder, say: OnRemark) -> RunPlan:
+    def plan(self, request: ExamplesRequest, say: OnRemark) -> RunPlan:
         wished = wished_model(request, Seq2SeqConfig, USUAL_PRESET, Message("pairs of texts"))
         origin, data = request.origin, request.data
-        folder.check_new()
         parts = divide(data, request.validation, request.test, share=request.held_out, seed=request.seed)
         fields: Any = {"source": data.source_field, "target": data.target_field}
         say(Message("from {source!r} to {target!r} ({how})", **fields, how=guessed_or_named(data.guessed)))
