@@ -48,11 +48,8 @@ from kotha.training.tasks.task import NextToken
 # How long a training takes of which nothing was said, and a year.
 USUAL_MINUTES, LONGEST_MINUTES, USUAL_PRESET = 10.0, 525_600, "pocket"
 
-# What families learn from that read no plain text, and what to do.
-_PAIRS = Message("name a table of pairs (tsv, csv, jsonl) instead of the data folder")
-_IMAGES = Message("name a folder with a folder for each class, or an .npz archive")
-_OTHERS = {"seq2seq": (Message("pairs of texts"), _PAIRS), "vit": (Message("images with their classes"), _IMAGES)}
-_CLASSES = (Message("texts with labels"), Message("use a gpt or bert preset, or go on with what made it"))
+# What families learn from that read no plain text; the others are classifiers.
+_OTHERS = {"seq2seq": Message("pairs of texts"), "vit": Message("images with their classes")}
 
 
 @dataclass(frozen=True)
@@ -379,8 +376,8 @@ def resume_training(
 def _open(model: ModelConfig, config: TrainConfig, data: Dataset, folder: RunFolder, **how: Any) -> Training:
     """The training of a run, new or resumed: a data folder offers next tokens to a GPT, masked words to a BERT."""
     if not isinstance(model, GPTConfig | BERTConfig) or isinstance(model, ClassifierConfig):
-        needs, instead = _OTHERS.get(model.family, _CLASSES)
-        said = "a {family} model learns from {needs}, and {path} holds plain text; {instead}"
-        raise ConfigError(said, family=model.family, needs=needs, path=data.path, instead=instead)
+        said = "a {family} model learns from {needs}, and {path} holds plain text; name those, or use a gpt or a bert"
+        needs = _OTHERS.get(model.family, Message("texts with labels"))
+        raise ConfigError(said, family=model.family, needs=needs, path=data.path)
     task = NextToken(model, config, data) if isinstance(model, GPTConfig) else MaskedWords(model, config, data)
     return Training(model, config, task, folder, **how)
