@@ -100,6 +100,6 @@ def test_too_little_text_is_refused_before_the_machine_is_measured(
     capsys, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "short.txt").write_text("আমি ভাত খাই।\n\nনদীর ধারে একটি গ্রাম।\n", encoding="utf-8")
-    monkeypatch.setattr("kotha.training.start.budget_for", lambda *_: pytest.fail("it was measured"))
+    monkeypatch.setattr("kotha.training.plan.render.use_fastest_threads", lambda: pytest.fail("it was measured"))
     assert main(["plan", "--minutes", "1", "--data", str(tmp_path / "short.txt")]) == 1
     assert "bytes to train on; a model needs at least" in capsys.readouterr().err

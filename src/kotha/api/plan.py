@@ -1,5 +1,6 @@
 """What a training takes before it starts, a design for a budget, and many GPUs on paper."""
 
+from collections.abc import Callable
 from typing import Any
 
 from kotha.api.options import ClusterOptions, PlanOptions
@@ -12,7 +13,7 @@ from kotha.storage.atomic import write_page as write_page
 from kotha.training.plan.cluster import NETWORK, PER_NODE, STORAGE, Cluster, read_tokens, tell_cluster
 from kotha.training.plan.design import TextSize
 from kotha.training.plan.render import TrainingPlan, tell_plan
-from kotha.training.plan.step_time import gpu_named
+from kotha.training.plan.step_time import gpu_named, use_fastest_threads
 from kotha.training.start import TrainRequest, choose_settings
 
 _GPU, _MOST_GB = "h200", 1_000_000
@@ -23,12 +24,13 @@ def plan(
     settings: dict[str, Any],
     *,
     text: TextSize | None = None,
+    before_timing: Callable[[], Any] = use_fastest_threads,
 ) -> TrainingPlan:
     """Count a preset's parameters, work, memory and time; or design a model for memory, minutes and data.
 
     What comes back has all that was ``found``, ready for JSON, and tells it in tables and sentences and on a page.
     ``settings`` are those of a training, and sizes of the model. ``text`` is the size of one that is not there yet, in
-    place of the ``data``.
+    place of the ``data``; a few small steps are timed once ``before_timing`` has settled how this machine computes.
     """
     preset, minutes, memory_gb, name = options.preset, options.minutes, options.memory_gb, Option("preset", "NAME")
     if preset is None and memory_gb is None and minutes is None:
@@ -45,7 +47,7 @@ def plan(
     gpu = None if options.gpu is None else gpu_named(options.gpu)
     memory = None if memory_gb is None else int(memory_gb * 1e9)
     request = TrainRequest(preset, options.recipe, minutes, memory, options.device, gpu, settings)
-    return tell_plan(request, data, supported_targets, timed=not options.no_time)
+    return tell_plan(request, data, supported_targets, timed=not options.no_time, before_timing=before_timing)
 
 
 def plan_cluster(

@@ -40,7 +40,7 @@ from kotha.training.plan.design import (
 )
 from kotha.training.plan.memory import plan_memory, planned_context
 from kotha.training.plan.rules import EVALUATIONS, pace_of, times
-from kotha.training.plan.step_time import GPU
+from kotha.training.plan.step_time import GPU, use_fastest_threads
 from kotha.training.reporting.report import write_report
 from kotha.training.tasks.masked_words import MaskedWords
 from kotha.training.tasks.task import NextToken
@@ -112,6 +112,7 @@ class Choice:
 def choose_settings(
     request: TrainRequest,
     text: TextSize | None = None,
+    before_timing: Callable[[], Any] = lambda: None,
     tokenizer: Tokenizer | None = None,
 ) -> Choice:
     """The model and the settings for a request; ``text`` and ``tokenizer`` are those of the data, where there is some.
@@ -142,6 +143,7 @@ def choose_settings(
     by_rules = request.recipe in (None, RECIPE) and isinstance(model, GPTConfig)
     if by_rules and not sized:
         check_enough(text)
+    before_timing()
     if by_rules and isinstance(model, GPTConfig):
         return _designed(text, request.budget(settings), rest, model if sized else None)
     return fit_to_minutes(request, model, settings, rest)
@@ -262,9 +264,11 @@ def _start(data: Dataset, folder: RunFolder, request: TrainRequest, **how: Any) 
             raise UsageError("minutes are for one process, and here are several; give steps")
         request = replace(request, preset=request.preset or (None if origin else USUAL_PRESET))
 
-    if request.timed:
+    def get_ready() -> None:
         say(ProgressMessage("measuring this machine …"))
-    choice = choose_settings(request, measure_text(str(data.path)) if request.timed else None, tokenizer)
+        use_fastest_threads()
+
+    choice = choose_settings(request, measure_text(str(data.path)) if request.timed else None, get_ready, tokenizer)
     if choice.sentence:
         say(choice.sentence)
     counts: dict[str, int] = {}

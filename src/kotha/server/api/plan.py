@@ -96,7 +96,8 @@ def plan(state: State, body: PlanRequest) -> JsonObject:
     with refusing(ConfigError, CorpusError, DataError), by_name({str(data): str(body.data)}):
         options = PlanOptions(**body.model_dump(include=_WHOLE), data=data, no_time=body.minutes is None)
         changes = body.model_dump(exclude={*_WHOLE, "data", "text_bytes"}, exclude_none=True)
-        found = plan_training(options, changes, text=size).found
+        # The server's own threads stay, whatever would be fastest for a training.
+        found = plan_training(options, changes, text=size, before_timing=lambda: None).found
     design = found.pop("design", None)
     if design is not None:
         shown = {name: value for name, value in design.items() if name not in ("data", "commands")}  # they name folders

@@ -30,6 +30,7 @@ from kotha.training.plan.step_time import (
     peak_of,
     predict_seconds_per_step,
     tokens_per_step,
+    use_fastest_threads,
 )
 from kotha.training.start import TrainRequest, choose_settings
 
@@ -124,10 +125,15 @@ def tell_plan(
     doors: Callable[[ModelConfig], Sequence[Any]],
     *,
     timed: bool = True,
+    before_timing: Callable[[], Any] = use_fastest_threads,
 ) -> TrainingPlan:
-    """Plan what is asked for; ``doors`` say where a model can go."""
+    """Plan what is asked for; ``doors`` say where a model can go.
+
+    ``before_timing`` settles how this machine shall compute before it is timed.
+    """
     text = measure_text(data) if isinstance(data, str) else data
-    choice = choose_settings(request, text)
+    timed_here = request.minutes is not None and request.gpu is None
+    choice = choose_settings(request, text, before_timing if timed_here else lambda: None)
     model, settings = choice.model, choice.settings
     tokens = None if text is None else text.tokens_with(getattr(model, "vocab_size", 1))
     plan = plan_training(

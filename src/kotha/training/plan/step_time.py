@@ -54,9 +54,10 @@ from kotha.model.config import (
 from kotha.model.family import Model, Unfilled, build
 from kotha.model.loss import chunked_loss, next_token_loss
 from kotha.model.parameters import count_parameters
+from kotha.model.presets import preset
 from kotha.model.vit import ViT
-from kotha.training.config import Precision, TrainConfig
-from kotha.training.device import Arithmetic, available_memory, now, peak_flops_per_second, quickest
+from kotha.training.config import Precision, TrainConfig, recipe
+from kotha.training.device import Arithmetic, available_memory, choose_arithmetic, now, peak_flops_per_second, quickest
 from kotha.training.optim import Optimizers, orthogonalize, split_parameters
 from kotha.training.plan.memory import positions
 from kotha.training.tasks.masked_words import CHOSEN
@@ -212,6 +213,8 @@ _ROUNDS, _ENOUGH_SECONDS = 4, 0.4
 _WORDS = 8192
 # Of a large optimizer, the slice that is timed: rows and columns.
 _SLICE = (256, 1024)
+# The step by which threads are compared: small, as those are to which it matters.
+_BATCH, _CONTEXT = 8, 128
 
 
 def predict_seconds_per_step(
@@ -246,6 +249,22 @@ def predict_seconds_per_step(
     fixed = min(whole, tables * fixed)
     shares = training.batch_size * positions(model, context_length) / (batch_size * positions(model, length))
     return micro_batches * fixed + shares * (whole - fixed) + step
+
+
+def use_fastest_threads() -> int:
+    """Compute with all cores, or with one where that is faster: on a busy machine many short waits add up.
+
+    Sums may round differently with another number of threads, so a run notes how many it had.
+    """
+    arithmetic, all_of_them = choose_arithmetic("auto"), torch.get_num_threads()
+    if arithmetic.device.type == "cpu" and all_of_them > 1:
+        seconds: dict[int, float] = {}
+        for count in (all_of_them, 1):
+            torch.set_num_threads(count)
+            settings = recipe("modern", batch_size=_BATCH)
+            seconds[count] = predict_seconds_per_step(preset("pocket"), settings, _BATCH, _CONTEXT, arithmetic)
+        torch.set_num_threads(min(seconds, key=lambda count: seconds[count]))
+    return torch.get_num_threads()
 
 
 def _affordable(model: ModelConfig, batch_size: int, context_length: int, arithmetic: Arithmetic) -> tuple[int, int]:

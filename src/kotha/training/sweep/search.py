@@ -28,6 +28,7 @@ from kotha.text.shards import Dataset
 from kotha.training.loop import Training
 from kotha.training.plan.design import BASE, measure_text
 from kotha.training.plan.rules import EVALUATIONS
+from kotha.training.plan.step_time import use_fastest_threads
 from kotha.training.start import USUAL_PRESET, TrainRequest, check_held_out, choose_settings, take_sizes, train_run
 from kotha.training.sweep.space import SIZE, Searched, Value, as_changes, default_of, read_search, short, usual_search
 from kotha.training.sweep.study import (
@@ -108,7 +109,7 @@ def describe_sweep(data: Dataset, request: SweepRequest) -> Sweep:
     asked, given = request.training, dict(request.training.changes)
     # What can be refused is refused before anything is timed.
     chosen = read_search(request.search, preset(asked.preset or USUAL_PRESET), given)
-    choice = choose_settings(asked, measure_text(str(data.path)))
+    choice = choose_settings(asked, measure_text(str(data.path)), use_fastest_threads)
     design, settings = choice.design, choice.settings
     sizes_open = asked.preset is None and design is not None and len(take_sizes(choice.model, given)[1]) == len(given)
     searched = chosen or usual_search(choice, given, sizes_open)
