@@ -345,18 +345,25 @@ def test_patience_ends_a_run_that_gains_nothing(data, tmp_path: Path) -> None:
     assert summary["steps"] < 20
 
 
-def test_a_broken_loss_stops_the_run_and_says_where(data, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("step", "factor", "message"),
+    [
+        (9, float("nan"), r"is nan at step 9\. Last good"),
+        (60, 1000, "the loss rose to"),
+    ],
+)
+def test_a_broken_loss_and_a_spike_stop_the_run_and_say_where(data, tmp_path: Path, step, factor, message) -> None:
     run = start(data, tmp_path / "run", SHORT.change(steps=80))
 
     def shake(event: dict) -> None:
-        if event["step"] == 9 and "loss_nats" in event:
+        if event["step"] == step and "loss_nats" in event:
             with torch.no_grad():
-                run.model.head.weight.mul_(float("nan"))
+                run.model.head.weight.mul_(factor)
 
     run._on_event = shake
-    with pytest.raises(TrainingError, match=r"the loss is nan at step 9\. Last good"):
+    with pytest.raises(TrainingError, match=message):
         run.run()
-    assert list_checkpoints(run.folder.checkpoints)[-1] <= 9, "nothing broken was saved"
+    assert list_checkpoints(run.folder.checkpoints)[-1] <= step, "nothing broken was saved"
 
 
 @pytest.mark.parametrize(

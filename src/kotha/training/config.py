@@ -31,7 +31,7 @@ _BOUNDS: tuple[tuple[str, Callable[[Any], bool], Message], ...] = (
         lambda value: value <= _LARGEST_BATCH,
         Message("at most {most:,}", most=_LARGEST_BATCH),
     ),
-    ("learning_rate muon_learning_rate gradient_clip lora_alpha", lambda value: value > 0, Message("above 0")),
+    ("learning_rate muon_learning_rate gradient_clip spike lora_alpha", lambda value: value > 0, Message("above 0")),
     (
         "beta1 beta2 ema_decay label_smoothing dropout",
         lambda value: 0 <= value < 1,
@@ -88,6 +88,7 @@ class TrainConfig:
 
     precision: Precision = "auto"  # type of the arithmetic; auto looks at the machine
     compile: Compile = "auto"  # compile the model; auto does where it pays
+    spike: float | None = 3.0  # stop when the loss exceeds its recent average by this many nats; None to go on
 
     def __post_init__(self) -> None:
         if isinstance(self.teachers, list):  # as JSON and TOML have it

@@ -9,7 +9,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from statistics import median_high
 from typing import Any
@@ -39,7 +39,7 @@ from kotha.training.tasks.task import Batch, Task, Tensors
 
 # Reading a number from a GPU waits for it, so only every so many steps are logged there.
 _GPU_LOG_EVERY = 10
-_LAST_SPEEDS = 200
+_RECENT, _LAST_SPEEDS = 50, 200
 
 Sampler = Callable[[Any], str]
 OnEvent = Callable[[dict[str, Any]], None]
@@ -59,8 +59,10 @@ class Progress:
     best_loss: float = math.inf
     evaluations_without_gain: int = 0
     evaluated_step: int = 0
+    recent: list[float] = field(default_factory=list)  # the last losses
 
     def __post_init__(self) -> None:
+        self.recent = [float(loss) for loss in self.recent]
         self.speeds: deque[float] = deque(maxlen=_LAST_SPEEDS)  # tokens per second, of the last steps
         self._since: tuple[float, int] | None = None
 
@@ -76,6 +78,16 @@ class Progress:
             if tokens:
                 self.speeds.append(tokens / max(1e-9, seconds))
             self._since = None
+
+    def complaint(self, loss: float, spike: float | None) -> Message | None:
+        """What is wrong with a new loss, no number or a jump; None when nothing is, and it is remembered."""
+        if not math.isfinite(loss):
+            return Message("is {loss}", loss=loss)
+        usual = sum(self.recent) / _RECENT if len(self.recent) == _RECENT else math.inf
+        if spike is not None and loss > usual + spike:
+            return Message("rose to {loss:.3f} from about {usual:.3f}", loss=loss, usual=usual)
+        self.recent = [*self.recent, loss][-_RECENT:]
+        return None
 
 
 class Training:
@@ -252,11 +264,12 @@ class Training:
         if self.arithmetic.device.type == "cuda" and step % _GPU_LOG_EVERY and step != 1:
             return
         value = loss.item()
-        if not math.isfinite(value):
+        complaint = progress.complaint(value, self.config.spike)
+        if complaint:
             raise TrainingError(
-                "the loss is {loss} at step {step}. Last good checkpoint: {last_good}. Try a lower learning_rate or "
+                "the loss {complaint} at step {step}. Last good checkpoint: {last_good}. Try a lower learning_rate or "
                 "a longer warm-up",
-                loss=value,
+                complaint=complaint,
                 step=step - 1,
                 last_good=self.checkpointer.last_good(),
             )

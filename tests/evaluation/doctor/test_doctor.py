@@ -84,7 +84,7 @@ def test_untrained(trained, plenty) -> None:
 
 
 def test_learning_rate_too_high(trained, plenty) -> None:
-    wild = {"optimizer": "adamw", "learning_rate": 3.0, "gradient_clip": None}
+    wild = {"optimizer": "adamw", "learning_rate": 3.0, "spike": None, "gradient_clip": None}
     found = findings(trained(plenty, {"norm": "layer"}, steps=60, **wild))
     assert list(found) == ["learning-rate-too-high"]
     sign = found["learning-rate-too-high"]
