@@ -155,8 +155,8 @@ def test_other_families_and_other_settings_are_refused(run: kotha.Run, table: Pa
         kotha.train(table, out=out, preset="pocket", steps=2)
     with pytest.raises(UsageError, match="a table of pairs needs a preset that translates"):
         kotha.train(table, out=out)
-    with pytest.raises(ConfigError, match="augment is for images"):
-        kotha.train(table, out=out, **QUICK, augment="move")
+    with pytest.raises(ConfigError, match="class_weights is for classes"):
+        kotha.train(table, out=out, **QUICK, class_weights="balanced")
     with pytest.raises(UsageError, match="lora=4 learns beside weights that stay"):
         kotha.train(table, out=out, **QUICK, lora=4)
     with pytest.raises(UsageError, match="reverse: for a table of pairs, which is a file"):

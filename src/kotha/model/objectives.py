@@ -55,9 +55,15 @@ def sentence_pairs(model: BERT, hidden: Tensor, unrelated: Tensor) -> Tensor:
     return cross_entropy(model.pair_head(model.pool(hidden)).float(), unrelated)
 
 
-def classes(logits: Tensor, labels: Tensor, label_smoothing: float = 0.0) -> Tensor:
-    """Say what an image shows, or of which class a text is: (B, K), (B,) -> ()."""
-    return cross_entropy(logits.float(), labels, label_smoothing=label_smoothing)
+def classes(logits: Tensor, labels: Tensor, label_smoothing: float = 0.0, weights: Tensor | None = None) -> Tensor:
+    """Say what an image shows, or of which class a text is: (B, K), (B,) -> ().
+
+    With ``weights`` (B,), one for each example, the mean over the examples of what each loses times its weight.
+    """
+    if weights is None:
+        return cross_entropy(logits.float(), labels, label_smoothing=label_smoothing)
+    losses = cross_entropy(logits.float(), labels, label_smoothing=label_smoothing, reduction="none")
+    return (losses * weights).mean()
 
 
 @torch.no_grad()

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from kotha.errors import ConfigError, nearest
 from kotha.i18n.message import Message
-from kotha.model.config import GPTConfig, ModelConfig, TextConfig, ViTConfig
+from kotha.model.config import ClassifierConfig, GPTConfig, ModelConfig, TextConfig, ViTConfig
 from kotha.model.fields import LARGEST_SEED, at_least, check_types
 
 Optimizer = Literal["adamw", "muon"]
@@ -18,6 +18,7 @@ Schedule = Literal["cosine", "stable", "constant", "inverse-sqrt"]
 Sampling = Literal["documents", "offsets"]
 Precision = Literal["auto", "float32", "bfloat16", "float16"]
 Compile = Literal["auto", "on", "off"]
+ClassWeights = Literal["equal", "balanced"]
 Augment = Literal["none", "move", "mirror"]
 
 
@@ -71,6 +72,7 @@ class TrainConfig:
 
     dropout: float | None = None  # overrides the model's dropout
     label_smoothing: float = 0.0  # share of each target spread over the vocabulary
+    class_weights: ClassWeights = "equal"  # balanced: examples of rare classes count more
     augment: Augment = "none"  # images: move turns, shifts and scales each a little; mirror also flips half of them
     backwards: float = 0.0  # share of the sequences read from their end, but in the last quarter of the steps
     lora: int | None = None  # rank of what is learned beside the weights, which then stay (LoRA); None: all learns
@@ -121,6 +123,7 @@ _ONLY_FOR: tuple[tuple[str, Any, Message], ...] = (
     ("teachers", GPTConfig, Message("a gpt, which learns next tokens")),
     ("backwards", GPTConfig, Message("a gpt, which learns next tokens")),
     ("augment", ViTConfig, Message("images")),
+    ("class_weights", ViTConfig | ClassifierConfig, Message("classes of texts or images")),
     ("lora", TextConfig, Message("models of text")),
 )
 

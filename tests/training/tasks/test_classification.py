@@ -133,15 +133,24 @@ def test_unusable_texts_are_refused() -> None:
         texts(bert.replace(vocab_size=9), "unigram", ["আমি"], [0])
 
 
-def test_macro_f1_chooses() -> None:
+def test_rare_classes_count_more_and_macro_f1_chooses() -> None:
     tokenizer = trained("unigram")
     model = classifying(preset("pocket").replace(vocab_size=tokenizer.vocab_size, context_length=16), "abc")
     labels = [0, 0, 0, 0, 1, 2]
-    config = CONFIG.change(batch_size=6)
+    config = CONFIG.change(class_weights="balanced", batch_size=6)
     task = TextClasses(model, config, ["আমি"] * 6, labels, ["আমি"] * 6, labels, tokenizer)
     batch = task.batch(0, 0, 6).tensors
+    assert {(int(label), float(weight)) for label, weight in zip(batch["labels"], batch["weights"], strict=True)} == {
+        (0, 0.5),
+        (1, 2.0),
+        (2, 2.0),
+    }, "scikit-learn's n / (K count)"
     logits = torch.tensor([[3.0, 0.0, 0.0]]).repeat(6, 1)
+    weighted = torch.nn.functional.cross_entropy(logits, batch["labels"], torch.tensor([0.5, 2.0, 2.0]))
+    torch.testing.assert_close(task.losses(lambda *_: logits, batch)["examples"], weighted)
     sums = task.measure(lambda *_: logits, batch)
     score = task.score({name: float(each) for name, each in sums.items()}, {"examples": 6})
     assert score["accuracy"] == pytest.approx(4 / 6) and score["macro_f1"] == pytest.approx(0.8 / 3)
     assert task.error(score) == pytest.approx(1 - 0.8 / 3)
+    with pytest.raises(DataError, match="class 2 has no training example"):
+        TextClasses(model, config, ["আমি"] * 2, [0, 1], ["আমি"], [0], tokenizer)

@@ -3,8 +3,9 @@
 Both tasks are the same but for what is read; ``_Classes`` has what they share. A text longer than the context is
 learned from in stretches, each an example by itself (``text/tokenizer/prompt.py``); at work what they say is averaged.
 
-Of classifiers of texts the one with the best macro-F1 is kept (the mean of F1 over classes), of images the one with the
-least loss.
+Where classes are unequal, a model may learn each example with the weight of its class (``class_weights="balanced"``:
+their mean is 1, as in scikit-learn). Of classifiers of texts the one with the best macro-F1 is kept (the mean of F1
+over classes), of images the one with the least loss.
 """
 
 import math
@@ -36,17 +37,31 @@ class _Classes(ExamplesTask):
     part, reference_names = "examples", ("ln K", "class frequencies")
     reads: tuple[str, ...]  # the tensors of a batch that a model is called with
 
+    def __init__(self, config: TrainConfig, n_classes: int, learned: Columns, held_out: Columns) -> None:
+        super().__init__(config, n_classes, learned, held_out)
+        self._weights: Tensor | None = None
+        if config.class_weights == "balanced":
+            counts = torch.from_numpy(self._counts(self._learned)).float()
+            if not counts.all():
+                raise DataError(
+                    "class {empty} has no training example, so it has no weight; leave class_weights out",
+                    empty=int(counts.argmin()),
+                )
+            self._weights = counts.sum() / (n_classes * counts)
+
     @abstractmethod
     def _read(self, examples: Any, rows: list[int], among: Sequence[int]) -> tuple[Tensors, int]:
         """What is read of some examples in a batch with others, and how many positions go through the model."""
 
     def _as_batch(self, some: Any, rows: Sequence[int], among: Sequence[int]) -> Batch:
         tensors, positions = self._read(some[0], list(rows), among)
-        return Batch({**tensors, "labels": some[1][list(rows)]}, {self.part: len(rows)}, positions)
+        labels = some[1][list(rows)]
+        weights = {} if self._weights is None else {"weights": self._weights[labels]}
+        return Batch({**tensors, "labels": labels, **weights}, {self.part: len(rows)}, positions)
 
     def losses(self, model: Any, tensors: Tensors) -> Tensors:
         logits = model(*(tensors[name] for name in self.reads))
-        return {self.part: classes(logits, tensors["labels"], self._label_smoothing)}
+        return {self.part: classes(logits, tensors["labels"], self._label_smoothing, tensors.get("weights"))}
 
     def measure(self, model: Any, tensors: Tensors) -> Tensors:
         """See Task; sums that F1 of each class is made from are among them."""
