@@ -10,7 +10,8 @@ import pytest
 from kotha.artifacts.run_folder import RunFolder
 from kotha.errors import CheckpointError, is_short_of_memory
 from kotha.training import checkpoint
-from kotha.training.checkpoint import Checkpoint, Checkpointer, checkpoint_path, latest_checkpoint
+from kotha.training.checkpoint import Checkpoint, checkpoint_path, latest_checkpoint
+from kotha.training.checkpointer import Checkpointer
 
 
 def test_checkpoints_that_cannot_be_listed_are_not_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

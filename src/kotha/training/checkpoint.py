@@ -1,4 +1,4 @@
-"""Checkpoints to go on from: whole or absent, verified, no pickle; and the best weights of a run, to take away.
+"""Checkpoints: whole or absent, verified, no pickle.
 
 ::
 
@@ -12,17 +12,14 @@
 Where several processes keep a part of each weight, each writes its rows: ``model-00001-of-00002.safetensors``, whose
 header says which rows they are. Any number of processes can read them back. (torch's own distributed checkpoints say
 this in a pickle, and replace files in place.) A checkpoint is written beside its place and moved there by rename.
-
-All processes of a distributed run call the functions of a `Checkpointer`; who writes what is decided there.
 """
 
 import hashlib
 import json
-import math
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property, reduce
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -30,12 +27,8 @@ import torch
 from safetensors import safe_open
 from torch import Tensor
 
-from kotha.artifacts import model_folder as bundle
-from kotha.artifacts import run_folder as runs
-from kotha.artifacts.run_folder import RunFolder
 from kotha.errors import CheckpointError, KothaError, is_of_the_machine
-from kotha.i18n.message import Message, Text
-from kotha.model.family import Model, build
+from kotha.i18n.message import Message
 from kotha.storage.atomic import (
     atomic_directory,
     atomic_write,
@@ -46,11 +39,7 @@ from kotha.storage.atomic import (
 from kotha.storage.json_files import as_json, read_table
 from kotha.storage.status import is_directory, is_file_in, matching, reading
 from kotha.storage.weights import reading_weights, write_weights
-from kotha.training.adapter import FOLDER, base_fingerprint, merged, save_adapter
-from kotha.training.config import TrainConfig
-from kotha.training.distributed import ALONE, Ranks, local, whole
-from kotha.training.optim import Average, Optimizers, copy_into, swapped_weights
-from kotha.training.tasks.task import Score, Task
+from kotha.training.distributed import ALONE, Ranks, local
 
 MANIFEST, STATE = "manifest.json", "state.json"
 _PREFIX = "step-"
@@ -222,101 +211,3 @@ def prune_checkpoints(folder: Path, keep: int, best: int | None, newest: int | N
 def _sha256(path: Path) -> str:
     with reading(path), path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-# -- of a run ----------------------------------------------------------------------------------------------------------
-
-
-@dataclass
-class Checkpointer:
-    """The parts of a run that last, and where they go."""
-
-    folder: RunFolder
-    model: Model
-    config: TrainConfig
-    task: Task
-    optimizers: Optimizers
-    average: Average | None
-    ranks: Ranks
-
-    def save(self, step: int, state: dict[str, Any], best: int | None) -> None:
-        """Write a checkpoint of this moment, and let old ones go."""
-        tensors: dict[str, dict[str, Tensor]] = {
-            "model": {name: each.detach() for name, each in self.model.named_parameters()},
-            "optimizer": self.optimizers.state(),
-        }
-        if self.average is not None:
-            tensors["average"] = self.average.tensors
-            state = {**state, "average_updates": self.average.updates}
-        save_checkpoint(self.folder.checkpoints, Checkpoint(step, tensors, state), self.ranks)
-        if self.ranks.is_first:
-            prune_checkpoints(self.folder.checkpoints, self.config.keep_checkpoints, best)
-
-    def restore(self) -> dict[str, Any]:
-        """Go on from the last checkpoint that is whole: its state, empty where there is none.
-
-        What was to go when that one was saved goes now, if the run was killed between the two.
-        """
-        saved = latest_checkpoint(self.folder.checkpoints, self.ranks) or Checkpoint(0)
-        state = saved.state
-        if self.ranks.is_first:
-            keep, best = self.config.keep_checkpoints, state.get("best_step")
-            prune_checkpoints(self.folder.checkpoints, keep, best, newest=saved.step)
-            clear_leftovers(self.folder.path, "best")
-            self.folder.forget_after(saved.step)
-        if not saved.tensors:
-            return {}
-        missing = {name for name, _ in self.model.named_parameters()} - saved.tensors["model"].keys()
-        if missing:
-            raise KeyError(f"without {min(missing)}")
-        copy_into(self.model, saved.tensors["model"])
-        self.optimizers.load_state(saved.tensors["optimizer"])
-        if self.average is not None:
-            self.average.load(saved.tensors["average"], state.get("average_updates", 0))
-        best_loss = math.inf if state["best_loss"] is None else state["best_loss"]  # JSON has no infinity
-        return {**state, "step": saved.step, "best_loss": best_loss}
-
-    def last_good(self) -> Text:
-        """Where one can go on from, for an error message."""
-        try:
-            saved = list_checkpoints(self.folder.checkpoints)
-        except OSError as error:  # what went wrong first is what shall be told
-            folder = self.folder.checkpoints
-            return Message("in {folder}, which cannot be read just now ({why})", folder=folder, why=error.strerror)
-        return str(checkpoint_path(self.folder.checkpoints, saved[-1])) if saved else Message("none yet")
-
-    def kept_weights(self) -> AbstractContextManager[None]:
-        """The model with the weights that are measured and kept: their running average, where there is one."""
-        return swapped_weights(self.model, self.average.tensors) if self.average is not None else nullcontext()
-
-    def plain_model(self) -> Model | None:
-        """A model that can be called by itself, and only a process that writes gets one.
-
-        Sharded weights are gathered; what was learned beside the weights is merged into them.
-        """
-        if not self.ranks.sharded:
-            if not self.ranks.is_first:
-                return None
-            return merged(self.model) if self.config.lora is not None else self.model
-        gathered = {name: whole(each.detach()) for name, each in self.model.named_parameters()}
-        if not self.ranks.is_first:
-            return None
-        plain = build(self.model.config)
-        copy_into(plain, gathered)
-        return plain
-
-    @cached_property
-    def _base(self) -> str:
-        return base_fingerprint(self.model)  # those weights never change
-
-    def save_best(self, plain: Model | None, step: int, score: Score) -> None:
-        """Write the weights that the model has now as the best so far."""
-        if plain is None:
-            return
-        rank, chat = self.config.lora, self.task.chat_template
-        if rank is not None:
-            folder = self.folder.path / FOLDER
-            save_adapter(folder, self.model, rank, self.config.lora_alpha, self._base, chat)
-        how: Any = {"overwrite": True, "whatever_it_holds": True, "chat": chat}
-        bundle.save(self.folder.best_model, plain, self.task.tokenizer, **how)
-        self.folder.write(runs.BEST, {"step": step, **score})

@@ -1,22 +1,16 @@
-"""Several processes that train one model, started by ``torchrun``, and how they are asked to stop.
+"""Several processes that train one model, started by ``torchrun``.
 
 With data parallelism (DDP) each has the whole model and a share of the batch, and gradients are summed. With
 ``shard`` (FSDP2) each also keeps only its share of the rows of every weight, gradient and optimizer memory, and
 gathers a block's weights when it is that block's turn. Several machines need a folder for the run that all of them
 see. Alone, all of this is nothing.
-
-Ctrl-C and SIGTERM are a question: the loop finishes its step, saves and ends. A second Ctrl-C ends at once. A scheduler
-asks by SIGTERM and kills soon after; it may well ask twice, so a second one changes nothing.
 """
 
 import os
-import signal
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import timedelta
-from types import FrameType
 from typing import Any
 
 import torch
@@ -239,58 +233,3 @@ def rowwise(function: Callable[[Tensor], Tensor], tensor: Any) -> Tensor:
     return DTensor.from_local(
         rows.contiguous(), mesh, tensor.placements, shape=tensor.shape, stride=tensor.stride(), run_check=False
     )
-
-
-# -- asked to stop -----------------------------------------------------------------------------------------------------
-
-
-_ASKED_SOON = 5.0  # seconds in which torchrun asks all of its processes to stop, if it asks one
-
-
-class Interrupts:
-    """While this is open, the first signal only sets ``asked``; ``on_ask`` hears its name, inside the handler."""
-
-    def __init__(self, on_ask: Callable[[str], None] | None = None) -> None:
-        self.asked = False
-        self.hurried = False
-        self._on_ask = on_ask
-        self._before: dict[int, Any] = {}
-
-    def __enter__(self) -> "Interrupts":
-        for number in (signal.SIGINT, signal.SIGTERM):
-            try:
-                self._before[number] = signal.signal(number, self._ask)
-            except ValueError:  # only the main thread may listen; elsewhere signals are someone else's business
-                break
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-
-    def expect(self, step: int) -> None:
-        """Of several machines perhaps only one was asked to stop, and the others go on without it.
-
-        torchrun asks all, one soon after the other, where another machine has come; then it starts them again. It takes
-        one that ends well for the end of the run.
-        """
-        until = time.monotonic() + _ASKED_SOON
-        while not self.asked and time.monotonic() < until:
-            time.sleep(0.05)
-        if not self.asked:
-            raise TrainingError(
-                "another machine was asked to stop, so all have saved at step {step:,}; torchrun starts those "
-                "that are left again, if it may",
-                step=step,
-            )
-
-    def _ask(self, number: int, frame: FrameType | None) -> None:
-        again, self.asked = self.asked, True
-        self.hurried = self.hurried or number == signal.SIGTERM
-        if not again and self._on_ask is not None:
-            self._on_ask(signal.Signals(number).name)
-        if again and number == signal.SIGINT:
-            before = self._before[number]
-            if callable(before):
-                before(number, frame)
-            raise KeyboardInterrupt

@@ -26,10 +26,10 @@ from kotha.model.config import ModelConfig
 from kotha.model.family import Model, build
 from kotha.model.lora import add_low_rank, learned_whole
 from kotha.storage.atomic import NotWrittenError
-from kotha.training.checkpoint import Checkpointer
+from kotha.training.checkpointer import Checkpointer, Interrupts
 from kotha.training.config import TrainConfig, check_settings
 from kotha.training.device import choose_arithmetic, largest_memory, peak_flops_per_second, peak_memory, share_of_peak
-from kotha.training.distributed import ALONE, Interrupts, Ranks, distribute, gathering, whole
+from kotha.training.distributed import ALONE, Ranks, distribute, gathering, whole
 from kotha.training.execution import Fitting, Learner, OutOfMemory, Recording, measure
 from kotha.training.optim import Average, Optimizers, learning_rate_share
 from kotha.training.plan.memory import check_room, how_planned
