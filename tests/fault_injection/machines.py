@@ -1,7 +1,8 @@
-"""Machines that are made of nothing: network namespaces on this one, joined by a switch, with one disk for all.
+"""Machines that are made of nothing: network namespaces on this one, joined by a switch, each with a disk of its own.
 
-A machine has its own address and its own host name. It can be switched off (all that runs on it is killed at once),
-its cable can be pulled, and it can be made slow. Needs Linux, root, ``ip`` and ``unshare``.
+A machine has its own address, its own host name and, if it is ``apart``, its own view of one folder, so that no file
+system is shared. It can be switched off (all that runs on it is killed at once), its cable can be pulled, and it can be
+made slow. Needs Linux, root, ``ip`` and ``unshare``.
 """
 
 import os
@@ -49,12 +50,16 @@ class Machine:
     space: str  # its network namespace
     switch: str  # that of the switch
     port: str  # where its cable is in the switch
-    place: Path  # of its ``hosts``
+    disk: Path  # what it sees of ``shown``, if it shares no disk
+    shown: Path
+    apart: bool = False
     started: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     def start(self, words: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
         """Start a program on it; what it says is added to a file."""
-        inside = [f"hostname {self.name}", f"mount --bind {shlex.quote(str(self.place / 'hosts'))} /etc/hosts"]
+        inside = [f"hostname {self.name}", f"mount --bind {shlex.quote(str(self.disk.parent / 'hosts'))} /etc/hosts"]
+        if self.apart:
+            inside.append(f"mount --bind {shlex.quote(str(self.disk))} {shlex.quote(str(self.shown))}")
         inside.append(f"exec {shlex.join(words)}")
         whole = ["ip", "netns", "exec", self.space, "unshare", "--uts", "--mount", "sh", "-ec", "\n".join(inside)]
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
@@ -114,11 +119,14 @@ class Machine:
 
 
 @contextmanager
-def machines(count: int, place: Path) -> Iterator[list[Machine]]:
-    """So many machines on one switch, gone at the end with all that runs on them."""
+def machines(count: int, place: Path, apart: bool = False) -> Iterator[list[Machine]]:
+    """So many machines on one switch, gone at the end with all that runs on them.
+
+    ``place/disk`` is what all of them see, each its own if they are ``apart``.
+    """
     mark = f"kotha-{os.getpid()}"
-    switch = f"{mark}-switch"
-    (place / "disk").mkdir(parents=True, exist_ok=True)
+    switch, shown = f"{mark}-switch", place / "disk"
+    shown.mkdir(parents=True, exist_ok=True)
     addresses = {f"node-{number}": f"10.77.0.{number}" for number in range(1, count + 1)}
     known = "".join(f"{address} {name}\n" for name, address in addresses.items())
     (place / "hosts").write_text("127.0.0.1 localhost\n" + known, encoding="utf-8")
@@ -137,7 +145,9 @@ def machines(count: int, place: Path) -> Iterator[list[Machine]]:
             for device in ("lo", "eth0"):
                 _ip("-n", space, "link", "set", device, "up")
             _ip("-n", switch, "link", "set", port, "master", "bridge", "up")
-            made.append(Machine(name, space, switch, port, place))
+            disk = place / name
+            disk.mkdir(exist_ok=True)
+            made.append(Machine(name, space, switch, port, disk, shown, apart))
         yield made
     finally:
         for machine in made:

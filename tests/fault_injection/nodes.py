@@ -9,6 +9,7 @@ whose losses are held against those of the same training in one process: as if n
 import argparse
 import json
 import re
+import shutil
 import sys
 import tempfile
 import time
@@ -66,8 +67,10 @@ class Ground:
 class Trial:
     """One training on some machines."""
 
-    def __init__(self, ground: Ground, case: str, steps: int, *more: str, nodes: str = "2") -> None:
-        self.ground, self.found, self.nodes = ground, Found(case, steps), nodes
+    def __init__(
+        self, ground: Ground, case: str, steps: int, *more: str, nodes: str = "2", apart: bool = False
+    ) -> None:
+        self.ground, self.found, self.nodes, self.apart = ground, Found(case, steps), nodes, apart
         self.place = ground.place / case
         self.place.mkdir()
         self.words = [str(ground.data), "--out", str(self.run), *_MODEL, "--steps", str(steps), *more]
@@ -76,6 +79,10 @@ class Trial:
     def run(self) -> Path:
         """The run's folder, as a machine names it."""
         return self.place / "disk" / "run"
+
+    def seen(self, machine: Machine) -> Path:
+        """The run's folder of a machine, as we see it."""
+        return machine.disk / "run" if self.apart else self.run
 
     def log(self, machine: Machine) -> Path:
         """Where we keep what a machine says."""
@@ -92,7 +99,7 @@ class Trial:
     def reach(self, machine: Machine, step: int, seconds: float = 120) -> None:
         """Wait until a step is in the log of a machine's run."""
         end = time.monotonic() + seconds
-        while len(losses(self.run)) < step:
+        while len(losses(self.seen(machine))) < step:
             if time.monotonic() > end or all(each.poll() is not None for each in machine.started):
                 raise TimeoutError(f"step {step} was not reached: {self.log(machine).read_text()[-2000:]}")
             time.sleep(0.02)
@@ -104,14 +111,14 @@ class Trial:
             if time.monotonic() > end:
                 raise TimeoutError(f"no {count} processes: {self.log(machine).read_text()[-2000:]}")
             time.sleep(0.05)
-        self.reach(machine, len(losses(self.run)) + 10, seconds)
+        self.reach(machine, len(losses(self.seen(machine))) + 10, seconds)
 
     def end(self, started: Sequence[Popen[bytes]], keeper: Machine, seconds: float = 240) -> Found:
         """Wait for the end, and hold the run against that of one process."""
         codes = [process.wait(timeout=seconds) for process in started]
         if any(codes):
             self.found.wrong.append(f"exit codes {codes}")
-        expected, got = losses(self.ground.reference(self.found.steps)), losses(self.run)
+        expected, got = losses(self.ground.reference(self.found.steps)), losses(self.seen(keeper))
         if len(got) != len(expected):
             self.found.wrong.append(f"{len(got)} steps in the log instead of {len(expected)}")
         self.found.largest_difference = max((abs(a - b) for a, b in zip(got, expected, strict=False)), default=0.0)
@@ -219,6 +226,39 @@ def elastic(ground: Ground) -> Found:
         return found
 
 
+def apart(ground: Ground) -> Found:
+    """No shared disk: each keeps its rows; switched off, they go on as they were, with a new one, and as one alone."""
+    trial = Trial(ground, "apart", 80, "--checkpoint-every", "10", "--shard", nodes="2", apart=True)
+    with machines(3, trial.place, apart=True) as nodes:
+        first = nodes[0]
+        for step, some in ((25, nodes[:2]), (45, nodes[:2]), (65, nodes)):
+            trial.nodes = str(len(some))
+            for each in some:
+                trial.torchrun(each, *(["--resume"] if step > 25 else []))
+            trial.reach(first, step)
+            for each in some:
+                each.switch_off()
+            _look_at_shards(trial, some)
+        # What one types on the first machine: rsync -a node-2:run/checkpoints/ run/checkpoints/, and so on.
+        for each in nodes[1:]:
+            folder = trial.seen(each) / "checkpoints"
+            shutil.copytree(folder, trial.seen(first) / "checkpoints", dirs_exist_ok=True)
+        words = [sys.executable, "-m", "kotha", "train", *trial.words, "--resume"]
+        found = trial.end([first.start([word for word in words if word != "--shard"], trial.log(first))], first)
+        trial.tells(first, "going on from step")
+        return found
+
+
+def _look_at_shards(trial: Trial, nodes: Sequence[Machine]) -> None:
+    """Each disk has its machine's rows of the newest checkpoint, and not those of others."""
+    count = len(nodes)
+    for rank, machine in enumerate(nodes):
+        folder = sorted((trial.seen(machine) / "checkpoints").glob("step-*"))[-1]
+        files = sorted(file.name for file in folder.glob("model*"))
+        if files != [f"model-{rank:05d}-of-{count:05d}.safetensors"]:
+            trial.found.wrong.append(f"{machine.name} has {files} of {folder.name}")
+
+
 def cut(ground: Ground) -> Found:
     """A cable is out for thirty seconds: nobody starts again."""
     trial = Trial(ground, "cut", 80, "--checkpoint-every", "10")
@@ -232,7 +272,9 @@ def cut(ground: Ground) -> Found:
         return trial.end(started, first)
 
 
-CASES: dict[str, Callable[[Ground], Found]] = {each.__name__: each for each in (ddp, shard, lost, first, elastic, cut)}
+CASES: dict[str, Callable[[Ground], Found]] = {
+    each.__name__: each for each in (ddp, shard, lost, first, elastic, apart, cut)
+}
 
 
 def main() -> int:

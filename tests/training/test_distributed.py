@@ -16,8 +16,8 @@ from tests.launching import Launcher
 from tests.prepared import prepared_by_commands
 
 from kotha.artifacts.run_folder import CONFIG, LAUNCH, RunFolder
-from kotha.errors import ConfigError
-from kotha.training.checkpoint import checkpoint_path, list_checkpoints, load_checkpoint
+from kotha.errors import CheckpointError, ConfigError
+from kotha.training.checkpoint import OnDisk, checkpoint_path, list_checkpoints, load_checkpoint, newest_whole
 from kotha.training.distributed import Ranks, goes_on, ranks_here
 
 STEPS = 12
@@ -129,8 +129,69 @@ def test_a_killed_process_is_started_again_and_the_run_ends_right(alone, data: P
 # -- several machines -------------------------------------------------------------------------------------------------
 
 
+def machines(folder: Path, *names: str) -> list[Path]:
+    """A disk for each, with what is already on it."""
+    for name in names:
+        (folder / name).mkdir(exist_ok=True)
+    return [folder / name for name in names]
+
+
 def kept(disk: Path, step: int) -> list[str]:
     return sorted(path.name for path in checkpoint_path(disk / "run/checkpoints", step).glob("model*"))
+
+
+def forget_end(*disks: Path) -> None:
+    for disk in disks:
+        shutil.rmtree(checkpoint_path(disk / "run/checkpoints", STEPS))
+
+
+def test_without_a_shared_disk_each_machine_keeps_its_rows_and_any_number_goes_on(
+    launcher: Launcher, alone, data: Path, tmp_path: Path
+) -> None:
+    reference, log = alone("adamw"), tmp_path / "log"
+    first, second, third, fourth = machines(tmp_path, "a", "b", "c", "d")
+    start = ["train", str(data), "--out", "run"]
+    settings = [*SETTINGS, *OPTIMIZERS["adamw"]]
+    launcher.run([*start, *settings, "--shard"], log, disks=[first, second])
+    for rank, disk in enumerate((first, second)):
+        assert kept(disk, 6) == [f"model-{rank:05d}-of-00002.safetensors"]
+        assert_alike(disk / "run", reference)
+    forget_end(first, second)
+
+    gathered = tmp_path / "gathered"  # copied together by hand: one process goes on
+    shutil.copytree(first, gathered)
+    with pytest.raises(CheckpointError, match="is missing; if another machine has it, copy its folder into this one"):
+        load_checkpoint(checkpoint_path(gathered / "run/checkpoints", 6))
+    shutil.copytree(second / "run/checkpoints", gathered / "run/checkpoints", dirs_exist_ok=True)
+    launcher.run([*start, "--resume"], log, disks=[gathered])
+    assert_alike(gathered / "run", reference)
+
+    disks = [third, second, first, fourth]  # in another order, and two that are new
+    launcher.run([*start, "--resume", "--shard"], log, disks=disks)
+    for disk in disks:
+        assert_alike(disk / "run", reference)
+        assert len(kept(disk, STEPS)) == 1 and len(kept(disk, 6)) == 2
+
+
+def test_without_a_shared_disk_a_machine_that_lost_its_own_gets_all_from_another(
+    launcher: Launcher, alone, data: Path, tmp_path: Path
+) -> None:
+    reference, log = alone("adamw"), tmp_path / "log"
+    first, second, new = machines(tmp_path, "a", "b", "new")
+    start = ["train", str(data), "--out", "run", *SETTINGS, *OPTIMIZERS["adamw"]]
+    launcher.run(start, log, disks=[first, second], TORCHELASTIC_RUN_ID="song")
+    assert kept(first, 6) == kept(second, 6) == ["model.safetensors"]
+    forget_end(first, second)
+    shutil.copytree(first, tmp_path / "copy")
+    (checkpoint_path(second / "run/checkpoints", 6) / "model.safetensors").write_bytes(b"broken")
+    for some in ([new, first], [second, tmp_path / "copy"]):
+        # Nobody asked to resume: whoever starts a launch of the same name again goes on.
+        launcher.run(start, log, disks=some, TORCHELASTIC_RUN_ID="song")
+        assert "going on from step 6 of 12, in 2 processes" in (tmp_path / "log-0").read_text()
+        for disk in some:
+            assert_alike(disk / "run", reference)
+            assert kept(disk, 6) == ["model.safetensors"]
+            load_checkpoint(checkpoint_path(disk / "run/checkpoints", 6))
 
 
 def test_machines_that_see_one_disk_write_it_once(launcher: Launcher, alone, data: Path, tmp_path: Path) -> None:
@@ -151,18 +212,20 @@ def test_machines_that_see_one_disk_write_it_once(launcher: Launcher, alone, dat
 def test_when_a_machine_leaves_the_others_fail_in_words_so_that_torchrun_starts_them_again(
     launcher: Launcher, data: Path, tmp_path: Path, blow: signal.Signals, code: int, told: str
 ) -> None:
+    first, second = machines(tmp_path, "a", "b")
     words = ["train", str(data), "--out", "run", *SETTINGS, *OPTIMIZERS["adamw"]]
     words[words.index("--steps") + 1] = "100000"
     logs = [tmp_path / "log-0", tmp_path / "log-1"]
-    processes, end = launcher.begin(words, logs, disks=[tmp_path, tmp_path]), time.monotonic() + 60
-    while not (tmp_path / "run/metrics.jsonl").is_file() or len(losses(tmp_path / "run")) < 3:
+    processes, end = launcher.begin(words, logs, disks=[first, second]), time.monotonic() + 60
+    while not (first / "run/metrics.jsonl").is_file() or len(losses(first / "run")) < 3:
         assert time.monotonic() < end, logs[0].read_text()
         time.sleep(0.02)
     os.kill(processes[1], blow)
     assert [launcher.wait(each) for each in processes] == [1, code]
     assert told in logs[0].read_text() and "Traceback" not in logs[0].read_text()
     if code == 0:
-        assert f"{list_checkpoints(tmp_path / 'run/checkpoints')[-1]:,};" in logs[0].read_text()
+        steps = [list_checkpoints(disk / "run/checkpoints")[-1] for disk in (first, second)]
+        assert steps[0] == steps[1] and f"{steps[0]:,};" in logs[0].read_text()
 
 
 def test_a_run_goes_on_if_its_launch_began_it_or_a_process_died(tmp_path: Path) -> None:
@@ -180,7 +243,15 @@ def test_torchrun_without_a_name_for_the_launch_has_none(monkeypatch: pytest.Mon
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
     assert ranks_here().launch is None
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "song")
-    assert ranks_here().launch == "song"
+    assert ranks_here().launch == "song" and ranks_here().writes and not ranks_here().apart
+
+
+def test_a_checkpoint_counts_as_whole_if_its_files_are_on_any_disks() -> None:
+    three, six = ({f"{step}/model-0": "aa", f"{step}/model-1": "bb"} for step in (3, 6))
+    first = OnDisk({"3/model-0": "aa", "6/model-0": "aa"}, {3: three, 6: six})
+    second = OnDisk({"3/model-1": "bb", "6/model-1": "other"}, {3: three})
+    assert newest_whole([first, second]) == (3, 0)
+    assert newest_whole([OnDisk(), second]) is None
 
 
 def test_a_batch_that_cannot_be_shared_is_refused() -> None:

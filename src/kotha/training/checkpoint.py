@@ -12,37 +12,49 @@
 Where several processes keep a part of each weight, each writes its rows: ``model-00001-of-00002.safetensors``, whose
 header says which rows they are. Any number of processes can read them back. (torch's own distributed checkpoints say
 this in a pickle, and replace files in place.) A checkpoint is written beside its place and moved there by rename.
+
+Machines that share no file system have the run's folder each on a disk of its own, under the same path. On each disk
+one process writes what the first writes elsewhere: settings, metrics, the best model. Of a checkpoint each disk has
+what its processes keep, and a manifest that names the files of all. So whoever copies such folders into one (``rsync``)
+has a whole checkpoint. A run that goes on looks for the newest checkpoint that is whole on all disks together, and
+brings each machine what it lacks of it: it does not matter which machines come back, how many, or in what order.
 """
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
 from typing import Any
 
 import torch
+import torch.distributed as dist
 from safetensors import safe_open
 from torch import Tensor
 
+from kotha.artifacts import run_folder as runs
 from kotha.errors import CheckpointError, KothaError, is_of_the_machine
 from kotha.i18n.message import Message
 from kotha.storage.atomic import (
     atomic_directory,
+    atomic_path,
     atomic_write,
     clear_leftovers,
     partial_path,
     remove_directory,
 )
 from kotha.storage.json_files import as_json, read_table
-from kotha.storage.status import is_directory, is_file_in, matching, reading
+from kotha.storage.status import is_directory, is_file, is_file_in, matching, reading
 from kotha.storage.weights import reading_weights, write_weights
+from kotha.text.tokenizer.tokenizer import FILE_NAME as TOKENIZER_FILE
 from kotha.training.distributed import ALONE, Ranks, local
 
 MANIFEST, STATE = "manifest.json", "state.json"
 _PREFIX = "step-"
+_PART = re.compile(r"-\d{5}-of-\d{5}\.safetensors$")
 
 Tensors = dict[str, Tensor]
 Sums = dict[str, str]
@@ -70,33 +82,36 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint, ranks: Ranks = ALONE) 
     """Write a checkpoint; one of the same step is replaced. All processes call this; each writes what it has."""
     path = checkpoint_path(folder, checkpoint.step)
     with _shared_folder(path, ranks) as partial:
-        if ranks.is_first or ranks.sharded:
+        if ranks.writes or ranks.sharded:
             for kind, tensors in checkpoint.tensors.items():
                 part = f"-{ranks.rank:05d}-of-{ranks.world:05d}" if ranks.sharded else ""
                 _write(partial / f"{kind}{part}.safetensors", tensors, ranks)
         ranks.wait()
-        if ranks.is_first:
-            atomic_write(partial / STATE, as_json({"step": checkpoint.step, **checkpoint.state}, indent=1))
+        state = as_json({"step": checkpoint.step, **checkpoint.state}, indent=1)
+        if ranks.apart:  # all disks get the same
+            state = ranks.each(state)[0]
+        hashes: dict[str, str] = {}
+        if ranks.writes:
+            atomic_write(partial / STATE, state)
             hashes = {file.name: _sha256(file) for file in sorted(partial.iterdir())}
-            atomic_write(partial / MANIFEST, json.dumps(hashes, indent=1))
+        if ranks.apart and ranks.sharded:  # each has a part of the files, and all name all of them
+            hashes = {name: each for part in ranks.each(hashes) for name, each in part.items()}
+        if ranks.writes:
+            atomic_write(partial / MANIFEST, json.dumps(dict(sorted(hashes.items())), indent=1))
     ranks.wait()
     return path
 
 
 @contextmanager
 def _shared_folder(path: Path, ranks: Ranks) -> Iterator[Path]:
-    """A folder that all processes write into, made and moved into place by the first."""
-    if ranks.is_first:
+    """A folder that all processes of a disk write into, made and moved into place by one of them."""
+    if ranks.writes:
         with atomic_directory(path, may_replace=lambda _: True) as partial:
             ranks.wait()
             yield partial
     else:
         ranks.wait()
-        partial = partial_path(path)
-        if ranks.sharded and not is_directory(partial):
-            said = "{path} is not there for this machine; several machines need a folder that all of them see"
-            raise CheckpointError(said, path=path.parent)
-        yield partial
+        yield partial_path(path)
 
 
 def _write(file: Path, tensors: Tensors, ranks: Ranks) -> None:
@@ -165,7 +180,9 @@ def verify_checkpoint(path: Path) -> Sums:
         raise CheckpointError("{path} does not describe a checkpoint", path=path / MANIFEST)
     for name, expected in hashes.items():
         if not is_file_in(path, name):
-            raise CheckpointError("{path} is missing", path=path / name[:200])
+            copied = Message("; if another machine has it, copy its folder into this one")
+            elsewhere = copied if _PART.search(name) else ""
+            raise CheckpointError("{path} is missing{elsewhere}", path=path / name[:200], elsewhere=elsewhere)
         if _sha256(path / name) != expected:
             raise CheckpointError("{path} is not the file that was saved: its sha256 differs", path=path / name)
     return hashes
@@ -211,3 +228,87 @@ def prune_checkpoints(folder: Path, keep: int, best: int | None, newest: int | N
 def _sha256(path: Path) -> str:
     with reading(path), path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+# -- several disks -----------------------------------------------------------------------------------------------------
+
+
+_PORTION = 1 << 24  # bytes that are sent at once
+# The config comes last: a folder that has one holds a run.
+_OF_THE_RUN = (TOKENIZER_FILE, runs.METRICS, runs.BEST, f"{runs.BEST_MODEL}/*", runs.CONFIG)
+
+
+@dataclass(frozen=True)
+class OnDisk:
+    """What a disk has of a run, and by step what each of its checkpoints should have."""
+
+    there: Sums = field(default_factory=dict)
+    named: dict[int, Sums] = field(default_factory=dict)
+
+
+def bring_together(path: Path, ranks: Ranks) -> None:
+    """Bring each disk what it lacks of the run and of its newest whole checkpoint; all processes call this."""
+    if not ranks.apart:
+        return
+    every = ranks.each(_held(path) if ranks.writes else OnDisk())
+    begun = next((rank for rank, held in enumerate(every) if runs.CONFIG in held.there), 0)
+    step, source = newest_whole(every) or (-1, begun)
+    wanted = every[source].named.get(step, {})  # its manifest last: without one it counts as broken
+    of_the_run = {name: each for name, each in every[source].there.items() if not name.startswith(runs.CHECKPOINTS)}
+    for name, expected in {**wanted, **of_the_run}.items():
+        lacking = ranks.writes and every[ranks.rank].there.get(name) != expected
+        if ranks.any(lacking):
+            holder = _holder(every, name, expected)
+            assert holder is not None, "a checkpoint that is whole has all its files somewhere"
+            _send(path / name, holder, ranks, path / name if lacking else None)
+
+
+def newest_whole(every: list[OnDisk]) -> tuple[int, int] | None:
+    """The newest checkpoint of which all files are on some disk, and a process whose disk has its manifest."""
+    whole = [
+        (step, rank)
+        for rank, held in enumerate(every)
+        for step, named in held.named.items()
+        if all(_holder(every, name, each) is not None for name, each in named.items())
+    ]
+    return max(whole, key=lambda each: each[0], default=None)
+
+
+def _holder(every: list[OnDisk], name: str, expected: str) -> int | None:
+    return next((rank for rank, held in enumerate(every) if held.there.get(name) == expected), None)
+
+
+def _held(path: Path) -> OnDisk:
+    held = OnDisk()
+    for step in list_checkpoints(path / runs.CHECKPOINTS):
+        place = checkpoint_path(path / runs.CHECKPOINTS, step)
+        with suppress(KothaError, OSError):
+            sums = {**read_table(place / MANIFEST), MANIFEST: _sha256(place / MANIFEST)}
+            held.named[step] = {(place / name).relative_to(path).as_posix(): each for name, each in sums.items()}
+            held.there.update(_sums(path, place / "*"))
+    for pattern in _OF_THE_RUN:
+        held.there.update(_sums(path, path / pattern))
+    return held
+
+
+def _sums(run: Path, pattern: Path) -> Sums:
+    files = (file for file in matching(pattern.parent, pattern.name) if is_file(file) and file.name[0] != ".")
+    return {file.relative_to(run).as_posix(): _sha256(file) for file in files}
+
+
+def _send(file: Path, source: int, ranks: Ranks, target: Path | None) -> None:
+    """Send a file of one process's disk to all; who has a target for it writes it there."""
+    sends = ranks.rank == source
+    left = ranks.each(file.stat().st_size if sends else 0)[source]
+    with ExitStack() as stack:
+        read = stack.enter_context(file.open("rb")) if sends else None
+        write = stack.enter_context(stack.enter_context(atomic_path(target)).open("wb")) if target is not None else None
+        while left:
+            count = min(left, _PORTION)
+            portion = torch.empty(count, dtype=torch.uint8)
+            if read is not None:
+                portion = torch.frombuffer(bytearray(read.read(count)), dtype=torch.uint8)
+            dist.broadcast(portion, source)
+            if write is not None:
+                write.write(portion.numpy().tobytes())
+            left -= count

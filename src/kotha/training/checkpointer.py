@@ -109,7 +109,7 @@ class Checkpointer:
             tensors["average"] = self.average.tensors
             state = {**state, "average_updates": self.average.updates}
         checkpoint.save_checkpoint(self.folder.checkpoints, Checkpoint(step, tensors, state), self.ranks)
-        if self.ranks.is_first:
+        if self.ranks.writes:
             checkpoint.prune_checkpoints(self.folder.checkpoints, self.config.keep_checkpoints, best)
 
     def restore(self) -> dict[str, Any]:
@@ -119,7 +119,7 @@ class Checkpointer:
         """
         saved = checkpoint.latest_checkpoint(self.folder.checkpoints, self.ranks) or Checkpoint(0)
         state = saved.state
-        if self.ranks.is_first:
+        if self.ranks.writes:
             keep, best = self.config.keep_checkpoints, state.get("best_step")
             checkpoint.prune_checkpoints(self.folder.checkpoints, keep, best, newest=saved.step)
             clear_leftovers(self.folder.path, "best")
@@ -157,11 +157,11 @@ class Checkpointer:
         Sharded weights are gathered; what was learned beside the weights is merged into them.
         """
         if not self.ranks.sharded:
-            if not self.ranks.is_first:
+            if not self.ranks.writes:
                 return None
             return merged(self.model) if self.config.lora is not None else self.model
         gathered = {name: whole(each.detach()) for name, each in self.model.named_parameters()}
-        if not self.ranks.is_first:
+        if not self.ranks.writes:
             return None
         plain = build(self.model.config)
         copy_into(plain, gathered)

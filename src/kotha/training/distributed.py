@@ -2,15 +2,16 @@
 
 With data parallelism (DDP) each has the whole model and a share of the batch, and gradients are summed. With
 ``shard`` (FSDP2) each also keeps only its share of the rows of every weight, gradient and optimizer memory, and
-gathers a block's weights when it is that block's turn. Several machines need a folder for the run that all of them
-see. Alone, all of this is nothing.
+gathers a block's weights when it is that block's turn. Alone, all of this is nothing.
 """
 
 import os
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -24,6 +25,7 @@ from torch.nn.parallel import DistributedDataParallel
 from kotha.artifacts.run_folder import LAUNCH, RunFolder
 from kotha.errors import ConfigError, TrainingError
 from kotha.model.block import Block
+from kotha.storage.status import exists, is_directory
 
 # A process that waits this long for another takes it for dead, so that torchrun can start all of them again.
 _PATIENCE = timedelta(minutes=10)
@@ -42,11 +44,18 @@ class Ranks:
     shard: bool = field(default=False, kw_only=True)
     launch: str | None = field(default=None, kw_only=True)  # what torchrun calls all its processes together
     device: str | None = field(default=None, kw_only=True)  # that this process computes on; None: the machine's best
+    keeper: int = field(default=0, kw_only=True)  # the process that writes to the disk that this one sees
+    apart: bool = field(default=False, kw_only=True)  # are there several disks? (see checkpoint.py)
 
     @property
     def is_first(self) -> bool:
-        """Does this process write the files, and speak to the user?"""
+        """Does this process speak to the user?"""
         return self.rank == 0
+
+    @property
+    def writes(self) -> bool:
+        """Does this process write the files? The first does, and one on each machine that does not see them."""
+        return self.rank == self.keeper
 
     @property
     def on_one_machine(self) -> bool:
@@ -159,6 +168,25 @@ def joined(ranks: Ranks) -> Iterator[None]:
         raise
     finally:
         dist.destroy_process_group()
+
+
+def find_disks(ranks: Ranks, path: Path) -> Ranks:
+    """See who sees whose files near a path: on each disk the first process that is there will write."""
+    if ranks.on_one_machine:
+        return ranks
+    place = next(folder for folder in path.absolute().parents if is_directory(folder))
+    mark = None
+    if ranks.local_rank == 0:
+        with suppress(OSError):  # whoever cannot write there says so later
+            descriptor, file = tempfile.mkstemp(prefix=".kotha-seen-", dir=place)
+            os.close(descriptor)
+            mark = Path(file).name
+    marks = ranks.each(mark)
+    seen = (rank for rank, other in enumerate(marks) if other is not None and exists(place / other))
+    keepers = ranks.each(next(seen, 0))
+    if mark is not None:
+        (place / mark).unlink(missing_ok=True)
+    return replace(ranks, keeper=keepers[ranks.rank], apart=len(set(keepers)) > 1)
 
 
 def _meeting_point(ranks: Ranks) -> Store:

@@ -314,7 +314,7 @@ class Training:
         self._emit(step=progress.step, validation=score, sample=sample)
 
     def _emit(self, **event: Any) -> None:
-        if self.ranks.is_first:
+        if self.ranks.writes:
             self.folder.log(**event)
         self._hear(event)
 
@@ -385,7 +385,7 @@ class Training:
             "stopped": stopped,
         }
         summary.pop("step", None)
-        if self.ranks.is_first:
+        if self.ranks.writes:
             self.folder.write(runs.SUMMARY, summary)
         self.ranks.wait()
         return summary

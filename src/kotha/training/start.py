@@ -22,6 +22,7 @@ from kotha.model.presets import preset
 from kotha.storage.status import matching
 from kotha.text.shards import Dataset
 from kotha.text.tokenizer.tokenizer import Tokenizer
+from kotha.training.checkpoint import bring_together
 from kotha.training.config import TrainConfig, check_names, recipe
 from kotha.training.device import describe_machine
 from kotha.training.distributed import ALONE, Ranks
@@ -235,7 +236,7 @@ def train_run(
     request, say = request or TrainRequest(), on_remark or (lambda _: None)
     if resume:
         request.check_resumes()
-    elif ranks.is_first:
+    elif ranks.writes:
         folder.check_new()  # before anything takes its time; another process may already have begun it
     check_held_out(data)
     threads = torch.get_num_threads()
@@ -250,7 +251,7 @@ def train_run(
         summary = training.run()
     finally:
         torch.set_num_threads(threads)
-    if ranks.is_first:
+    if ranks.writes:
         write_report(folder.path)
     return summary
 
@@ -315,10 +316,10 @@ def start_run(
 
     ``seconds_per_step`` is what a step was predicted to take, where it was.
     """
-    if ranks.is_first:
+    if ranks.writes:
         folder.claim()
     training = _open(model, config, data, folder, ranks=ranks, **how)
-    if ranks.is_first:  # only now: settings that cannot be trained leave no folder behind
+    if ranks.writes:  # only now: settings that cannot be trained leave no folder behind
         more = {"origin": origin, "floors": floors, LAUNCH: ranks.launch}
         about = {"data": describe_data(data), **{name: value for name, value in more.items() if value is not None}}
         make_folder(training, seconds_per_step, **about)
@@ -348,6 +349,7 @@ def resume_run(
     data: Dataset, folder: RunFolder, changes: Mapping[str, Any], *, ranks: Ranks = ALONE, **how: Any
 ) -> Training:
     """The run of a folder at its last checkpoint, with some settings changed, ready to ``run()``; ``how`` as above."""
+    bring_together(folder.path, ranks)
     folder.check_data(data)
     opened = lambda model, config: _open(model, config, data, folder, ranks=ranks, **how)
     return resume_training(folder, changes, opened, ranks)
@@ -360,7 +362,7 @@ def resume_training(
     ranks: Ranks = ALONE,
 ) -> Training:
     """A training at the last checkpoint of its folder, with some settings changed, whatever it learns from."""
-    if ranks.is_first:
+    if ranks.writes:
         folder.claim()
     model, config = resumed_settings(folder, changes)
     origin = folder.about().get("origin")
@@ -368,7 +370,7 @@ def resume_training(
         said = "{path} was to go on from {origin}, and saved nothing; start a new run from it"
         raise CheckpointError(said, path=folder.path, origin=origin)
     training = opened(model, config)
-    if ranks.is_first and changes:
+    if ranks.writes and changes:
         folder.change(config.to_dict())
     ranks.wait()
     together = "" if ranks.alone else Message(", in {n} processes", n=ranks.world)
