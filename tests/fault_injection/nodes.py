@@ -206,6 +206,21 @@ def first(ground: Ground) -> Found:
         return found
 
 
+def slow(ground: Ground) -> Found:
+    """A machine that is held back is named in the log, and again when it is well."""
+    trial = Trial(ground, "slow", 80)
+    with machines(2, trial.place) as nodes:
+        first, second = nodes
+        started = [trial.torchrun(each) for each in nodes]
+        trial.reach(first, 5)
+        with second.slowed():
+            trial.reach(first, 45)
+        found = trial.end(started, first)
+        trial.tells(first, "node-2", "times slower than the median")
+        trial.tells(first, "node-2", "as fast as the others again")
+        return found
+
+
 def elastic(ground: Ground) -> Found:
     """One machine, then two, then four, then one again, in one training."""
     trial = Trial(ground, "elastic", 160, "--checkpoint-every", "160", nodes="1:4")
@@ -260,7 +275,7 @@ def _look_at_shards(trial: Trial, nodes: Sequence[Machine]) -> None:
 
 
 def cut(ground: Ground) -> Found:
-    """A cable is out for thirty seconds: nobody starts again."""
+    """A cable is out for thirty seconds."""
     trial = Trial(ground, "cut", 80, "--checkpoint-every", "10")
     with machines(2, trial.place) as nodes:
         first, second = nodes
@@ -269,11 +284,13 @@ def cut(ground: Ground) -> Found:
         second.cable(plugged=False)
         time.sleep(30)
         second.cable(plugged=True)
-        return trial.end(started, first)
+        found = trial.end(started, first)
+        trial.tells(first, "stood still")
+        return found
 
 
 CASES: dict[str, Callable[[Ground], Found]] = {
-    each.__name__: each for each in (ddp, shard, lost, first, elastic, apart, cut)
+    each.__name__: each for each in (ddp, shard, lost, first, slow, elastic, apart, cut)
 }
 
 

@@ -1,17 +1,25 @@
-"""Several processes that train one model, started by ``torchrun``.
+"""Several processes that train one model, started by ``torchrun``, and who of them keeps the others waiting.
 
 With data parallelism (DDP) each has the whole model and a share of the batch, and gradients are summed. With
 ``shard`` (FSDP2) each also keeps only its share of the rows of every weight, gradient and optimizer memory, and
 gathers a block's weights when it is that block's turn. Alone, all of this is nothing.
+
+All processes meet at every step, so each step takes as long as the slowest of them (a straggler), and the clock of a
+step is the same for all. What differs is how long each is busy by itself: that is timed inside the blocks of the model
+on their way forward, where nobody waits for anyone, and compared every so many steps.
 """
 
 import os
+import socket
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
+from statistics import median, median_low
 from typing import Any
 
 import torch
@@ -24,6 +32,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from kotha.artifacts.run_folder import LAUNCH, RunFolder
 from kotha.errors import ConfigError, TrainingError
+from kotha.i18n.message import Message, Text
 from kotha.model.block import Block
 from kotha.storage.status import exists, is_directory
 
@@ -261,3 +270,84 @@ def rowwise(function: Callable[[Tensor], Tensor], tensor: Any) -> Tensor:
     return DTensor.from_local(
         rows.contiguous(), mesh, tensor.placements, shape=tensor.shape, stride=tensor.stride(), run_check=False
     )
+
+
+# -- stragglers --------------------------------------------------------------------------------------------------------
+
+
+_COMPARE_EVERY = 20  # steps
+_SLOW = 2.0  # times the median: less is within what neighbours on a machine do to one another
+_STOOD_SECONDS, _STOOD_TIMES = 5.0, 10.0  # a step that long, and so much longer than usual, was no work
+_RECENT = 50
+
+
+class Stragglers:
+    """Watches how fast each process is, and says who is slow, once, and when that is over."""
+
+    def __init__(
+        self, ranks: Ranks, modules: Iterable[nn.Module], device: torch.device, say: Callable[[Text], None]
+    ) -> None:
+        self._ranks, self._say, self._cuda = ranks, say, device.type == "cuda"
+        self._begun: Any = None
+        self._pairs: list[tuple[Any, Any]] = []  # when modules began and ended
+        self._usual: deque[float] = deque(maxlen=_RECENT)
+        self._slow: set[int] = set()
+        if ranks.alone:
+            return
+        self._names = ranks.each(socket.gethostname())
+        for module in modules:
+            # After whoever gathers weights for this module, and before whoever lets them go.
+            module.register_forward_pre_hook(lambda *_: self._enter())
+            module.register_forward_hook(lambda *_: self._leave(), prepend=True)
+
+    def _mark(self) -> Any:
+        if not self._cuda:
+            return time.perf_counter()
+        event = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+        event.record()
+        return event
+
+    def _enter(self) -> None:
+        self._begun = self._mark()
+
+    def _leave(self) -> None:
+        if torch.is_grad_enabled():  # evaluations are shared out in another way
+            self._pairs.append((self._begun, self._mark()))
+
+    def _busy(self) -> float:
+        """Seconds in the blocks since this was last asked."""
+        if self._cuda:
+            torch.cuda.synchronize()
+        pairs, self._pairs = self._pairs, []
+        return float(sum(begun.elapsed_time(end) / 1000 if self._cuda else end - begun for begun, end in pairs))
+
+    def step(self, step: int, seconds: float) -> None:
+        """A step was done in so many seconds; all processes say so together."""
+        if self._ranks.alone:
+            return
+        usual = median(self._usual or [seconds])
+        if seconds > max(_STOOD_SECONDS, _STOOD_TIMES * usual):
+            said = "step {step:,} took {taken:.1f} s instead of {usual:.2g} s: a machine, or the network, stood still"
+            self._say(Message(said, step=step, taken=seconds, usual=usual))
+        self._usual.append(seconds)
+        if step % _COMPARE_EVERY == 0:
+            self._tell(slow_ones(self._ranks.each(self._busy())))
+
+    def _tell(self, slow: dict[int, float]) -> None:
+        said = "{name} (process {rank}) is {times:.1f} times slower than the median of all"
+        for rank in sorted(slow.keys() - self._slow):
+            self._say(Message(said, name=self._names[rank], rank=rank, times=slow[rank]))
+        over = "{name} (process {rank}) is as fast as the others again"
+        for rank in sorted(self._slow - slow.keys()):
+            self._say(Message(over, name=self._names[rank], rank=rank))
+        self._slow = set(slow)
+
+
+def slow_ones(busy: Sequence[float]) -> dict[int, float]:
+    """Which processes are much slower than the median, and how many times.
+
+    >>> slow_ones([1.0, 1.0, 3.0, 1.2])
+    {2: 3.0}
+    """
+    usual = median_low(busy)  # of two, the faster
+    return {rank: each / usual for rank, each in enumerate(busy) if usual > 0 and each >= _SLOW * usual}

@@ -29,8 +29,8 @@ from kotha.storage.atomic import NotWrittenError
 from kotha.training.checkpointer import Checkpointer, Interrupts
 from kotha.training.config import TrainConfig, check_settings
 from kotha.training.device import choose_arithmetic, largest_memory, peak_flops_per_second, peak_memory, share_of_peak
-from kotha.training.distributed import ALONE, Ranks, distribute, gathering, whole
-from kotha.training.execution import Fitting, Learner, OutOfMemory, Recording, measure
+from kotha.training.distributed import ALONE, Ranks, Stragglers, distribute, gathering, whole
+from kotha.training.execution import Fitting, Learner, OutOfMemory, Recording, blocks, measure
 from kotha.training.optim import Average, Optimizers, learning_rate_share
 from kotha.training.plan.memory import check_room, how_planned
 from kotha.training.plan.rules import fit_to_time
@@ -126,7 +126,8 @@ class Training:
             initialize(self.model)
         if config.lora is not None:
             add_low_rank(self.model, config.lora, config.lora_alpha, whole=learned_whole(model_config.family))
-        self.learner = distribute(Learner(self.model, task), ranks, device)
+        learner = Learner(self.model, task)
+        self.learner = distribute(learner, ranks, device)
         self.optimizers = Optimizers(self.model, config)
         self.average = Average(self.model, config.ema_decay) if config.ema_decay is not None else None
         self.progress = Progress()
@@ -135,6 +136,8 @@ class Training:
         self.fitting = Fitting(self.model, config, self.arithmetic, ranks, how, on_remark, task.auxiliary_models)
         records = ranks.alone and self.arithmetic.precision != "float16" and config.compile != "off"
         self._recording = Recording(device, wanted=records)
+        timed = [learner] if how.compiled else blocks(self.model)  # no compiler likes a clock inside
+        self._stragglers = Stragglers(ranks, timed, device, on_remark)
 
     # -- the run ----------------------------------------------------------------------------------------------------
 
@@ -172,12 +175,14 @@ class Training:
         config, progress, began = self.config, self.progress, time.perf_counter()
         if self._evaluation_due():  # it was stopped in the middle of this one
             self._evaluate(until=self._asked)
+        last = time.perf_counter()
         while progress.step < config.steps and not self._asked():
             if config.patience is not None and progress.evaluations_without_gain >= config.patience:
                 break
             loss, norm = self.update(progress.step)
             progress.step += 1
             self._log_step(loss, norm)
+            self._stragglers.step(progress.step, time.perf_counter() - last)
             if self._evaluation_due() and not self._asked():
                 self._evaluate(until=self._asked)
                 if math.isfinite(self.deadline):
@@ -185,6 +190,7 @@ class Training:
                 config = self.config
             if self._due(config.checkpoint_every or config.evaluate_every) and not self._asked():
                 self.save()
+            last = time.perf_counter()
         progress.stop_clock()
 
     def _asked(self) -> bool:
