@@ -36,8 +36,7 @@ from kotha.artifacts.model_folder import Bundle
 from kotha.artifacts.run_folder import RunFolder
 from kotha.evaluation.classification import baselines
 from kotha.finetune.classify import ClassifyTexts
-from kotha.finetune.examples import ExamplesRequest, start
-from kotha.finetune.settings import learning_rate
+from kotha.finetune.examples import ExamplesRequest, learning_rate, start
 from kotha.finetune.splits import divide
 from kotha.model.family import build
 from kotha.text.corpus.labelled import LabelledTexts, read_labelled

@@ -242,7 +242,7 @@ def compare(given: argparse.Namespace, direction: str, seed: int) -> dict[str, A
         [*zip(tokenizer.encode_batch(list(each.sources)), tokenizer.encode_batch(list(each.targets)), strict=True)]
         for each in (parts.train, parts.validation)
     ]
-    task = Translation(model, config, encoded[0], tokenizer, encoded[1])
+    task = Translation(model, config, *encoded, tokenizer)
     theirs, learned = learn_theirs(model, config, task, tokenizer)
     own = {
         "validation_nats": summary["validation"]["loss_nats"],

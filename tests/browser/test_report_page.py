@@ -14,8 +14,7 @@ from kotha.evaluation.classification import classes_document, score_answers
 from kotha.text.prepare import prepare
 from kotha.text.stories.corpus import stories
 from kotha.text.tokenizer.trainers import train
-from kotha.training.reporting.findings import Record
-from kotha.training.reporting.report import report_document
+from kotha.training.reporting.report import Record, report_document
 
 
 def record() -> Record:

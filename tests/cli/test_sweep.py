@@ -106,7 +106,7 @@ def test_the_same_command_goes_on_and_another_is_refused(capsys, data: Path, tmp
     assert more["searched"] == first["searched"], "what is searched need not be said again"
     for other, reason in {
         ("--steps", "4"): "was begun with changes=",
-        ("--search", "dropout=0,0.3"): "the study searches learning_rate=0.0001..0.01:log dropout=0,0.1",
+        ("--search", "dropout=0,0.3"): "was begun with search='learning_rate=0.0001..0.01:log dropout=0,0.1'",
         ("--recipe", "course"): "was begun with recipe='classic'",
     }.items():
         arguments = words(data, out, 4, 3)
@@ -234,7 +234,7 @@ def test_by_the_clock_the_sizes_are_searched_at_equal_time(data: Path) -> None:
     ("more", "code", "reason"),
     [
         (["--search", "learning_rat=0..1"], 2, "did you mean 'learning_rate'?"),
-        (["--search", "dropout=0.2..0.1"], 2, "is empty"),
+        (["--search", "dropout=0.2..0.1"], 2, "is no range"),
         (["--storage", "sqlite:////nowhere/at/all.db"], 1, "cannot be used: unable to open database file"),
         (
             ["--storage", "postgresql://me:secret@localhost:1/db"],

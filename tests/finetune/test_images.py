@@ -151,6 +151,7 @@ def test_without_a_preset_a_small_one_is_taken_and_said(tmp_path: Path, capsys: 
     words = ["train", str(tmp_path / "wide.npz"), "--out", str(tmp_path / "run"), "--steps", "1"]
     assert main([*words, "--set", "batch_size=4"]) == 0
     assert "preset vit-digits, since none was named; it reads images of 28 x 28 pixels" in capsys.readouterr().err
+    words[words.index("--out") + 1] = str(tmp_path / "other")
     assert main([*words, "--preset", "pocket"]) != 0
     assert "images are for a vit: --preset vit-digits" in capsys.readouterr().err
 

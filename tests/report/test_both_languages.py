@@ -16,8 +16,7 @@ from kotha.i18n.message import Message
 from kotha.i18n.numbers import ascii_digits
 from kotha.report.document import Report
 from kotha.text.corpus.pairs import TextPairs
-from kotha.training.reporting.findings import Record
-from kotha.training.reporting.report import report_document
+from kotha.training.reporting.report import Record, report_document
 from kotha.training.sweep.findings import SweepFindings, Trial, sweep_document
 
 NUMBER = re.compile(r"(\d+(?:\.\d+)?(?:e[-+]?\d+)?)( ?(?:million|হাজার|লাখ|কোটি)(?![A-Za-z]))?")

@@ -161,7 +161,7 @@ def test_seq2seq_reads_numbers_that_it_never_saw(tmp_path: Path) -> None:
     pairs, tokenizer = numbers()
     model = preset("pocket-seq2seq").replace(vocab_size=tokenizer.vocab_size, context_length=32, **SMALL)
     config = QUICK.change(steps=80, label_smoothing=0.1, **BOLD)
-    task = Translation(model, config, pairs[:2000], tokenizer, pairs[2000:])
+    task = Translation(model, config, pairs[:2000], pairs[2000:], tokenizer)
     score = learn(model, config, task, tmp_path)
     # Who knows the language but not the source still has to guess the first letters of each name.
     assert score["loss_nats"] < task.references()["unigram"] / 10
@@ -211,7 +211,7 @@ def test_the_pocket_presets_beat_their_baselines(
     runs: list[tuple[ModelConfig, TrainConfig, Task, str]] = [
         (gpt, short, NextToken(gpt, short, unigrams), "loss_nats"),
         (bert, short.change(steps=250), MaskedWords(bert, short.change(steps=250), wordpieces), "words_nats"),
-        (seq2seq, config, Translation(seq2seq, config, pairs[:2000], tokenizer, pairs[2000:]), "loss_nats"),
+        (seq2seq, config, Translation(seq2seq, config, pairs[:2000], pairs[2000:], tokenizer), "loss_nats"),
     ]
     for model, settings, task, figure in runs:
         summary = learn(model, settings, task, tmp_path / task.name)

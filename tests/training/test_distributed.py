@@ -17,7 +17,7 @@ from tests.prepared import prepared_by_commands
 
 from kotha.artifacts.run_folder import CONFIG, LAUNCH, RunFolder
 from kotha.errors import CheckpointError, ConfigError
-from kotha.training.checkpoint import OnDisk, checkpoint_path, list_checkpoints, load_checkpoint, whole_checkpoints
+from kotha.training.checkpoint import OnDisk, checkpoint_path, list_checkpoints, load_checkpoint, newest_whole
 from kotha.training.distributed import Ranks, goes_on, ranks_here
 
 STEPS = 12
@@ -247,11 +247,11 @@ def test_torchrun_without_a_name_for_the_launch_has_none(monkeypatch: pytest.Mon
 
 
 def test_a_checkpoint_counts_as_whole_if_its_files_are_on_any_disks() -> None:
-    both = {"model-00000-of-00002": "aa", "model-00001-of-00002": "bb"}
-    first = OnDisk({}, {3: both, 6: both}, {3: {"model-00000-of-00002": "aa"}, 6: {"model-00000-of-00002": "aa"}})
-    second = OnDisk({}, {3: both}, {3: {"model-00001-of-00002": "bb"}, 6: {"model-00001-of-00002": "other"}})
-    assert whole_checkpoints([first, second]) == [(0, 3)]
-    assert whole_checkpoints([OnDisk(), second]) == []
+    three, six = ({f"{step}/model-0": "aa", f"{step}/model-1": "bb"} for step in (3, 6))
+    first = OnDisk({"3/model-0": "aa", "6/model-0": "aa"}, {3: three, 6: six})
+    second = OnDisk({"3/model-1": "bb", "6/model-1": "other"}, {3: three})
+    assert newest_whole([first, second]) == (3, 0)
+    assert newest_whole([OnDisk(), second]) is None
 
 
 def test_a_batch_that_cannot_be_shared_is_refused() -> None:

@@ -27,7 +27,7 @@ from kotha.report.document import (
 )
 from kotha.text.stories import corpus
 from kotha.text.tokenizer.view import view
-from kotha.training.reporting.curves import loss_chart
+from kotha.training.reporting.report import loss_chart
 
 _SAMPLE_WORDS = 28
 # What is said of the demo, around what it finds: its steps, its pages, and what to try next.

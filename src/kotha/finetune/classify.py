@@ -11,10 +11,16 @@ macro-F1 on the validation part has stopped rising (early stopping).
 from pathlib import Path
 from typing import Any
 
-from kotha.artifacts.run_folder import RunFolder
 from kotha.errors import UsageError
-from kotha.finetune.examples import ExamplesRequest, ExampleTask, RunPlan, guessed_or_named, read_columns
-from kotha.finetune.settings import finetune_settings
+from kotha.finetune.examples import (
+    ExamplesRequest,
+    ExampleTask,
+    RunPlan,
+    finetune_settings,
+    guessed_or_named,
+    numbered,
+    read_columns,
+)
 from kotha.finetune.splits import divide
 from kotha.i18n.message import Message, OnRemark, some_of
 from kotha.model.config import ClassifierConfig, classifying
@@ -38,13 +44,12 @@ class ClassifyTexts(ExampleTask):
         "{n:,} texts too long to be read whole; they are read in stretches that lie apart",
     )
 
-    def plan(self, request: ExamplesRequest, folder: RunFolder, say: OnRemark) -> RunPlan:
+    def plan(self, request: ExamplesRequest, say: OnRemark) -> RunPlan:
         origin, data = request.origin, request.data
         assert origin is not None, "a classifier begins from a trained model"
         tokenizer = origin.bundle.tokenizer
         if tokenizer is None:
             raise UsageError("{name} has no tokenizer, so it cannot read text; save them together", name=origin.name)
-        folder.check_new()
         parts = divide(data, request.validation, request.test, share=request.held_out, seed=request.seed)
         labels = tuple(sorted(set(parts.train.labels)))
         say(
@@ -59,7 +64,7 @@ class ClassifyTexts(ExampleTask):
         self.say_parts(parts, say)
         model = classifying(origin.bundle.config, labels)
         reader = MarkedTexts(tokenizer, model.marks, model.context_length)
-        learned, chosen = (reader.encode(part.texts) for part in (parts.train, parts.validation))
+        learned, chosen = (reader.encode(part.texts) for part in parts.learned)
         longest = max(len(stretch) for stretches in (*learned, *chosen) for stretch in stretches)
         # A pass has read every text whole, however many stretches it takes.
         n_stretches = sum(map(len, learned))
@@ -69,10 +74,7 @@ class ClassifyTexts(ExampleTask):
 
     def task(self, plan: RunPlan) -> TextClasses:
         assert isinstance(plan.model, ClassifierConfig) and plan.tokenizer is not None
-        number = {label: place for place, label in enumerate(plan.model.labels)}
-        learned, chosen = (
-            (part.texts, [number[label] for label in part.labels]) for part in (plan.parts.train, plan.parts.validation)
-        )
+        learned, chosen = ((part.texts, numbered(part.labels, plan.model.labels)) for part in plan.parts.learned)
         return TextClasses(plan.model, plan.config, *learned, *chosen, plan.tokenizer)
 
     def read_part(self, file: Path, about: dict[str, Any]) -> LabelledTexts:

@@ -15,9 +15,16 @@ from typing import Any
 
 import numpy as np
 
-from kotha.artifacts.run_folder import RunFolder
-from kotha.finetune.examples import ExamplesRequest, ExampleTask, RunPlan, example_file
-from kotha.finetune.settings import USUAL, training_settings, wished_model
+from kotha.finetune.examples import (
+    USUAL,
+    ExamplesRequest,
+    ExampleTask,
+    RunPlan,
+    example_file,
+    numbered,
+    training_settings,
+    wished_model,
+)
 from kotha.finetune.splits import divide
 from kotha.i18n.message import Message, OnRemark, some_of
 from kotha.model.config import ViTConfig
@@ -31,7 +38,7 @@ _PASSES = 30  # over the images, where nobody says how long
 _USUAL: dict[str, Any] = {
     **USUAL,
     **{"optimizer": "muon", "batch_size": 128, "weight_decay": 0.05, "beta2": 0.99},
-    **{"label_smoothing": 0.1, "augment": "move"},
+    **{"label_smoothing": 0.1, "augment": "move", "warmup_steps": 1_000_000},  # a tenth of the steps, whatever they are
 }
 # AdamW's for tables and norms, and Muon's for the matrices, at a width; they fall with its root
 # (docs/dev/experiments.md).
@@ -45,9 +52,8 @@ class ClassifyImages(ExampleTask):
     called = ("{n} image", "{n:,} images")
     by_minutes = True
 
-    def plan(self, request: ExamplesRequest, folder: RunFolder, say: OnRemark) -> RunPlan:
+    def plan(self, request: ExamplesRequest, say: OnRemark) -> RunPlan:
         wished = wished_model(request, ViTConfig, USUAL_PRESET, Message("images")).replace(labels=())
-        folder.check_new()
         if request.origin is None and request.preset is None:
             said = "preset {preset}, since none was named; it reads images of {side} x {side} pixels"
             say(Message(said, preset=USUAL_PRESET, side=wished.image_size))
@@ -65,17 +71,12 @@ class ClassifyImages(ExampleTask):
             say,
             examples_read=_PASSES * len(parts.train),
             usual_length=positions(model, 0),
-            warmup=lambda steps: steps // 10,
         )
         return RunPlan(*settings, parts)
 
     def task(self, plan: RunPlan) -> ImageClasses:
         assert isinstance(plan.model, ViTConfig)
-        number = {label: place for place, label in enumerate(plan.model.class_names)}
-        learned, chosen = (
-            (part.images, [number[label] for label in part.labels])
-            for part in (plan.parts.train, plan.parts.validation)
-        )
+        learned, chosen = ((part.images, numbered(part.labels, plan.model.class_names)) for part in plan.parts.learned)
         return ImageClasses(plan.model, plan.config, *learned, *chosen)
 
     def write_part(self, file: Path, part: LabelledImages) -> None:

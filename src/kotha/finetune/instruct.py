@@ -9,7 +9,6 @@ that has no marks for turns gets them, and the model a row for each.
 from pathlib import Path
 from typing import Any
 
-from kotha.artifacts.run_folder import RunFolder
 from kotha.errors import UsageError
 from kotha.finetune.examples import (
     EXAMPLES,
@@ -18,9 +17,9 @@ from kotha.finetune.examples import (
     ExampleTask,
     RunPlan,
     example_file,
+    finetune_settings,
     guessed_or_named,
 )
-from kotha.finetune.settings import finetune_settings
 from kotha.finetune.splits import Parts, divide_dialogues
 from kotha.i18n.message import Message, OnRemark, Plural
 from kotha.model.config import GPTConfig
@@ -46,7 +45,7 @@ class AnswerQuestions(ExampleTask):
         "{n:,} conversations longer than {most:,} tokens left out",
     )
 
-    def plan(self, request: ExamplesRequest, folder: RunFolder, say: OnRemark) -> RunPlan:
+    def plan(self, request: ExamplesRequest, say: OnRemark) -> RunPlan:
         origin, data = request.origin, request.data
         assert origin is not None, "who learns to answer begins from a trained model"
         family = origin.bundle.config.family
@@ -54,7 +53,6 @@ class AnswerQuestions(ExampleTask):
             raise UsageError(
                 "{name} is a {family}; only a gpt with a tokenizer can answer", name=origin.name, family=family
             )
-        folder.check_new()
         tokenizer = _with_turns(origin, origin.bundle.tokenizer, request.changes.get("lora") is not None, say)
         parts = divide_dialogues(data, request.test, share=request.held_out, seed=request.seed)
         said = "fields: {fields} ({how}); loss on what the assistant says, and on nothing else"
@@ -82,8 +80,8 @@ class AnswerQuestions(ExampleTask):
 
     def task(self, plan: RunPlan) -> AnswerTokens:
         assert isinstance(plan.model, GPTConfig) and plan.tokenizer is not None
-        turns = plan.parts.train.turns, plan.parts.validation.turns
-        return AnswerTokens(plan.model, plan.config, *turns, plan.tokenizer)
+        learned, chosen = (part.turns for part in plan.parts.learned)
+        return AnswerTokens(plan.model, plan.config, learned, chosen, plan.tokenizer)
 
     def rows(self, part: Dialogues) -> list[tuple[Any, ...]]:
         return [
@@ -121,6 +119,6 @@ def _longest(parts: Parts[Dialogues], tokenizer: Tokenizer, most: int) -> int:
     """Tokens of the longest conversation that a context holds."""
     template = ChatTemplate.of(tokenizer)
     assert template is not None, "it was given the marks"
-    some = (*parts.train.turns, *parts.validation.turns)
+    some = (turns for part in parts.learned for turns in part.turns)
     lengths = (len(template.encode(tokenizer, turns)[0]) - 1 for turns in some)
     return max((length for length in lengths if length <= most), default=most)

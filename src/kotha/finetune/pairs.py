@@ -15,9 +15,17 @@ falling (early stopping).
 from pathlib import Path
 from typing import Any
 
-from kotha.artifacts.run_folder import RunFolder, mapping, run_config, words
-from kotha.finetune.examples import ExamplesRequest, ExampleTask, RunPlan, guessed_or_named, read_columns
-from kotha.finetune.settings import USUAL_TEXTS, training_settings, wished_model
+from kotha.artifacts.run_folder import mapping, run_config, words
+from kotha.finetune.examples import (
+    USUAL_TEXTS,
+    ExamplesRequest,
+    ExampleTask,
+    RunPlan,
+    guessed_or_named,
+    read_columns,
+    training_settings,
+    wished_model,
+)
 from kotha.finetune.splits import divide
 from kotha.generation.beam import translate
 from kotha.i18n.message import Message, OnRemark
@@ -53,10 +61,9 @@ class TranslatePairs(ExampleTask):
     )
     by_minutes = True
 
-    def plan(self, request: ExamplesRequest, folder: RunFolder, say: OnRemark) -> RunPlan:
+    def plan(self, request: ExamplesRequest, say: OnRemark) -> RunPlan:
         wished = wished_model(request, Seq2SeqConfig, USUAL_PRESET, Message("pairs of texts"))
         origin, data = request.origin, request.data
-        folder.check_new()
         parts = divide(data, request.validation, request.test, share=request.held_out, seed=request.seed)
         fields: Any = {"source": data.source_field, "target": data.target_field}
         say(Message("from {source!r} to {target!r} ({how})", **fields, how=guessed_or_named(data.guessed)))
@@ -66,15 +73,15 @@ class TranslatePairs(ExampleTask):
             say(Message("training a tokenizer for both languages …"))
             tokenizer = train_tokenizer((*parts.train.sources, *parts.train.targets), vocab_size=wished.vocab_size)
             say(Message("one tokenizer for both languages, {n:,} pieces", n=tokenizer.vocab_size))
-        encoded = _encode(parts.train, tokenizer), _encode(parts.validation, tokenizer)
-        settings = _settings(wished, tokenizer, encoded, request, say)
+        learned, chosen = (_encode(part, tokenizer) for part in parts.learned)
+        settings = _settings(wished, tokenizer, (learned, chosen), request, say)
         about = {"fields": {**fields, "guessed": data.guessed}}
         return RunPlan(*settings, parts, tokenizer, about)
 
     def task(self, plan: RunPlan) -> Translation:
         assert isinstance(plan.model, Seq2SeqConfig) and plan.tokenizer is not None
-        learned, chosen = (_encode(part, plan.tokenizer) for part in (plan.parts.train, plan.parts.validation))
-        return Translation(plan.model, plan.config, learned, plan.tokenizer, chosen)
+        learned, chosen = (_encode(part, plan.tokenizer) for part in plan.parts.learned)
+        return Translation(plan.model, plan.config, learned, chosen, plan.tokenizer)
 
     def sampler(self, plan: RunPlan) -> Sampler:
         shown, tokenizer = plan.parts.validation.sources[0], plan.tokenizer

@@ -45,6 +45,11 @@ class Parts(Generic[Examples]):
     test: Examples  # looked at once, at the end
     remarks: tuple[Message, ...] = ()
 
+    @property
+    def learned(self) -> tuple[Examples, Examples]:
+        """What a training sees: those to learn from, and those to choose by."""
+        return self.train, self.validation
+
 
 def divide(
     data: Divided,

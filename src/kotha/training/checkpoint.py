@@ -11,8 +11,7 @@
 
 Where several processes keep a part of each weight, each writes its rows: ``model-00001-of-00002.safetensors``, whose
 header says which rows they are. Any number of processes can read them back. (torch's own distributed checkpoints say
-this in a pickle, and replace files in place.) A checkpoint is written beside its place and moved there by rename, so a
-name in ``checkpoints/`` is a whole one.
+this in a pickle, and replace files in place.) A checkpoint is written beside its place and moved there by rename.
 
 Machines that share no file system have the run's folder each on a disk of its own, under the same path. On each disk
 one process writes what the first writes elsewhere: settings, metrics, the best model. Of a checkpoint each disk has
@@ -58,6 +57,8 @@ _PREFIX = "step-"
 _PART = re.compile(r"-\d{5}-of-\d{5}\.safetensors$")
 
 Tensors = dict[str, Tensor]
+Sums = dict[str, str]
+"""Files by their path, and the sha256 of each."""
 
 
 @dataclass
@@ -126,13 +127,13 @@ def _write(file: Path, tensors: Tensors, ranks: Ranks) -> None:
 
 def load_checkpoint(path: Path, ranks: Ranks = ALONE) -> Checkpoint:
     """Read a checkpoint, each file checked against its hash first; of sharded weights, the rows of this process."""
-    verify_checkpoint(path)
+    names = verify_checkpoint(path)
     state = read_table(path / STATE, CheckpointError)
     if "step" not in state:
         raise CheckpointError("{path} is broken: it has no step", path=path / STATE)
     kinds: dict[str, list[Path]] = {}
-    for file in matching(path, "*.safetensors"):
-        kinds.setdefault(file.stem.split("-")[0], []).append(file)
+    for name in sorted(each for each in names if each.endswith(".safetensors")):
+        kinds.setdefault(Path(name).stem.split("-")[0], []).append(path / name)
     try:
         tensors = {kind: _read(files, ranks) for kind, files in kinds.items()}
     except (ValueError, KeyError) as error:
@@ -167,8 +168,8 @@ def _rows_for(stored: Any, cut: list[int] | None, ranks: Ranks) -> Tensor:
     return rows
 
 
-def verify_checkpoint(path: Path) -> None:
-    """Refuse a checkpoint that is not as it was written."""
+def verify_checkpoint(path: Path) -> Sums:
+    """Refuse a checkpoint that is not as it was written; returns its files."""
     try:
         hashes = read_table(path / MANIFEST)
     except KothaError as error:
@@ -184,6 +185,7 @@ def verify_checkpoint(path: Path) -> None:
             raise CheckpointError("{path} is missing{elsewhere}", path=path / name[:200], elsewhere=elsewhere)
         if _sha256(path / name) != expected:
             raise CheckpointError("{path} is not the file that was saved: its sha256 differs", path=path / name)
+    return hashes
 
 
 def list_checkpoints(folder: Path) -> list[int]:
@@ -235,16 +237,13 @@ _PORTION = 1 << 24  # bytes that are sent at once
 # The config comes last: a folder that has one holds a run.
 _OF_THE_RUN = (TOKENIZER_FILE, runs.METRICS, runs.BEST, f"{runs.BEST_MODEL}/*", runs.CONFIG)
 
-Sums = dict[str, str]
-
 
 @dataclass(frozen=True)
 class OnDisk:
-    """What a disk has of a run: the sums of its files, and of each checkpoint what should be there and what is."""
+    """What a disk has of a run, and by step what each of its checkpoints should have."""
 
-    files: Sums = field(default_factory=dict)
-    named: dict[int, Sums] = field(default_factory=dict)  # by the manifest
-    there: dict[int, Sums] = field(default_factory=dict)
+    there: Sums = field(default_factory=dict)
+    named: dict[int, Sums] = field(default_factory=dict)
 
 
 def bring_together(path: Path, ranks: Ranks) -> None:
@@ -252,61 +251,49 @@ def bring_together(path: Path, ranks: Ranks) -> None:
     if not ranks.apart:
         return
     every = ranks.each(_held(path) if ranks.writes else OnDisk())
-    whole = whole_checkpoints(every)
-    if whole:
-        source, step = whole[-1]
-        _bring_checkpoint(path, step, every[source].named[step], every, ranks)
-    else:
-        source = next((rank for rank, held in enumerate(every) if runs.CONFIG in held.files), 0)
-    for name, expected in every[source].files.items():
-        lacking = ranks.writes and every[ranks.rank].files.get(name) != expected
+    begun = next((rank for rank, held in enumerate(every) if runs.CONFIG in held.there), 0)
+    step, source = newest_whole(every) or (-1, begun)
+    wanted = every[source].named.get(step, {})  # its manifest last: without one it counts as broken
+    of_the_run = {name: each for name, each in every[source].there.items() if not name.startswith(runs.CHECKPOINTS)}
+    for name, expected in {**wanted, **of_the_run}.items():
+        lacking = ranks.writes and every[ranks.rank].there.get(name) != expected
         if ranks.any(lacking):
-            _send(path / name, source, ranks, path / name if lacking else None)
+            holder = _holder(every, name, expected)
+            assert holder is not None, "a checkpoint that is whole has all its files somewhere"
+            _send(path / name, holder, ranks, path / name if lacking else None)
 
 
-def whole_checkpoints(every: list[OnDisk]) -> list[tuple[int, int]]:
-    """The checkpoints of which all files are on some disk, by step: a process whose disk has the manifest, the step."""
-    found: dict[int, int] = {}
-    for rank, held in enumerate(every):
-        for step, named in held.named.items():
-            if all(_holder(every, step, name, each) is not None for name, each in named.items()):
-                found.setdefault(step, rank)
-    return [(found[step], step) for step in sorted(found)]
+def newest_whole(every: list[OnDisk]) -> tuple[int, int] | None:
+    """The newest checkpoint of which all files are on some disk, and a process whose disk has its manifest."""
+    whole = [
+        (step, rank)
+        for rank, held in enumerate(every)
+        for step, named in held.named.items()
+        if all(_holder(every, name, each) is not None for name, each in named.items())
+    ]
+    return max(whole, key=lambda each: each[0], default=None)
 
 
-def _holder(every: list[OnDisk], step: int, name: str, expected: str) -> int | None:
-    return next((rank for rank, held in enumerate(every) if held.there.get(step, {}).get(name) == expected), None)
+def _holder(every: list[OnDisk], name: str, expected: str) -> int | None:
+    return next((rank for rank, held in enumerate(every) if held.there.get(name) == expected), None)
 
 
 def _held(path: Path) -> OnDisk:
-    files = {file.relative_to(path).as_posix(): _sha256(file) for file in _files_of(path)}
-    held, folder = OnDisk(files), path / runs.CHECKPOINTS
-    for step in list_checkpoints(folder):
-        place = checkpoint_path(folder, step)
+    held = OnDisk()
+    for step in list_checkpoints(path / runs.CHECKPOINTS):
+        place = checkpoint_path(path / runs.CHECKPOINTS, step)
         with suppress(KothaError, OSError):
-            held.named[step] = {**read_table(place / MANIFEST), MANIFEST: _sha256(place / MANIFEST)}
-            held.there[step] = {file.name: _sha256(file) for file in sorted(place.iterdir()) if is_file(file)}
+            sums = {**read_table(place / MANIFEST), MANIFEST: _sha256(place / MANIFEST)}
+            held.named[step] = {(place / name).relative_to(path).as_posix(): each for name, each in sums.items()}
+            held.there.update(_sums(path, place / "*"))
+    for pattern in _OF_THE_RUN:
+        held.there.update(_sums(path, path / pattern))
     return held
 
 
-def _files_of(path: Path) -> Iterator[Path]:
-    for place in (path / pattern for pattern in _OF_THE_RUN):
-        found = matching(place.parent, place.name)
-        yield from (file for file in found if is_file(file) and not file.name.startswith("."))
-
-
-def _bring_checkpoint(path: Path, step: int, expected: Sums, every: list[OnDisk], ranks: Ranks) -> None:
-    place = checkpoint_path(path / runs.CHECKPOINTS, step)
-    mine = every[ranks.rank].there.get(step, {})
-    lacking = ranks.writes and any(mine.get(name) != each for name, each in expected.items())
-    if not ranks.any(lacking):
-        return
-    with ExitStack() as stack:
-        target = stack.enter_context(atomic_directory(place, may_replace=lambda _: True)) if lacking else None
-        for name, each in expected.items():
-            holder = _holder(every, step, name, each)
-            assert holder is not None, "a checkpoint that is whole has all its files somewhere"
-            _send(place / name, holder, ranks, None if target is None else target / name)
+def _sums(run: Path, pattern: Path) -> Sums:
+    files = (file for file in matching(pattern.parent, pattern.name) if is_file(file) and file.name[0] != ".")
+    return {file.relative_to(run).as_posix(): _sha256(file) for file in files}
 
 
 def _send(file: Path, source: int, ranks: Ranks, target: Path | None) -> None:

@@ -99,11 +99,6 @@ def peak_memory(device: torch.device) -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
-def resident_memory() -> int:
-    """Bytes that this process has now; where the system does not say, the most that it has had."""
-    return _kernel_bytes("self/status", "VmRSS") or peak_memory(torch.device("cpu"))
-
-
 def total_memory() -> int:
     """Bytes of this machine's memory."""
     if sys.platform == "win32":

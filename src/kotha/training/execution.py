@@ -12,21 +12,20 @@ another shape takes the ordinary way; where shapes change from step to step, the
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from kotha.errors import KothaError, TrainingError
-from kotha.i18n.message import Message, OnRemark, Text
+from kotha.i18n.message import Message, OnRemark
 from kotha.model.block import Block
 from kotha.model.evaluating import evaluating
 from kotha.model.family import Model
 from kotha.training.config import TrainConfig
-from kotha.training.device import Arithmetic, available_memory, peak_memory, resident_memory
+from kotha.training.device import Arithmetic, available_memory
 from kotha.training.distributed import Ranks, let_go
-from kotha.training.plan.memory import Conditions, MemoryPlan, largest_micro_batch, plan_memory
+from kotha.training.plan.memory import Conditions, largest_micro_batch
 from kotha.training.tasks.task import Batch, Task, Tensors
 
 OutOfMemory = torch.OutOfMemoryError
@@ -47,7 +46,7 @@ class Fitting:
         auxiliary_models: Sequence[nn.Module] = (),
     ) -> None:
         self._model, self._config, self._arithmetic, self._ranks = model, config, arithmetic, ranks
-        self._how, self._say, self.context_length = how, say, how.context_length
+        self.how, self._say = how, say
         self._auxiliary_models = auxiliary_models  # what is only read beside the model is compiled as well
         available = available_memory(arithmetic.device)
         planned = largest_micro_batch(model.config, config, available, how)
@@ -58,14 +57,14 @@ class Fitting:
         if self._arithmetic.device.type == "cuda":
             torch.set_float32_matmul_precision("high")
             torch.compiler.set_stance("force_eager" if self._config.compile == "off" else "default")
-        compiled = self._how.compiled
+        compiled = self.how.compiled
         layers = blocks(self._model, *self._auxiliary_models) if compiled else []
         for block in layers:  # all alike: one is compiled, and the others use it
             block.compile()
         if not compiled and self._arithmetic.device.type == "cpu":
             return  # there is nothing to warm, and memory that lacks here is swapped, not refused
         try:
-            self.attempt(lambda: gradients(0), 0, lambda: Message("none yet"))
+            self.attempt(lambda: gradients(0), 0)
         except KothaError:
             raise
         except Exception as error:  # whatever the compiler lacks on this machine
@@ -75,24 +74,24 @@ class Fitting:
                 block._compiled_call_impl = None
             why = str(error).splitlines()[0]
             self._say(Message("not compiled ({kind}: {why})", kind=type(error).__name__, why=why))
-            self.attempt(lambda: gradients(0), 0, lambda: Message("none yet"))
+            self.attempt(lambda: gradients(0), 0)
         self.micro_batch_size = min(self._ranks.each(self.micro_batch_size))
 
-    def attempt(self, work: Callable[[], Result], step: int, last_good: Callable[[], Text]) -> Result:
+    def attempt(self, work: Callable[[], Result], step: int) -> Result:
         """Do something that can be done again; where memory lacks, in smaller micro-batches."""
         while True:
             try:
                 return work()
             except OutOfMemory as error:
                 if self._config.micro_batch_size is not None or self.micro_batch_size == 1 or not self._ranks.alone:
-                    raise self.failure(step, last_good()) from error
+                    raise self.failure(step) from error
             self.micro_batch_size = (self.micro_batch_size + 1) // 2
             self._model.zero_grad(set_to_none=True)
             torch.cuda.empty_cache()
             said = "out of memory; going on with micro_batch_size={micro_batch_size}"
             self._say(Message(said, micro_batch_size=self.micro_batch_size))
 
-    def failure(self, step: int, last_good: Text) -> TrainingError:
+    def failure(self, step: int) -> TrainingError:
         """What to say when nothing smaller is left to try."""
         smaller = max(1, self.micro_batch_size // 2)
         change = (
@@ -101,22 +100,11 @@ class Fitting:
             else Message("a shorter context_length, a smaller model, or weights sharded over several machines")
         )
         return TrainingError(
-            "out of memory at step {step} with micro_batch_size={micro_batch_size}. Use {change}. Last "
-            "checkpoint: {last_good}",
+            "out of memory at step {step} with micro_batch_size={micro_batch_size}; go on with {change}",
             step=step,
             micro_batch_size=self.micro_batch_size,
             change=change,
-            last_good=last_good,
         )
-
-    def plan(self) -> MemoryPlan:
-        """What this process is expected to need; on a CPU, beside what it already has from its work before."""
-        planned = plan_memory(self._model.config, self._config, self.micro_batch_size, self._how)
-        if self._how.device != "cpu":
-            return planned
-        base = max(planned.base, resident_memory() - planned.weights - planned.average)
-        total = max(planned.total - planned.base + base, peak_memory(self._arithmetic.device))
-        return replace(planned, base=base, total=total)
 
 
 def blocks(*models: nn.Module) -> list[Block]:

@@ -212,11 +212,11 @@ class Training:
         whole_step = lambda tensors, shares: (self._accumulate(tensors, shares), self._move())
         done = self._recording.replay(whole_step, lambda: self._read(step))
         if done is None:
-            loss = self.fitting.attempt(lambda: self.gradients(step), step, self.checkpointer.last_good)
+            loss = self.fitting.attempt(lambda: self.gradients(step), step)
             try:
                 done = loss, self._move()
             except OutOfMemory as error:
-                raise self.fitting.failure(step, self.checkpointer.last_good()) from error
+                raise self.fitting.failure(step) from error
         if self.average is not None and (step + 1) % self.config.ema_every == 0:
             self.average.update(self.model)
         self.progress.tokens += self._tokens_read * self.ranks.world
@@ -281,7 +281,7 @@ class Training:
             )
         progress.stop_clock()
         peak = peak_flops_per_second(self.arithmetic.device, self.arithmetic.dtype) * self.ranks.world
-        work = count_work(self.model.config, self.fitting.context_length).training_per_token
+        work = count_work(self.model.config, self.fitting.how.context_length).training_per_token
         self._emit(
             step=step,
             loss_nats=value,

@@ -39,7 +39,7 @@ from kotha.training.plan.design import (
     measure_text,
     propose,
 )
-from kotha.training.plan.memory import planned_context
+from kotha.training.plan.memory import plan_memory, planned_context
 from kotha.training.plan.rules import EVALUATIONS, pace_of, times
 from kotha.training.plan.step_time import GPU, use_fastest_threads
 from kotha.training.reporting.report import write_report
@@ -49,11 +49,8 @@ from kotha.training.tasks.task import NextToken
 # How long a training takes of which nothing was said, and a year.
 USUAL_MINUTES, LONGEST_MINUTES, USUAL_PRESET = 10.0, 525_600, "pocket"
 
-# What families learn from that read no plain text, and what to do.
-_PAIRS = Message("name a table of pairs (tsv, csv, jsonl) instead of the data folder")
-_IMAGES = Message("name a folder with a folder for each class, or an .npz archive")
-_OTHERS = {"seq2seq": (Message("pairs of texts"), _PAIRS), "vit": (Message("images with their classes"), _IMAGES)}
-_CLASSES = (Message("texts with labels"), Message("use a gpt or bert preset, or go on with what made it"))
+# What families learn from that read no plain text; the others are classifiers.
+_OTHERS = {"seq2seq": Message("pairs of texts"), "vit": Message("images with their classes")}
 
 
 @dataclass(frozen=True)
@@ -245,13 +242,7 @@ def train_run(
     threads = torch.get_num_threads()
     how |= {"on_remark": say, "ranks": ranks}
     try:
-        if resume:
-            training = resume_run(data, folder, request.changes, **how)
-            together = "" if ranks.alone else Message(", in {n} processes", n=ranks.world)
-            said = "going on from step {step:,} of {steps:,}{together}"
-            say(Message(said, step=training.progress.step, steps=training.config.steps, together=together))
-        else:
-            training = _start(data, folder, request, **how)
+        training = resume_run(data, folder, request.changes, **how) if resume else _start(data, folder, request, **how)
         chosen = training.arithmetic
         said = "{precision} on {device} ({reason})"
         say(Message(said, precision=chosen.precision, device=chosen.device, reason=chosen.reason))
@@ -331,26 +322,25 @@ def start_run(
     if ranks.writes:  # only now: settings that cannot be trained leave no folder behind
         more = {"origin": origin, "floors": floors, LAUNCH: ranks.launch}
         about = {"data": describe_data(data), **{name: value for name, value in more.items() if value is not None}}
-        make_folder(training, data.tokenizer, seconds_per_step, **about)
+        make_folder(training, seconds_per_step, **about)
     ranks.wait()
     return training
 
 
-def make_folder(
-    training: Training, tokenizer: Tokenizer | None, seconds_per_step: float | None = None, **about: Any
-) -> None:
+def make_folder(training: Training, seconds_per_step: float | None = None, **about: Any) -> None:
     """Begin the run folder of a training; ``about`` is what else its config.json should tell."""
     arithmetic, config = training.arithmetic, training.config
     machine = {"precision": arithmetic.precision, "reason": str(arithmetic.reason), "processes": training.ranks.world}
     seconds = seconds_per_step * config.steps if seconds_per_step else None
+    needed = plan_memory(training.model.config, config, training.fitting.micro_batch_size, training.fitting.how)
     training.folder.start(
         training.model.config,
         config.to_dict(),
-        tokenizer,
+        training.task.tokenizer,
         task=training.task.name,
         machine={**describe_machine(arithmetic.device), **machine},
         references=training.task.references(),
-        predicted={"memory_bytes": asdict(training.fitting.plan()), "seconds": seconds},
+        predicted={"memory_bytes": asdict(needed), "seconds": seconds},
         **about,
     )
 
@@ -360,27 +350,40 @@ def resume_run(
 ) -> Training:
     """The run of a folder at its last checkpoint, with some settings changed, ready to ``run()``; ``how`` as above."""
     bring_together(folder.path, ranks)
+    folder.check_data(data)
+    opened = lambda model, config: _open(model, config, data, folder, ranks=ranks, **how)
+    return resume_training(folder, changes, opened, ranks)
+
+
+def resume_training(
+    folder: RunFolder,
+    changes: Mapping[str, Any],
+    opened: Callable[[ModelConfig, TrainConfig], Training],
+    ranks: Ranks = ALONE,
+) -> Training:
+    """A training at the last checkpoint of its folder, with some settings changed, whatever it learns from."""
     if ranks.writes:
         folder.claim()
     model, config = resumed_settings(folder, changes)
-    folder.check_data(data)
     origin = folder.about().get("origin")
     if origin is not None and not matching(folder.checkpoints):  # it would begin with weights drawn by chance
         said = "{path} was to go on from {origin}, and saved nothing; start a new run from it"
         raise CheckpointError(said, path=folder.path, origin=origin)
-    training = _open(model, config, data, folder, ranks=ranks, **how)
+    training = opened(model, config)
     if ranks.writes and changes:
         folder.change(config.to_dict())
     ranks.wait()
-    training.resume()
+    together = "" if ranks.alone else Message(", in {n} processes", n=ranks.world)
+    said = "going on from step {step:,} of {steps:,}{together}"
+    training.say(Message(said, step=training.resume(), steps=config.steps, together=together))
     return training
 
 
 def _open(model: ModelConfig, config: TrainConfig, data: Dataset, folder: RunFolder, **how: Any) -> Training:
     """The training of a run, new or resumed: a data folder offers next tokens to a GPT, masked words to a BERT."""
     if not isinstance(model, GPTConfig | BERTConfig) or isinstance(model, ClassifierConfig):
-        needs, instead = _OTHERS.get(model.family, _CLASSES)
-        said = "a {family} model learns from {needs}, and {path} holds plain text; {instead}"
-        raise ConfigError(said, family=model.family, needs=needs, path=data.path, instead=instead)
+        said = "a {family} model learns from {needs}, and {path} holds plain text; name those, or use a gpt or a bert"
+        needs = _OTHERS.get(model.family, Message("texts with labels"))
+        raise ConfigError(said, family=model.family, needs=needs, path=data.path)
     task = NextToken(model, config, data) if isinstance(model, GPTConfig) else MaskedWords(model, config, data)
     return Training(model, config, task, folder, **how)

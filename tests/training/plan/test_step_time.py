@@ -17,7 +17,6 @@ from kotha.training.plan.memory import positions
 from kotha.training.plan.render import plan_training
 from kotha.training.plan.step_time import (
     GPUS,
-    adamw,
     arithmetic_there,
     count_work,
     example_inputs,
@@ -141,16 +140,3 @@ def test_a_plan_for_a_gpu_needs_none_here() -> None:
     assert found["peak_share"] == pytest.approx(found["flops"]["per_step"] / found["seconds_per_step"] / 65e12)
     with pytest.raises(UsageError, match="gpu NVIDIA T4 and device cpu"):
         plan_training(preset("pocket"), recipe("modern"), "cpu", gpu=GPUS["t4"])
-
-
-def test_the_timed_adamw_moves_as_torchs_does() -> None:
-    generator = torch.Generator().manual_seed(0)
-    start, *gradients = torch.randn(4, 5, 7, generator=generator)
-    theirs = torch.nn.Parameter(start.clone())
-    optimizer = torch.optim.AdamW([theirs], foreach=False)
-    ours, mean, square = start.clone(), torch.zeros_like(start), torch.zeros_like(start)
-    for step, gradient in enumerate(gradients, start=1):
-        theirs.grad = gradient
-        optimizer.step()
-        adamw(ours, gradient, mean, square, step=step)
-    assert torch.equal(ours, theirs)

@@ -11,8 +11,7 @@ from tests.report.shown import Shown, text
 from kotha.errors import CheckpointError
 from kotha.model.presets import preset
 from kotha.training.config import recipe
-from kotha.training.reporting.findings import Record
-from kotha.training.reporting.report import report_document, write_report
+from kotha.training.reporting.report import Record, report_document, write_report
 
 ATTACK = "</div><script>alert('x')</script><img src=x onerror=alert(1)>"
 

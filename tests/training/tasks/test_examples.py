@@ -160,7 +160,7 @@ PAIRS: list[TextPair] = [
 
 def translation(pairs: list[TextPair] = PAIRS, held_out: list[TextPair] = PAIRS[:4], **changes: object) -> Translation:
     model = Seq2SeqConfig(vocab_size=TOKENIZER.vocab_size, context_length=6, n_layers=1, d_model=8, n_heads=1)
-    return Translation(model, TrainConfig(**{"batch_size": 4, "seed": 3, **changes}), pairs, TOKENIZER, held_out)
+    return Translation(model, TrainConfig(**{"batch_size": 4, "seed": 3, **changes}), pairs, held_out, TOKENIZER)
 
 
 def test_a_pair_has_its_marks_and_padding_counts_for_nothing() -> None:
@@ -204,7 +204,7 @@ def test_the_unigram_knows_targets_only() -> None:
 
 def test_unusable_pairs_are_refused() -> None:
     with pytest.raises(ConfigError, match="use vocab_size="):
-        Translation(preset("pocket-seq2seq").replace(vocab_size=9), TrainConfig(), PAIRS, TOKENIZER, PAIRS)
+        Translation(preset("pocket-seq2seq").replace(vocab_size=9), TrainConfig(), PAIRS, PAIRS, TOKENIZER)
     with pytest.raises(DataError, match="none of 0 training examples can be used: each needs a text"):
         translation([])
     with pytest.raises(DataError, match="none of 1 validation examples"):

@@ -12,7 +12,7 @@ from statistics import median
 from typing import Any
 
 from kotha.artifacts.run_folder import figure, mapping
-from kotha.training.reporting.findings import Record
+from kotha.training.reporting.report import Record
 
 Row = dict[str, Any]
 Symptoms = dict[str, float | int | str]  # evidence, by the names that the advice fills in

@@ -184,8 +184,6 @@ TOKENS_PER_PARAMETER = 0.5
 # A text bears a parameter for each byte, and any text a small model.
 PARAMETERS_PER_BYTE, SMALL_MODEL = 1.0, 500_000
 _LEAST_BYTES = 20_000
-# Weights, gradients and what Muon remembers, in float32.
-_LEAST_BYTES_PER_PARAMETER = 12
 # Of the time of the steps, what all evaluations together may take.
 _EVALUATING = 0.1
 
@@ -296,8 +294,6 @@ class Design:
                 "too slow: {wanted:,.0f} tokens would take more than the time at this machine's very best",
                 wanted=wanted,
             )
-        if not smallest and _LEAST_BYTES_PER_PARAMETER * n > budget.memory_bytes:
-            return Message("too large: its weights, gradients and the optimizer alone need more than the memory")
         needed = plan_memory(self.model, self._settings, self.micro_batch_size, budget.how(self.context_length)).total
         if needed > budget.memory_bytes:
             return Message(

@@ -36,6 +36,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
+from torch.optim.adamw import adamw
 
 from kotha.errors import ConfigError, UsageError, nearest
 from kotha.i18n.message import Message, Plural
@@ -143,12 +144,7 @@ class GPU:
     bandwidth: float  # bytes a second from and to its memory
     memory: int  # bytes that a program can have, nearly
     link: float  # bytes a second to another GPU of the same machine, each way: NVLink, else PCIe
-    bfloat16: bool = True  # or float16, with scaled gradients
-
-    @property
-    def precision(self) -> str:
-        """The type that a training takes there."""
-        return "bfloat16" if self.bfloat16 else "float16"
+    precision: str = "bfloat16"  # that a training takes there; or float16, with scaled gradients
 
     def peak(self, precision: str) -> float:
         """Operations a second at most."""
@@ -328,26 +324,15 @@ def _time(
 def _optimizer_seconds(model: ModelConfig, training: TrainConfig, arithmetic: Arithmetic) -> float:
     """A step of a large model's optimizers, from one on a slice: AdamW by numbers, Muon by its products."""
     orthogonal, *others = split_parameters(build(model, "meta"), use_muon=training.optimizer == "muon")
-    part, gradient, mean, square = (torch.ones(_SLICE, device=arithmetic.device) for _ in range(4))
-    each = quickest(lambda: adamw(part, gradient, mean, square), arithmetic.device, 0.0) / part.numel()
+    move: Any = adamw  # the function and not the optimizer, which would load torch's compiler: two seconds of work
+    tensors = [[torch.ones(_SLICE, device=arithmetic.device)] for _ in range(4)]  # weights, gradients, mean, square
+    how: Any = {"lr": 1e-3, "beta1": 0.9, "beta2": 0.99, "weight_decay": 0.1, "eps": 1e-8}
+    how |= {"amsgrad": False, "maximize": False, "foreach": arithmetic.device.type == "cuda"}
+    (part,), steps = tensors[0], [torch.ones(())]
+    each = quickest(lambda: move(*tensors, [], steps, **how), arithmetic.device, 0.0) / part.numel()
     product = quickest(lambda: orthogonalize(part), arithmetic.device, 0.0) / _products(part)
     moved = sum(parameter.numel() for group in others for _, parameter in group)
     return moved * each + sum(_products(parameter) for _, parameter in orthogonal) * product
-
-
-def adamw(
-    weights: Tensor, gradient: Tensor, mean: Tensor, square: Tensor, *, step: int = 1, rate: float = 1e-3
-) -> None:
-    """A step of AdamW in place, with torch's default settings and in the order of its lines.
-
-    To be timed: torch's own optimizer would load torch's compiler for it, two seconds of work.
-    """
-    beta1, beta2, decay, eps = 0.9, 0.999, 0.01, 1e-8
-    weights.mul_(1 - rate * decay)
-    mean.lerp_(gradient, 1 - beta1)
-    square.mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
-    root = (square.sqrt() / (1 - beta2**step) ** 0.5).add_(eps)
-    weights.addcdiv_(mean, root, value=-rate / (1 - beta1**step))
 
 
 def _products(matrix: Tensor) -> float:

@@ -1,22 +1,65 @@
 """The report of a run: one offline page with its curves, its samples and its settings.
 
 It is a function of the files in a run folder, so it can be made again at any time, from a run that is still going, was
-stopped, or is older than some of the figures: what is not there is left out.
+stopped, or is older than some of the figures: such a figure is None, and its curve or sentence is left out. Each curve
+has the sentence or two that a reader needs who has never seen one (``curves.json``).
 """
 
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from kotha.artifacts.run_folder import RunFolder, figure, mapping
-from kotha.errors import CheckpointError
-from kotha.i18n.message import Message, Text
-from kotha.report.document import Block, Columns, Folded, Heading, Quote, Report, Settings
+from kotha.errors import CheckpointError, KothaError
+from kotha.i18n.message import Message, Plural, Text
+from kotha.i18n.numbers import Count, Duration
+from kotha.model.config import config_from_dict
+from kotha.model.parameters import count_parameters
+from kotha.report.chart import Point
+from kotha.report.document import Block, Columns, Curves, DrawnLine, Folded, Heading, Quote, Report, Settings
 from kotha.storage.atomic import atomic_write
-from kotha.training.reporting.curves import charts, loss_chart
-from kotha.training.reporting.findings import Record, lead, title
 
 REPORT = "report.html"
 _SHOWN_SAMPLES = 3
+_TOLD = json.loads(Path(__file__).with_name("curves.json").read_text(encoding="utf-8"))
+_STEP = Message("step")
+
+
+@dataclass(frozen=True)
+class Record:
+    """The files of a run folder, read."""
+
+    config: dict[str, Any]
+    metrics: Sequence[dict[str, Any]]
+    summary: dict[str, Any]
+
+    @cached_property
+    def steps(self) -> list[dict[str, Any]]:
+        """The rows of steps."""
+        return [row for row in self.metrics if "validation" not in row and figure(row, "step") is not None]
+
+    @cached_property
+    def evaluations(self) -> list[dict[str, Any]]:
+        """The rows of evaluations."""
+        return [row for row in self.metrics if mapping(row, "validation") and figure(row, "step") is not None]
+
+    @cached_property
+    def best(self) -> dict[str, Any] | None:
+        """The evaluation that was kept: the one the summary names, or else that of least loss."""
+        named = [row for row in self.evaluations if row["step"] == self.summary.get("best_step")]
+        measured = [row for row in self.evaluations if figure(row, "validation", "loss_nats") is not None]
+        least = min(measured, key=lambda row: float(row["validation"]["loss_nats"]), default=None)
+        return named[0] if named else least
+
+    def line(self, *keys: str) -> list[Point]:
+        """A figure over the steps, from whichever rows have it."""
+        rows = self.evaluations if keys[0] == "validation" else self.steps
+        points = [(float(row["step"]), figure(row, *keys)) for row in rows]
+        return points if any(value is not None for _, value in points) else []
 
 
 def write_report(folder: Path) -> Path:
@@ -53,7 +96,7 @@ def report_document(record: Record) -> Report:
     return Report(title(record.config), lead(record), blocks, [Message(made)])
 
 
-# -- sections ------------------------------------------------------------------------------------------------------
+# -- samples and settings ----------------------------------------------------------------------------------------------
 
 
 def _samples(rows: list[dict[str, Any]]) -> list[Block]:
@@ -107,3 +150,136 @@ def _word(value: Any) -> Text:
     if isinstance(value, list | tuple) and value:
         return Message("{values}", values=[_word(each) for each in value])
     return Message("none") if value is None or value in ([], ()) else str(value)
+
+
+# -- in words ----------------------------------------------------------------------------------------------------------
+
+
+def title(config: dict[str, Any]) -> Text:
+    """The model in a few words."""
+    model = mapping(config, "model")
+    parts: list[Text] = [str(model["family"]).upper() if model.get("family") else Message("A training run")]
+    layers, width = figure(model, "n_layers"), figure(model, "d_model")
+    parts += [Plural("{n} layer", "{n:,} layers", n=int(layers))] if layers else []
+    parts += [Message("width {width:g}", width=width)] if width else []
+    with suppress(KothaError, KeyError, TypeError, ValueError):  # a config of another version has a shorter title
+        parts.append(Message("{n} parameters", n=Count(count_parameters(config_from_dict(model)).total)))
+    return Message("{parts}", parts=parts)
+
+
+def lead(record: Record) -> list[Text]:
+    """What came out, in plain words."""
+    last = record.steps[-1] if record.steps else {}
+    reached = {**last, "steps": last.get("step"), **record.summary}  # an unfinished run has no summary
+    steps, tokens, seconds = (figure(reached, key) for key in ("steps", "tokens", "seconds"))
+    planned, corpus = figure(record.config, "training", "steps"), figure(record.config, "data", "train_tokens")
+    done: list[Text] = [Plural("{n} step", "{n:,} steps", n=int(steps))] if steps else []
+    done += [Message("{n} tokens", n=Count(tokens))] if tokens else []
+    done += [Message("{n:.2g} times through its text", n=tokens / corpus)] if tokens and corpus else []
+    done += [Message("{time}", time=Duration(seconds))] if seconds else []
+    words: list[Text] = [Message("Trained for {done}.", done=done) if done else Message("Nothing is learned yet.")]
+    if steps and planned and steps < planned:
+        stopped = Message("It was stopped early: {n:,.0f} steps were planned.", n=planned)
+        words.append(
+            stopped if record.summary else Message("It is not finished: {n:,.0f} steps were planned.", n=planned)
+        )
+    if record.best:
+        reached_then = result(record.best["validation"])
+        words.append(Message("At its best, step {step:,}, {result}.", step=record.best["step"], result=reached_then))
+    return words
+
+
+def result(validation: dict[str, Any]) -> Message:
+    """One evaluation as the end of a sentence."""
+    per_byte, per_character = figure(validation, "bits_per_byte"), figure(validation, "bits_per_character")
+    accuracy, majority = figure(validation, "accuracy"), figure(validation, "majority")
+    if accuracy is not None:
+        told = "it answers {share:.1%} of unseen examples rightly"
+        if majority is not None:
+            told = (
+                "it answers {share:.1%} of unseen examples rightly (always giving the most frequent answer: "
+                "{usual:.1%})"
+            )
+        return Message(told, share=accuracy, usual=majority)
+    if per_byte is not None:
+        told = "it needs {bits:.3f} bits per byte of unseen text"
+        if per_character is not None:
+            told = "it needs {bits:.3f} bits per byte of unseen text, {character:.3f} per character"
+        return Message(told, bits=per_byte, character=per_character)
+    loss = figure(validation, "loss_nats")
+    told = "its loss was not a number" if loss is None else "its loss on unseen text is {loss:.3f} nats per token"
+    return Message(told, loss=loss)
+
+
+# -- curves ------------------------------------------------------------------------------------------------------------
+
+
+def loss_chart(record: Record) -> Curves | None:
+    """Training and validation loss, and what knowing less would give."""
+    training, validation = record.line("loss_nats"), record.line("validation", "loss_nats")
+    if not training and not validation:
+        return None
+    lines = [DrawnLine(Message("training"), training, 2, "smoothed")] if training else []
+    lines += [DrawnLine(Message("validation"), validation, 1, "dots")] if validation else []
+    values = references(record)
+    levels = [(value, _level(name, f"{value:.2f}")) for name, value in values.items()]
+    guessed, unit = _TOLD["guessed"].get(str(record.config.get("task", "next-token")), _TOLD["guessed"]["classes"])
+    caption: list[Text] = [
+        Message("How surprised the model is by each {what}: lower is better.", what=Message(guessed))
+    ]
+    if training and validation:
+        colours = "Orange is the text it learns from (pale: single steps), green is text it never learns from."
+        caption.append(Message(colours))
+    # What the known references mean; others are shown by their name.
+    caption += [Message(words) for name, words in _TOLD["explained"].items() if name in values]
+    marker: tuple[float, Text] | None = None
+    if record.best and record.best is not record.evaluations[-1]:
+        marker = record.best["step"], Message("best: step {step:,}", step=record.best["step"])
+    return Curves(Message("Loss"), _STEP, Message(unit), lines, levels, marker, caption, log_y=True)
+
+
+def references(record: Record) -> dict[str, float]:
+    """What the loss is to be compared with, in nats: what knowing less reaches, and below what nothing can get."""
+    known = mapping(record.config, "references")
+    values = {name: value for name in known if (value := figure(known, name)) is not None}
+    floor, best = figure(record.config, "floors", "bits_per_byte"), mapping(record.best or {}, "validation")
+    loss, bits = figure(best, "loss_nats"), figure(best, "bits_per_byte")
+    if floor is not None and loss and bits:
+        values["floor"] = floor * loss / bits
+    return values
+
+
+def charts(record: Record, kind: Literal["validation", "health"]) -> list[Curves]:
+    """How good the model is, in units that need no knowledge of its tokenizer; or whether the training went well."""
+    found = []
+    for told in _TOLD[kind]:
+        keys = told["keys"]
+        points = record.line(*keys)
+        if keys[-1] in ("accuracy", "peak_share"):
+            points = [(x, None if y is None or y > 1 else 100 * y) for x, y in points]  # older runs kept larger shares
+        if all(y is None for _, y in points):
+            continue
+        levels, caption = _levels(record, keys[-1], told), told["caption"]
+        if levels:
+            caption = told["level"]["caption"]
+        log, name = "log" in told, Message(told["name"])
+        y_name = Message("{what}, log scale", what=name) if log else name
+        lines = [DrawnLine(name, points, 1, told["look"])]
+        said = [Message(each) for each in caption]
+        found.append(Curves(name, _STEP, y_name, lines, levels, None, said, log_y=log, from_zero=not log))
+    return found
+
+
+def _levels(record: Record, key: str, told: dict[str, Any]) -> list[tuple[float, Text]]:
+    """What a curve is compared with, where that is known: each drawn as a line across."""
+    known = {
+        "bits_per_byte": (figure(record.config, "floors", "bits_per_byte"), 1, ".3g"),
+        "accuracy": (figure(record.best or {}, "validation", "majority"), 100, ".1%"),
+        "gradient_norm": (figure(record.config, "training", "gradient_clip"), 1, "g"),
+    }
+    value, scale, form = known.get(key, (None, 1, ""))
+    return [] if value is None else [(scale * value, _level(told["level"]["name"], format(value, form)))]
+
+
+def _level(name: str, value: str) -> Message:
+    return Message("{name} = {value}", name=Message(name), value=value)

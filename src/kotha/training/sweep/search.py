@@ -138,12 +138,11 @@ def read_sweep(told: dict[str, Any], data: Dataset, request: SweepRequest) -> Sw
     if told.get("format") != _FORMAT:
         raise UsageError("the study was begun by another version of Kotha; {another}", another=_ANOTHER)
     sweep = Sweep(**told)
-    if sweep.data != data.identity:
-        raise UsageError(
-            "the study was begun with other data than {path}; name that, or {another}", path=data.path, another=_ANOTHER
-        )
-    for name, value in request.told.items():
-        begun = sweep.asked.get(name)
+    again = read_search(request.search, preset(sweep.preset or USUAL_PRESET)) or sweep.searched
+    search = " ".join(each.words for each in again)
+    before = {**sweep.asked, "data": sweep.data, "search": " ".join(sweep.search)}
+    for name, value in {**request.told, "data": data.identity, "search": search}.items():
+        begun = before.get(name)
         if begun != value:
             raise UsageError(
                 "the study was begun with {name}={begun!r}, and now {asked!r} is asked for; go on with the "
@@ -153,13 +152,6 @@ def read_sweep(told: dict[str, Any], data: Dataset, request: SweepRequest) -> Sw
                 asked=value,
                 another=_ANOTHER,
             )
-    again = read_search(request.search, preset(sweep.preset or USUAL_PRESET))
-    if again and again != sweep.searched:
-        raise UsageError(
-            "the study searches {searched}; go on with the same, or {another}",
-            searched=" ".join(sweep.search),
-            another=_ANOTHER,
-        )
     return sweep
 
 

@@ -165,22 +165,18 @@ def _between(name: str, ends: str, log: bool, kinds: tuple[Any, ...]) -> Searche
     whole = int in kinds and float not in kinds
     if not whole and float not in kinds:
         raise UsageError("{name} is no number; search it among a few, as {name}=A,B", name=name)
-    low, high = (_number(name, part, int if whole else float) for part in ends.split("..", 1))
-    if not low < high:
-        empty = "{name}={ends} is empty: {high:g} is not above {low:g}; write the smaller end first"
-        raise UsageError(empty, name=name, ends=ends, high=high, low=low)
-    if log and low <= 0:
-        none = "{name}={ends}:log begins at {low:g}, which has no logarithm; begin above 0"
-        raise UsageError(none, name=name, ends=ends, low=low)
+    low, high = (_number(part, int if whole else float) for part in ends.split("..", 1))
+    if low is None or high is None or not low < high or (log and low <= 0):
+        no_range = "{name}={ends} is no range; write two numbers, the smaller one first, and above 0 with :log"
+        raise UsageError(no_range, name=name, ends=ends)
     return Searched(name, low=low, high=high, log=log, whole=whole)
 
 
-def _number(name: str, text: str, kind: type[int] | type[float]) -> float:
+def _number(text: str, kind: type[int] | type[float]) -> float | None:
     with suppress(ValueError):
         value = kind(text)
-        if is_number(value):
-            return value
-    raise UsageError("{name}: {text!r} is no end of a range", name=name, text=text)
+        return value if is_number(value) else None
+    return None
 
 
 def _among(name: str, rest: str, kinds: tuple[Any, ...]) -> Searched:

@@ -12,7 +12,7 @@ learns its target by teacher forcing.
 import math
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,7 +22,7 @@ from torch import Tensor
 
 from kotha.errors import DataError
 from kotha.i18n.message import Message
-from kotha.model.config import GPTConfig, Seq2SeqConfig, TextConfig
+from kotha.model.config import TextConfig
 from kotha.model.gpt import GPT
 from kotha.model.loss import IGNORED
 from kotha.model.objectives import Asked, judge_words, teacher_forcing, word_loss
@@ -171,6 +171,8 @@ class ExamplesTask(Task):
 class _Sequences(ExamplesTask):
     """Write a sequence of words, given what comes before it; examples that do not fit are left out."""
 
+    tokenizer: Tokenizer
+
     def __init__(
         self,
         model: TextConfig,
@@ -178,13 +180,16 @@ class _Sequences(ExamplesTask):
         given: Sequence[Any],
         held_out: Sequence[Any],
         tokenizer: Tokenizer,
-        context_length: int,
     ) -> None:
         check_vocabulary(model, tokenizer)
-        self.tokenizer, self.context_length = tokenizer, context_length
+        self.tokenizer, self.context_length = tokenizer, self._longest(model, config)
         self._pad = tokenizer.special.get("pad", 0)
         learned = self._prepare(Message("training"), given)
         super().__init__(config, model.vocab_size, learned, self._prepare(Message("validation"), held_out))
+
+    def _longest(self, model: TextConfig, config: TrainConfig) -> int:
+        """Tokens of the longest example that is learned."""
+        return model.context_length
 
     @abstractmethod
     def _encode(self, example: Any) -> tuple[Sequence[int], Sequence[int]] | None:
@@ -226,21 +231,17 @@ class AnswerTokens(_Sequences):
 
     name = "answers"
 
-    def __init__(
-        self,
-        model: GPTConfig,
-        config: TrainConfig,
-        dialogues: Sequence[Dialogue],
-        validation_dialogues: Sequence[Dialogue],
-        tokenizer: Tokenizer,
-    ) -> None:
-        self.chat_template = ChatTemplate.of(tokenizer)
-        longest = config.context_length or model.context_length
-        super().__init__(model, config, dialogues, validation_dialogues, tokenizer, longest)
+    def _longest(self, model: TextConfig, config: TrainConfig) -> int:
+        return config.context_length or model.context_length
+
+    @cached_property
+    def chat_template(self) -> ChatTemplate | None:  # type: ignore[override]
+        """How the model takes turns, by the marks of its tokenizer."""
+        return ChatTemplate.of(self.tokenizer)
 
     def _encode(self, example: Dialogue) -> Any:
         """Each token but the last, and the token after each: IGNORED in what was not asked."""
-        assert self.chat_template is not None and self.tokenizer is not None, "a tokenizer with marks for turns"
+        assert self.chat_template is not None, "a tokenizer with marks for turns"
         tokens, asked = self.chat_template.encode(self.tokenizer, example)
         return (tokens[:-1], np.where(asked, tokens, IGNORED)[1:]) if len(tokens) - 1 <= self.context_length else None
 
@@ -275,23 +276,19 @@ class Translation(_Sequences):
 
     name = "translation"
 
-    def __init__(
-        self,
-        model: Seq2SeqConfig,
-        config: TrainConfig,
-        pairs: Sequence[TextPair],
-        tokenizer: Tokenizer,
-        validation_pairs: Sequence[TextPair],
-    ) -> None:
-        if not {"bos", "eos"} <= tokenizer.special.keys():
+    @cached_property
+    def _ends(self) -> tuple[int, int]:
+        """The marks that start and end a target."""
+        special = self.tokenizer.special
+        if not {"bos", "eos"} <= special.keys():
             raise DataError("the tokenizer has no mark to start and end a target; `kotha tokenizer train` makes one")
-        self._start, self._end = tokenizer.special["bos"], tokenizer.special["eos"]
-        super().__init__(model, config, pairs, validation_pairs, tokenizer, model.context_length)
+        return special["bos"], special["eos"]
 
     def _encode(self, example: TextPair) -> Any:
         # A source has its end; what is read of a target has its start.
+        start, end = self._ends
         fits = all(0 < len(side) < self.context_length for side in example)
-        return ([*example[0], self._end], [self._start, *example[1], self._end]) if fits else None
+        return ([*example[0], end], [start, *example[1], end]) if fits else None
 
     def _as_batch(self, some: Any, rows: Sequence[int], among: Sequence[int]) -> Batch:
         source, real = some[0].padded(rows, among, self._pad)
@@ -304,5 +301,5 @@ class Translation(_Sequences):
 
     def _counts(self, some: Any) -> Counts:
         counts: Counts = np.bincount(some[1].line, minlength=self._n_answers)
-        counts[self._start] -= len(some[1])  # the start is given, never asked for
+        counts[self._ends[0]] -= len(some[1])  # the start is given, never asked for
         return counts

@@ -1,9 +1,8 @@
 """Masked words (MLM) and sentence pairs (NSP): what a BERT learns from a data folder.
 
 A passage is what is read at one time. A document that fits is one passage; a longer one is cut into as few as will do,
-all of about one length. Over an epoch every word is read once. A document too short to be cut in two is put in front of
-the next one that is long enough (the last ones, behind it): nothing is lost, and such a passage runs over from one text
-into another.
+all of about one length. Over an epoch every word is read once, but for documents of a single token, which cannot be cut
+in two.
 
 An example is ``[CLS] A [SEP] B [SEP]``. A passage of a document is cut at a random place in its middle half; one time
 in two B is what follows A there, else as long a stretch of another document, so that length gives nothing away. Then
@@ -215,13 +214,12 @@ def _filled(rows: list[Ids], width: int, filling: int) -> Ids:
 
 
 class Passages:
-    """The passages of a split, by number. A *text* is a document, or several where short ones were joined."""
+    """The passages of a split, by number. A document that cannot be cut in two has none."""
 
     def __init__(self, split: Split, longest: int) -> None:
         assert longest > _SHORTEST, "cutting a document would leave single tokens"
-        self._split = split
-        self._lengths = np.diff(split.offsets).astype(np.int64) - 1  # without the mark that ends each
-        enough = np.flatnonzero(self._lengths >= _SHORTEST)
+        lengths = np.diff(split.offsets).astype(np.int64) - 1  # without the mark that ends each
+        enough = np.flatnonzero(lengths >= _SHORTEST)
         if len(enough) < 2:
             raise DataError(
                 "the {split} split has {n} documents of {least} tokens or more, and pairs are made of two; "
@@ -230,39 +228,30 @@ class Passages:
                 n=len(enough),
                 least=_SHORTEST,
             )
-        self._firsts = np.concatenate(([0], enough[:-1] + 1))  # the first document of each text
-        self._sizes = np.add.reduceat(self._lengths, self._firsts)  # tokens of each text
-        self._counts: NDArray[np.int64] = -(-self._sizes // longest)  # passages of each text
-        self._ends = np.cumsum(self._counts)  # the passage after the last of each text
+        self._split, self._documents, self._sizes = split, enough, lengths[enough]
+        self._counts: NDArray[np.int64] = -(-self._sizes // longest)  # passages of each document
+        self._ends = np.cumsum(self._counts)  # the passage after the last of each document
 
     def __len__(self) -> int:
         return int(self._ends[-1])
 
     def read(self, passage: int) -> Ids:
         """The tokens of a passage."""
-        text = self.text_of(passage)
-        number = passage - int(self._ends[text] - self._counts[text])
-        start, end = (place * int(self._sizes[text]) // int(self._counts[text]) for place in (number, number + 1))
-        return self._stretch(text, start, end)
+        place = self._place(passage)
+        number = passage - int(self._ends[place] - self._counts[place])
+        cuts = (each * int(self._sizes[place]) // int(self._counts[place]) for each in (number, number + 1))
+        return self._stretch(place, *cuts)
 
     def elsewhere(self, passage: int, length: int, chance: np.random.Generator) -> Ids:
-        """A stretch of another text than the passage's, as long as asked for where it has as much."""
-        own = self.text_of(passage)
-        other = int(chance.integers(len(self._firsts) - 1))
-        other += other >= own
+        """A stretch of another document than the passage's, as long as asked for where it has as much."""
+        other = int(chance.integers(len(self._documents) - 1))
+        other += other >= self._place(passage)
         start = int(chance.integers(max(1, int(self._sizes[other]) - length + 1)))
         return self._stretch(other, start, start + length)
 
-    def text_of(self, passage: int) -> int:
-        """The text that a passage belongs to."""
+    def _place(self, passage: int) -> int:
+        """Which of the documents a passage belongs to."""
         return int(np.searchsorted(self._ends, passage, side="right"))
 
-    def documents(self, text: int) -> range:
-        """The documents of a text."""
-        last = text + 1 == len(self._firsts)
-        return range(int(self._firsts[text]), len(self._lengths) if last else int(self._firsts[text + 1]))
-
-    def _stretch(self, text: int, start: int, end: int) -> Ids:
-        documents = [self._split[document][:-1] for document in self.documents(text)]
-        tokens = documents[0] if len(documents) == 1 else np.concatenate(documents)
-        return tokens[start:end].astype(np.int64)
+    def _stretch(self, place: int, start: int, end: int) -> Ids:
+        return self._split[int(self._documents[place])][:-1][start:end].astype(np.int64)

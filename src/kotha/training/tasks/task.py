@@ -11,9 +11,9 @@ training) and learn from what teachers foretell (knowledge distillation).
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -272,10 +272,9 @@ class _Batches:
 class PackedBatches(_Batches):
     """Documents in a new order each epoch, end to end, cut into sequences."""
 
-    def __init__(self, split: Split, context_length: int, batch_size: int, seed: int) -> None:
-        super().__init__(split, context_length, batch_size, seed)
-        self._lengths = np.diff(split.offsets).astype(np.int64)
-        self._order = lru_cache(maxsize=2)(self._shuffle)  # a batch may reach from one epoch into the next
+    @cached_property
+    def _lengths(self) -> Ids:
+        return np.diff(self._split.offsets).astype(np.int64)
 
     def sequences(self, step: int, first: int, count: int) -> Ids:
         """``count`` sequences of a step's batch, from ``first`` on, each one token longer than the context."""
@@ -301,6 +300,10 @@ class PackedBatches(_Batches):
             epoch, place = epoch + 1, 0
         return pieces
 
+    @cached_property
+    def _order(self) -> Callable[[int], tuple[Ids, Ids]]:
+        return lru_cache(maxsize=2)(self._shuffle)  # a batch may reach from one epoch into the next
+
     def _shuffle(self, epoch: int) -> tuple[Ids, Ids]:
         """The documents of an epoch in their order, and where each ends."""
         order = np.random.default_rng([self._seed, epoch]).permutation(len(self._lengths))
@@ -310,9 +313,9 @@ class PackedBatches(_Batches):
 class OffsetBatches(_Batches):
     """Sequences from random places of the documents as they stand."""
 
-    def __init__(self, split: Split, context_length: int, batch_size: int, seed: int) -> None:
-        super().__init__(split, context_length, batch_size, seed)
-        self._line = np.concatenate(split.shards)
+    @cached_property
+    def _line(self) -> NDArray[Any]:
+        return np.concatenate(self._split.shards)
 
     def sequences(self, step: int, first: int, count: int) -> Ids:
         """As PackedBatches has them."""
