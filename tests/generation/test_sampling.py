@@ -8,7 +8,7 @@ import torch
 
 from kotha.errors import UsageError
 from kotha.generation import plain, sampling
-from kotha.generation.sampling import Knobs, best_in_two_rounds, knobs_of, penalize
+from kotha.generation.sampling import Knobs, knobs_of, penalize
 from kotha.generation.settings import SamplingSettings
 
 
@@ -72,15 +72,3 @@ def test_the_last_number_below_one_falls_on_a_token() -> None:
 def test_settings_that_cannot_work_are_refused(given: dict[str, Any], wording: str) -> None:
     with pytest.raises(UsageError, match=wording):
         SamplingSettings(**given)
-
-
-@pytest.mark.parametrize(("vocab_size", "width"), [(32, 1), (33, 2), (1000, 7), (5000, 40), (32_100, 40)])
-def test_the_best_in_two_rounds_are_the_best(vocab_size: int, width: int) -> None:
-    torch.manual_seed(0)
-    logits = torch.randn(5, vocab_size)
-    logits[0] = torch.arange(vocab_size)  # all in the last group
-    logits[1] = torch.arange(vocab_size).roll(vocab_size // 2)
-    logits[2, : vocab_size - width] = -torch.inf  # banned
-    values, tokens = best_in_two_rounds(logits, width)
-    expected, places = logits.topk(width)
-    assert torch.equal(values, expected) and torch.equal(tokens, places)

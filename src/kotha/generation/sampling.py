@@ -12,14 +12,11 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn.functional import pad
 
 from kotha.generation.settings import SamplingSettings
 
 # How many of the best are ranked first where a whole ranking might not be needed.
 _FEW = 256
-# How many neighbours are ranked as one in the first of two rounds.
-_GROUP = 32
 
 
 class Knobs(NamedTuple):
@@ -68,27 +65,13 @@ def draw(logits: Tensor, knobs: Knobs, numbers: Tensor, width: int, greedy: bool
     return torch.where(knobs.temperature == 0, logits.argmax(dim=-1), tokens) if greedy else tokens
 
 
-def best_in_two_rounds(logits: Tensor, width: int) -> tuple[Tensor, Tensor]:
-    """The best scores of each row and their tokens, best first, by groups: (B, V) -> twice (B, width).
-
-    The best ``width`` tokens lie in the groups with the best ``width`` first ones. A GPU ranks by passing over all
-    scores several times; here one pass finds each group's best, and what is ranked is a fraction of the vocabulary.
-    """
-    groups = pad(logits, (0, -logits.shape[-1] % _GROUP), value=-torch.inf).view(len(logits), -1, _GROUP)
-    chosen = groups.amax(dim=-1).topk(width, sorted=False).indices  # (B, width)
-    candidates = groups.gather(1, chosen[..., None].expand(-1, -1, _GROUP)).flatten(1)  # (B, width * group)
-    values, places = candidates.topk(width)
-    return values, chosen.gather(1, places // _GROUP) * _GROUP + places % _GROUP
-
-
 def _point(logits: Tensor, knobs: Knobs, numbers: Tensor, width: int, whole: bool = False) -> tuple[Tensor, Tensor]:
     """What each number falls on among the best ``width`` tokens, and whether it is certain without the others: (B,).
 
     ``whole``: some row has no top-k, so that its share of all is needed although not all are ranked.
     """
     width, vocab_size = min(width, logits.shape[-1]), logits.shape[-1]
-    in_groups = logits.is_cuda and width * _GROUP * 4 <= vocab_size
-    values, tokens = best_in_two_rounds(logits, width) if in_groups else logits.topk(width)  # (B, width), best first
+    values, tokens = logits.topk(width)  # (B, width), best first
     heat = knobs.temperature.clamp(min=1e-30)[:, None]
     weights = ((values - values[:, :1]) / heat).exp()  # of the best: 1
     places = torch.arange(width, device=logits.device)
