@@ -8,13 +8,12 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from kotha.errors import CorpusError, UsageError
 from kotha.i18n.message import Option
 from kotha.retrieval.paragraphs import READERS, read_paragraphs
 from kotha.retrieval.passages import FEWEST_LETTERS, LETTERS, Excerpt, gather
-from kotha.storage.status import is_directory, is_file
+from kotha.storage.status import is_directory
 from kotha.text.choices import Errors
 from kotha.text.corpus.documents import OnBytes, OnProblem, Reading, read_documents
 from kotha.text.corpus.problems import Complaints, CorpusProblem, shown
@@ -56,14 +55,10 @@ def list_files(paths: Sequence[str | os.PathLike[str]], on_problem: OnProblem | 
             on_problem(problem)
 
     for path in paths:
-        place = Path(path).expanduser()
-        if place.suffix.lower() in READERS and is_file(place):
-            found[place.resolve()] = None
-            continue
-        is_folder = is_directory(place)
-        how: Any = {"others": READERS, "errors": "skip"} if is_folder else {}
+        is_folder = is_directory(place := Path(path).expanduser())
+        errors: Errors = "skip" if is_folder else "stop"
         try:
-            sources = list_sources([os.fspath(path)], on_problem=hear, **how)
+            sources = list_sources([os.fspath(path)], errors=errors, on_problem=hear, others=READERS)
         except CorpusError as error:
             if unread:  # what could not be opened is not said to be empty
                 raise CorpusError("{problem}", problem=unread[0]) from None

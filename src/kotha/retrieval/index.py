@@ -15,7 +15,7 @@ from typing import Literal, Protocol, get_args
 
 import numpy as np
 
-from kotha.errors import KothaError, UsageError, nearest
+from kotha.errors import KothaError, UsageError
 from kotha.i18n.message import Message, OnProgress, Option
 from kotha.retrieval.dense import Vectors
 from kotha.retrieval.documents import Indexing, list_files, read_file
@@ -24,6 +24,7 @@ from kotha.retrieval.lexical import rank_by_words
 from kotha.retrieval.passages import cut
 from kotha.retrieval.sqlite_store import EmbedderNote, NewDocument, SqliteStore
 from kotha.storage.status import is_directory
+from kotha.text.choices import check_choice
 from kotha.text.corpus.documents import OnProblem
 from kotha.text.corpus.problems import CorpusProblem
 
@@ -182,10 +183,7 @@ def search(
         raise KothaError("{name} is empty: no documents were indexed yet; index some first", name=store.name)
     kept = store.embedder()
     chosen = by or ("words" if embed is None or kept is None else "both")
-    if chosen not in get_args(By):
-        raise UsageError(
-            "{by} is no way to search{nearest}", by=Option("by", chosen), nearest=nearest(chosen, get_args(By))
-        )
+    check_choice("by", chosen, get_args(By))
     if chosen == "words":
         return SearchResult(question, chosen, fuse(rank_by_words(store, question, limit), ()))
     if kept is None:
