@@ -24,7 +24,6 @@ import record
 
 from kotha.api.bench.sides import bench_training
 from kotha.model.presets import preset
-from kotha.training.device import choose_arithmetic
 
 # With GPT-2's own activation, so that the other side is GPT-2 as its users have it.
 MODEL = preset("bangla-58m").replace(dropout=0.0, attention_dropout=0.0, activation="gelu-tanh")
@@ -34,9 +33,7 @@ if not torch.cuda.is_available():
 
 def compare(device: str, precision: str, batch_size: int, rounds: int) -> dict[str, Any]:
     """Both, turn by turn."""
-    outcome = bench_training(
-        MODEL, batch_size, choose_arithmetic(precision, device), rounds, lambda stage, done, total: None
-    )
+    outcome = bench_training(MODEL, batch_size, precision, rounds, lambda stage, done, total: None, device)
     rates = {name: side["per_second"] for name, side in outcome.sides().items()}
     seconds = {"ours": outcome.seconds["kotha"], "peer": outcome.seconds["transformers"]}
     peaks = {"ours": outcome.figures["gpu_bytes"]["kotha"], "peer": outcome.figures["gpu_bytes"]["transformers"]}

@@ -133,26 +133,6 @@ class ClusterOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BenchOptions:
-    """What is measured of this machine."""
-
-    preset: str | None = None
-    """To train, and to generate without a run; left out: pocket."""
-    batch_size: int | None = None
-    """Sequences in a step, or texts generated together; left out: 8."""
-    precision: Literal["auto", "float32", "bfloat16"] | None = None
-    """To train: type of the products; left out: auto."""
-    tokens: int | None = None
-    """To generate: tokens of each text; left out: 64."""
-    weights: Literal["float32", "bfloat16", "int8"] | None = None
-    """To generate: their type; left out: float32."""
-    tokenizer: str | None = None
-    """To tokenize: a file, folder or hub name; left out: a new one."""
-    rounds: int | None = None
-    """Turns of each side; the median counts; left out: 5."""
-
-
-@dataclass(frozen=True, kw_only=True)
 class SheetOptions:
     """Which sheet of arithmetic, and how it is written."""
 

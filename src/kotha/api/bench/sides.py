@@ -10,6 +10,7 @@ import itertools
 import os
 from collections.abc import Sequence
 from functools import partial
+from itertools import islice
 from statistics import median
 from typing import Any
 
@@ -19,6 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from kotha.api.bench.turns import Turns, Work, check_count, take_turns
+from kotha.api.model import load
 from kotha.artifacts.run_folder import RunFolder
 from kotha.errors import DataError, UsageError, library
 from kotha.export.huggingface.config import choose_layout, write_config
@@ -27,14 +29,19 @@ from kotha.generation.engine import Engine
 from kotha.generation.request import Request
 from kotha.generation.settings import SamplingSettings
 from kotha.generation.weights import DTYPES, Weights
-from kotha.i18n.message import Message, OnProgress
+from kotha.i18n.message import Message, OnProgress, Option
 from kotha.model.config import GPTConfig, ModelConfig
 from kotha.model.gpt import GPT
+from kotha.model.presets import preset as config_of
+from kotha.text.corpus.documents import read_documents
 from kotha.text.encoding import encode_documents
 from kotha.text.parallel.local import LocalPool
+from kotha.text.stories.corpus import stories
+from kotha.text.tokenizer.importers import import_tokenizer
 from kotha.text.tokenizer.tokenizer import Tokenizer
+from kotha.text.tokenizer.trainers import train
 from kotha.training.config import TrainConfig
-from kotha.training.device import Arithmetic, peak_flops_per_second
+from kotha.training.device import Arithmetic, choose_arithmetic, peak_flops_per_second
 from kotha.training.distributed import Ranks
 from kotha.training.loop import Training
 from kotha.training.plan.step_time import count_work, predict_seconds_per_step
@@ -42,6 +49,7 @@ from kotha.training.tasks.task import Batch, NextToken
 
 DRAWN = SamplingSettings(temperature=0.8, top_k=40, repetition_penalty=None)
 _PROMPT, _MOST_ROWS = 16, 1024
+_DOCUMENTS, _PIECES = 400, 2000  # of a text that is cut, and of a tokenizer that is made for it
 _MISSING = "it is not installed (pip install transformers)"
 
 
@@ -58,18 +66,22 @@ class RandomTokens(NextToken):
         return Batch({"sequences": torch.from_numpy(sequences)}, {"tokens": n_targets}, n_targets)
 
 
-def gpt_only(model: ModelConfig) -> GPTConfig:
-    """The config of a GPT, without dropout; another family is refused."""
-    if not isinstance(model, GPTConfig):
+def gpt_only(model: str | ModelConfig) -> GPTConfig:
+    """The config of a GPT, by itself or a preset's name, without dropout; another family is refused."""
+    config = config_of(model) if isinstance(model, str) else model
+    if not isinstance(config, GPTConfig):
         raise UsageError(
-            "a {family} was given; a GPT is measured, such as pocket, bangla-58m or gpt2", family=model.family
+            "a {family} was given; a GPT is measured, such as pocket, bangla-58m or gpt2", family=config.family
         )
-    return model.replace(dropout=0.0, attention_dropout=0.0)
+    return config.replace(dropout=0.0, attention_dropout=0.0)
 
 
-def bench_training(model: GPTConfig, batch_size: int, how: Arithmetic, rounds: int, tell: OnProgress) -> Turns:
+def bench_training(
+    of: str | ModelConfig, batch_size: int, precision: Any, rounds: int, tell: OnProgress, device: str | None = None
+) -> Turns:
     """Tokens that are learned from in a second, what share of the machine ours uses, and what was foretold."""
     check_count("batch_size", batch_size, _MOST_ROWS)
+    model, how = gpt_only(of), choose_arithmetic(precision, device)
     settings, context = alike(batch_size, how), model.context_length
     title = Message(
         "training in {precision}, {rows} x {context} a step", precision=how.precision, rows=batch_size, context=context
@@ -151,9 +163,26 @@ def twin(model: GPT) -> Any:
     return theirs.eval()
 
 
-def bench_writing(model: GPT, weights: Weights, batch_size: int, n_tokens: int, rounds: int, tell: OnProgress) -> Turns:
-    """Tokens that are written in a second, in rows side by side; transformers has no int8, and takes float32."""
+def bench_writing(
+    of: GPT | str | None,
+    preset: str | None,
+    weights: Weights,
+    batch_size: int,
+    n_tokens: int,
+    rounds: int,
+    tell: OnProgress,
+) -> Turns:
+    """Tokens that are written in a second, in rows side by side; transformers has no int8, and takes float32.
+
+    They are written by a model, the model of a run, or by one of a preset's sizes.
+    """
     check_count("batch_size", batch_size, _MOST_ROWS)
+    if of is not None and preset is not None:
+        raise UsageError("a run and {preset} are two models; give one of them", preset=Option("preset"))
+    if of is None:
+        model = GPT(gpt_only(preset or "pocket")).to(choose_arithmetic("float32").device)
+    else:
+        model = of if isinstance(of, GPT) else load(of).gpt[0]
     room = model.config.context_length - _PROMPT
     if room < 1:
         raise UsageError(
@@ -193,11 +222,20 @@ def prompts(model: GPT, n_rows: int) -> Tensor:
     return drawn.to(model.tokens.weight.device)
 
 
-def bench_tokenizing(tokenizer: Tokenizer, texts: Sequence[str], rounds: int, tell: OnProgress) -> Turns:
-    """Megabytes of texts that become ids in a second."""
+def bench_tokenizing(
+    source: Sequence[str] | str | None, tokenizer: Tokenizer | str | None, rounds: int, tell: OnProgress
+) -> Turns:
+    """Megabytes of texts that become ids in a second: of a list, a file, or stories."""
+    if source is None or isinstance(source, str):
+        documents: Any = read_documents([source]) if source else stories()
+        texts: Sequence[str] = [document.text for document in islice(documents, _DOCUMENTS)]
+    else:
+        texts = source
     megabytes = sum(len(text.encode()) for text in texts) / 1e6
     if not megabytes:
         raise DataError("there is no text to measure on; name a file or a folder of texts")
+    if not isinstance(tokenizer, Tokenizer):
+        tokenizer = import_tokenizer(tokenizer) if tokenizer else train(texts, vocab_size=_PIECES)
     title = Message("tokenizing {size:.3g} MB, {pieces:,} pieces", size=megabytes, pieces=tokenizer.vocab_size)
     outcome = Turns(title, "MB", megabytes)
     makers = {"kotha": partial(our_encoder, tokenizer, texts), "transformers": partial(their_encoder, tokenizer, texts)}
