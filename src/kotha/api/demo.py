@@ -10,6 +10,7 @@ import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from textwrap import indent
 from typing import Any, NamedTuple
 
 from kotha.api import data as making
@@ -44,12 +45,6 @@ _LOOKED_AT = 12
 _OPENINGS = ("আমি", "নদীর ধারে")
 # Past the title, which by itself looks like a text's last sentence.
 _PROMPT_WORDS = 8
-
-
-class Quoted(str):
-    """A text of the corpus or of the model, to be set apart."""
-
-    __slots__ = ()
 
 
 class DemoStep(NamedTuple):
@@ -97,7 +92,7 @@ class Demonstration:
 
     def _open_box(self) -> list[Text | Table]:
         texts = load().generate(list(_OPENINGS), tokens=_TOKENS_ON_THE_WAY, seed=self._seed)
-        return [*map(Quoted, texts), Message("Now a model of your own, trained beside it:")]
+        return [*map(_quoted, texts), Message("Now a model of your own, trained beside it:")]
 
     def _stories(self) -> list[Text | Table]:
         """Stories to learn from, and others that are held out; both from the same grammar, by different seeds."""
@@ -117,7 +112,7 @@ class Demonstration:
             size=size,
             held_out=counts[HELD_OUT],
         )
-        return [Message("The first of them:\n"), Quoted(_first(self.written, "story")), told]
+        return [Message("The first of them:\n"), _quoted(_first(self.written, "story")), told]
 
     def _tokenizer(self) -> list[Text | Table]:
         folder = self.out / "tokenizer"
@@ -168,7 +163,7 @@ class Demonstration:
 
     def _write(self) -> list[Text | Table]:
         self.texts = self.model.generate(self.prompts, tokens=_TOKENS, **_WRITING)
-        return [*map(Quoted, self.texts)]
+        return [*map(_quoted, self.texts)]
 
     def _look(self) -> list[Text | Table]:
         """The pages that the report leads to: what happens in the model as it reads and writes a text."""
@@ -178,6 +173,11 @@ class Demonstration:
         self.model.lens(text, generate=_LOOKED_AT).save(self.out / "lens.html")
         self.model.heads().save(self.out / "heads.html")
         return [", ".join(address for address, *_ in PAGES)]
+
+
+def _quoted(text: str) -> str:
+    """A text of the corpus or of the model, set apart."""
+    return indent(text, "  ") + "\n"
 
 
 def _first(documents: list[Story], kind: str) -> str:

@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.padding import Padding
 from rich.text import Text
 
 from kotha.cli.interrupts import stopped
@@ -37,14 +36,14 @@ def demo(
         minutes: How long to train, about.
         seed: Which stories, and which first weights.
     """
-    from kotha.api.demo import Demonstration, Quoted
+    from kotha.api.demo import Demonstration
 
     made = Demonstration(out, documents, vocab_size, minutes, seed)
     for number, step in enumerate(made.steps(), 1):
         heading = said(Message("{number}. {name}", number=number, name=step.name))
         print_parts(Text.assemble("\n", (heading, "bold green"), "  ", (said(step.about), "dim")))
         for told in _watched(made, step):
-            print_parts(Padding(Text(told), (0, 0, 1, 2)) if isinstance(told, Quoted) else told)
+            print_parts(told)
     commands = next_steps(str(out), _program(), minutes)
     report = str(made.report(commands))
     leads = Text(said(Message("Report: {path} (open it in a browser)", path=report)))
