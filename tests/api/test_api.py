@@ -255,8 +255,8 @@ def test_a_pipe_in_place_of_a_config_is_refused_and_not_waited_for(tmp_path: Pat
 
 def test_a_device_that_is_not_here_is_answered(world: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("torch.cuda.device_count", lambda: 0)
-    for name, wording in {"cuda": "no GPU here; use device='cpu'", "cuda:1": "no GPU", "mps": "not known"}.items():
-        with pytest.raises(kotha.KothaError, match=f"device='{name}'.*{wording}"):
+    for name in ("cuda", "cuda:1", "mps"):
+        with pytest.raises(kotha.KothaError, match=f"device='{name}' is not here; use auto, or cpu"):
             kotha.load("run", name)
 
 

@@ -183,19 +183,12 @@ def test_what_cannot_be_written_is_said_before_the_wait(capsys: Any, place: Path
     assert main([*words, "--out", str(place / "gpt"), "--overwrite"]) == 2
     assert "is the model itself" in capsys.readouterr().err
     (tmp_path / "mine.txt").write_text("mine")
-    assert main([*words, "--out", str(tmp_path)]) == 1
-    said = capsys.readouterr().err
-    assert "exists; choose another folder, or replace what was made there by the same work with --overwrite" in said
-    assert "silencing" not in said and bundle.load(place / "gpt").config.removed_heads == ()
-
-
-def test_a_folder_that_is_there_is_left_alone(capsys: Any, place: Path, tmp_path: Path) -> None:
-    (tmp_path / "small").mkdir()
-    (tmp_path / "small" / "mine.txt").write_text("mine")
-    words = ["inside", "prune", str(place / "gpt"), "--text", TEXTS[0], "--heads", "blocks.0.attention.0"]
-    assert main([*words, "--out", str(tmp_path / "small"), "--overwrite"]) == 1
-    assert "exists; choose another folder" in capsys.readouterr().err
-    assert [each.name for each in (tmp_path / "small").iterdir()] == ["mine.txt"]
+    for more in ([], ["--overwrite"]):
+        assert main([*words, "--out", str(tmp_path), *more]) == 1
+        said = capsys.readouterr().err
+        assert "silencing" not in said and bundle.load(place / "gpt").config.removed_heads == ()
+        assert "exists; choose another folder, or replace what was made there by the same work with --overwrite" in said
+    assert [each.name for each in tmp_path.iterdir()] == ["mine.txt"]
 
 
 def test_advice_names_only_flags_that_the_command_has(capsys: Any, place: Path, tmp_path: Path) -> None:

@@ -6,12 +6,11 @@ How it is measured stands in ``evaluating.py``, how it is looked into in ``insid
 """
 
 import os
-import re
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 import torch
 
@@ -27,7 +26,7 @@ from kotha.generation.request import Request as Request
 from kotha.generation.request import Result as Result
 from kotha.generation.settings import SamplingSettings as SamplingSettings
 from kotha.generation.weights import Weights, as_they_are
-from kotha.i18n.message import Message, OnProgress, Option
+from kotha.i18n.message import OnProgress, Option
 from kotha.model.bert import BERT
 from kotha.model.gpt import GPT
 from kotha.model.seq2seq import Seq2Seq
@@ -50,16 +49,6 @@ _MOST_ROWS = 64
 
 # A text, or a list of them: as many come back.
 Texts = TypeVar("Texts", str, list[str])
-
-
-class Sampling(TypedDict, total=False):
-    """How each token is chosen; see ``kotha.generation.settings``."""
-
-    temperature: float
-    top_k: int | None
-    top_p: float | None
-    min_p: float | None
-    repetition_penalty: float | None
 
 
 @checked()
@@ -127,7 +116,7 @@ class LanguageModel(InspectionMixin, EvaluationMixin):
         tokens: int = 150,
         seed: int = 0,
         stop: Sequence[str] = (),
-        **how: Unpack[Sampling],
+        **how: Any,
     ) -> Texts:
         """Go on with a text, or with each of a list: the prompt and what the model writes after it.
 
@@ -149,7 +138,7 @@ class LanguageModel(InspectionMixin, EvaluationMixin):
 
     @checked(SamplingSettings)
     def stream(
-        self, prompt: str = "", *, tokens: int = 150, seed: int = 0, stop: Sequence[str] = (), **how: Unpack[Sampling]
+        self, prompt: str = "", *, tokens: int = 150, seed: int = 0, stop: Sequence[str] = (), **how: Any
     ) -> Iterator[str]:
         """What ``generate`` writes after a prompt, as it is written: whole letters, one or more at a time.
 
@@ -200,7 +189,7 @@ class LanguageModel(InspectionMixin, EvaluationMixin):
         return talk
 
     @staticmethod
-    def _request(prompt: str, tokens: int, seed: int, stop: Sequence[str], how: Sampling) -> Request:
+    def _request(prompt: str, tokens: int, seed: int, stop: Sequence[str], how: dict[str, Any]) -> Request:
         return Request(prompt=prompt, tokens=tokens, stop=tuple(stop), settings=SamplingSettings(seed=seed, **how))
 
     # -- filling gaps -----------------------------------------------------------------------------------------------
@@ -338,18 +327,10 @@ def _device(name: str) -> str:
     n_gpus = torch.cuda.device_count()
     if name == "auto":
         return "cuda" if n_gpus else "cpu"
-    found = re.fullmatch(r"cpu|cuda(:(\d+))?", str(name))
-    if found is None:
-        raise UsageError("{device} is not known; use 'cpu', 'cuda' or 'auto'", device=Option("device", str(name)))
-    if found[0] != "cpu" and int(found[2] or 0) >= n_gpus:
-        here = Message("{n} GPUs here, counted from 0", n=n_gpus) if n_gpus else Message("no GPU here")
-        raise UsageError(
-            "{device}: there is {here}; use {cpu}, or leave it out",
-            device=Option("device", str(name)),
-            here=here,
-            cpu=Option("device", "cpu"),
-        )
-    return found[0]
+    known = ["cpu", "cuda", *(f"cuda:{place}" for place in range(n_gpus))][: None if n_gpus else 1]
+    if name not in known:
+        raise UsageError("{device} is not here; use auto, or {known}", device=Option("device", str(name)), known=known)
+    return name
 
 
 def _is_foreign(place: Path) -> bool:
