@@ -102,7 +102,8 @@ def layer(x: Array, memory: Array | None, weights: Weights, about: dict[str, Any
         return after if about["pre"] else normal
 
     x = seen["residual_mid"] = around(x, "attention")
-    x = around(x, "cross") if memory is not None else x
+    if memory is not None:
+        x = seen["residual_cross"] = around(x, "cross")
     seen["residual_out"] = around(x, "feedforward")
     return seen
 

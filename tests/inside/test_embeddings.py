@@ -13,9 +13,9 @@ from kotha.inside.embeddings import (
     embeddings_view,
     nearest_words,
     principal_plane,
+    touched_rows,
     word_map,
 )
-from kotha.inside.token_table import touched_rows
 from kotha.model.config import BERTConfig, GPTConfig, ViTConfig
 from kotha.model.family import build
 from kotha.text.tokenizer.tokenizer import Tokenizer

@@ -101,7 +101,7 @@ def test_matrices_are_the_traced_ones(body: str) -> None:
         elif seen.place != "logits" or body != "vit":
             torch.testing.assert_close(ledger[seen.place].values, seen.values)
     # Names of what has another name here, or was hidden nowhere, so that the scores themselves go on.
-    assert set(missing) <= {"residual_mid", "masked_scores", "positions"}
+    assert set(missing) <= {"residual_mid", "residual_cross", "masked_scores", "positions"}
     assert ledger.output is not None
 
 

@@ -7,8 +7,7 @@ from typing import Any
 
 from kotha.api.model import load
 from kotha.i18n.message import Message, Option, Text
-from kotha.inside.embeddings import Embeddings, embeddings_view
-from kotha.inside.token_table import touched_rows
+from kotha.inside.embeddings import Embeddings, embeddings_view, touched_rows
 from kotha.report.table import Table
 
 

@@ -25,7 +25,6 @@ from torch import Tensor
 
 from kotha.artifacts.model_folder import Bundle
 from kotha.errors import UsageError
-from kotha.i18n.message import Option, Plural
 from kotha.inside.hook_points import attentions
 from kotha.inside.inputs import Likely, ModelInput, Piece, Write, read
 from kotha.inside.trace import Trace, trace
@@ -233,14 +232,7 @@ def alignment_view(
         raise UsageError(
             "this is a {family} model; only a Seq2Seq has a source to look at", family=bundle.config.family
         )
-    n_layers = model.config.n_decoder_layers
-    chosen = max(0, n_layers - 2) if layer is None else layer
-    if not 0 <= chosen < n_layers:
-        raise UsageError(
-            "{layer}: the decoder has {layers}, counted from 0",
-            layer=Option("layer", chosen),
-            layers=Plural("{n} layer", "{n:,} layers", n=n_layers),
-        )
+    chosen = max(0, model.config.n_decoder_layers - 2) if layer is None else layer
     given = read(model, bundle.tokenizer, text, target=target, write=write if target is None else None)
     maps = attention_maps(model, given, [f"decoder.{chosen}"])
     (cross,) = (each for each in maps.maps if each.name.endswith(".cross"))

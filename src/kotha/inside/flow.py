@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from kotha.artifacts.model_folder import Bundle
 from kotha.i18n.message import Message
 from kotha.inside.attention import entropy_bits
-from kotha.inside.hook_points import PARTS, layers, stacks
+from kotha.inside.hook_points import AFTER, layers, parts_of, stacks
 from kotha.inside.inputs import Likely, ModelInput, Piece
 from kotha.inside.trace import Trace, trace
 from kotha.inside.view import View, to_json, view_of
@@ -121,10 +121,7 @@ def _start(model: Model, seen: Trace, stack: str, order: int) -> Iterator[Statio
 
 def _layer(seen: Trace, name: str, block: Block) -> Iterator[Station]:
     """The stations of one layer, in the order of its arithmetic."""
-    sums = {"attention": f"{name}.residual_mid", "feedforward": f"{name}.residual_out"}
-    for part in PARTS:
-        if getattr(block, part) is None:
-            continue
+    for part in parts_of(block):
         norm, added = f"{name}.{part}_norm", _part(seen, f"{name}.{part}", part, block)
         if block.norm_order == "post":
             yield added
@@ -132,10 +129,8 @@ def _layer(seen: Trace, name: str, block: Block) -> Iterator[Station]:
         else:
             yield _measure(norm, "norm", "norm", seen[norm])
             yield added
-            # What follows the look at the source has no name of its own: it is what leaves less what is added last.
-            place = sums.get(part, f"{name}.residual_out - feedforward")
-            after = seen[place] if part in sums else seen[f"{name}.residual_out"] - seen[f"{name}.feedforward"]
-            yield _measure(place, "added to the residual", "sum", after)
+            place = f"{name}.{AFTER[part]}"
+            yield _measure(place, "added to the residual", "sum", seen[place])
 
 
 def _part(seen: Trace, place: str, part: str, block: Block) -> Station:

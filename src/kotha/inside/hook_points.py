@@ -21,6 +21,7 @@ site                        shape            what it is
 ``L.attention``             (B, T, C)        what the attention adds
 ``L.residual_mid``          (B, T, C)        after the attention (of a decoder: before it looks at the source)
 ``L.cross...``              as attention     a decoder's look at the source
+``L.residual_cross``        (B, T, C)        after that look
 ``L.feedforward_norm``      (B, T, C)        normalised, for the feed-forward (or after it)
 ``L.feedforward``           (B, T, C)        what the feed-forward adds
 ``L.residual_out``          (B, T, C)        what leaves a layer
@@ -30,6 +31,7 @@ site                        shape            what it is
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple, cast
 
 from torch import nn
@@ -38,8 +40,9 @@ from kotha.errors import UsageError, nearest
 from kotha.model.attention import Attention
 from kotha.model.block import Block, Stack
 
-# The parts of a layer, and what an attention lets be watched; the last three exist in the explicit reading alone.
-PARTS = ("attention", "cross", "feedforward")
+# The parts of a layer, with the stream behind each; and what an attention lets be watched, the last three in the
+# explicit reading alone.
+AFTER = {"attention": "residual_mid", "cross": "residual_cross", "feedforward": "residual_out"}
 ATTENTION_SITES = ("queries", "keys", "values", "head_outputs", "scores", "masked_scores", "weights")
 
 
@@ -72,21 +75,23 @@ def sites(model: nn.Module, chosen: Iterable[str] | None = None) -> Iterator[Sit
 
 def _layer_sites(block: Block) -> Iterator[Site]:
     yield Site("residual_in", block, entering=True)
-    for part in PARTS:
-        module = getattr(block, part)
-        if module is not None:
-            yield Site(part, module)
-            yield Site(f"{part}_norm", getattr(block, f"{part}_norm"))
+    parts = parts_of(block)
+    for part, module in parts.items():
+        yield Site(part, module)
+        yield Site(f"{part}_norm", getattr(block, f"{part}_norm"))
         if isinstance(module, Attention):
             yield from (Site(f"{part}.{site}", getattr(module, site)) for site in ATTENTION_SITES)
     # The stream between the parts: what the next norm is given where norms come first, what the first one gives where
     # they come last.
-    if block.norm_order == "pre":
-        following = block.feedforward_norm if block.cross_norm is None else block.cross_norm
-        yield Site("residual_mid", following, entering=True)
-    else:
-        yield Site("residual_mid", block.attention_norm)
+    first = block.norm_order == "pre"
+    for part, following in pairwise(parts):
+        yield Site(AFTER[part], getattr(block, f"{following if first else part}_norm"), entering=first)
     yield Site("residual_out", block)
+
+
+def parts_of(block: Block) -> dict[str, nn.Module]:
+    """The parts that a layer has, in the order in which they work."""
+    return {part: module for part in AFTER if (module := getattr(block, part)) is not None}
 
 
 def stacks(model: nn.Module) -> dict[str, Stack]:
@@ -123,5 +128,7 @@ def choose_layers(model: nn.Module, words: Sequence[str | int]) -> list[str] | N
 
 def attentions(model: nn.Module) -> dict[str, Attention]:
     """Every attention by its name: ``blocks.0.attention``, ``decoder.2.cross``."""
-    parts = ((f"{name}.{part}", getattr(block, part)) for name, block in layers(model).items() for part in PARTS[:2])
-    return {name: attention for name, attention in parts if attention is not None}
+    parts = (
+        (f"{name}.{part}", module) for name, block in layers(model).items() for part, module in parts_of(block).items()
+    )
+    return {name: module for name, module in parts if isinstance(module, Attention)}

@@ -58,7 +58,7 @@ class Served:
         return bundle
 
     @cached_property
-    def head_weights(self) -> dict[str, HeadWeights]:
+    def head_weights(self) -> list[HeadWeights]:
         """What the weights of its heads show by themselves: worked out for the first who asks, kept for the others."""
         return head_weights(self.apart.model)
 

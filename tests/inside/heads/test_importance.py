@@ -158,8 +158,6 @@ def test_nothing_to_measure_on_is_said() -> None:
     model, _ = shaken("gpt")
     with pytest.raises(UsageError, match="there is nothing to measure on"):
         mean_loss(model, [], loss)
-    with pytest.raises(UsageError, match="there is nothing to measure on"):
-        by_gradient(model, [], loss)
 
 
 def test_losses_of_examples_weigh_alike_whatever_their_batches() -> None:

@@ -126,12 +126,12 @@ def test_the_nearest_head_is_named_by_its_first_number() -> None:
     )
     seen = Resemblance()
     seen.read(look(pruned, Passage(inputs[0][0])))
-    first, second = head_weights(pruned).items()
-    names = first[1].nearest(seen.of(first[0]))
+    first, second = head_weights(pruned)
+    names = first.nearest(seen.of(first.name))
     assert list(names) == ["blocks.0.attention.0", "blocks.0.attention.2", "blocks.0.attention.3"]
     assert all(like.head in names and like.head != head for head, like in names.items())
-    attention, places = first[1].attention, {head: place for place, head in enumerate(names)}
+    attention, places = first.attention, {head: place for place, head in enumerate(names)}
     for head, like in names.items():
         by_itself = HeadWeights("", attention).overlap(places[head], places[like.head])
         assert astuple(like.overlap) == pytest.approx(astuple(by_itself))
-    assert second[1].nearest(seen.of(second[0])) == {}, "a head alone resembles none"
+    assert second.nearest(seen.of(second.name)) == {}, "a head alone resembles none"

@@ -88,10 +88,6 @@ class Sight:
         """How far each place is ahead: (T, S); -1 is the token before."""
         return torch.arange(len(self.asked))[None] - torch.arange(len(self.asking))[:, None]
 
-    def at(self, places: Tensor) -> Tensor:
-        """The same places from every token: (S,) -> (T, S)."""
-        return places.expand(len(self.asking), -1)
-
 
 @torch.no_grad()
 def look(model: nn.Module, passage: Passage) -> list[Sight]:
@@ -284,10 +280,10 @@ class Witness:
                 self._add(sight, (), on_probe=True)
 
     def _patterns(self, sight: Sight) -> Iterator[tuple[str, int | None, Tensor]]:
-        """Each kind that a text shows, how many places away, and where such a head would look."""
-        yield "first-token", None, sight.at(torch.arange(len(sight.asked)) == 0)
+        """Each kind that a text shows, how many places away, and where such a head would look: (T, S), or (S,)."""
+        yield "first-token", None, torch.arange(len(sight.asked)) == 0
         for kind, tokens in self._among.items():
-            yield kind, None, sight.at(torch.isin(sight.asked, tokens))
+            yield kind, None, torch.isin(sight.asked, tokens)
         for offset in range(-_FARTHEST, _FARTHEST + 1):
             yield *_kind_at(offset, sight.crosses), sight.offsets == offset
 

@@ -16,7 +16,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import combinations
 
 import numpy as np
 import torch
@@ -123,9 +122,9 @@ class HeadWeights:
         return found
 
 
-def head_weights(model: nn.Module) -> dict[str, HeadWeights]:
-    """The weights of every attention of a model, by its name."""
-    return {name: HeadWeights(name, attention) for name, attention in attentions(model).items()}
+def head_weights(model: nn.Module) -> list[HeadWeights]:
+    """The weights of every attention of a model."""
+    return [HeadWeights(*each) for each in attentions(model).items()]
 
 
 def subspace_overlap(a: Array, b: Array) -> float:
@@ -176,12 +175,10 @@ class Resemblance:
         """Take in what a passage showed."""
         for sight in sights:
             weights = sight.weights[:, sight.n_allowed >= FEWEST_CHOICES]  # (H, T, S)
-            alike = torch.full((len(weights), len(weights)), float(weights.shape[1])).double()  # each is like itself
             alone = torch.special.entr(weights).sum(dim=-1)  # (H, T)
-            for one, other in combinations(range(len(weights)), 2):
-                both = torch.special.entr((weights[one] + weights[other]) / 2).sum(dim=-1)  # (T,)
-                divergence = (both - (alone[one] + alone[other]) / 2) / math.log(2)
-                alike[one, other] = alike[other, one] = (1 - divergence).clamp(0, 1).sum()
+            both = torch.stack([torch.special.entr((weights + each) / 2).sum(dim=-1) for each in weights])  # (H, H, T)
+            divergence = (both - (alone[:, None] + alone) / 2) / math.log(2)
+            alike = (1 - divergence).clamp(0, 1).double().sum(dim=-1)
             self._sums[sight.attention] = self._sums.get(sight.attention, 0) + alike
 
     def of(self, attention: str) -> Tensor:

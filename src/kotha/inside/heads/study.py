@@ -3,8 +3,8 @@
 Passages show where heads look; batches and a loss show what they are worth (``measuring.py``).
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from kotha.artifacts.model_folder import Bundle
@@ -23,7 +23,6 @@ from kotha.inside.heads.kinds import (
 )
 from kotha.inside.heads.measuring import Examined, TextSource, batch_loss, gather
 from kotha.inside.heads.overlap import HeadWeights, Likeness, Resemblance, Sharing, head_weights
-from kotha.inside.hook_points import attentions
 from kotha.inside.inputs import Spell, speller
 from kotha.inside.view import View, to_json, view_of
 
@@ -56,7 +55,7 @@ class HeadReport:
     gradient_nats: float  # how steeply the loss falls with it
     symmetry: float  # of W_Q W_K^T: 1 symmetric, one half by chance
     most_similar: Likeness | None
-    found: dict[str, Any] | None = field(repr=False)  # the evidence in figures, which the page puts into words itself
+    found: dict[str, Any] | None  # the evidence in figures, which the page puts into words itself
 
 
 @dataclass(frozen=True)
@@ -71,18 +70,12 @@ class Study:
     sharing: list[Sharing]
 
     def page(self) -> dict[str, Any]:
-        """The same with the evidence in figures."""
-        told = to_json(self) | {"text": self.text if isinstance(self.text, str) else None}
-        for head, report in zip(told["heads"], self.heads, strict=True):
-            head["found"] = report.found
-        return {**told, "threshold": THRESHOLD, "broad_threshold": BROAD_THRESHOLD}
+        """The same, and from where on a kind is named."""
+        text = self.text if isinstance(self.text, str) else None
+        return to_json(self) | {"text": text, "threshold": THRESHOLD, "broad_threshold": BROAD_THRESHOLD}
 
 
-def study(
-    examined: Examined,
-    weights: Mapping[str, HeadWeights] | None = None,
-    on_progress: OnProgress | None = None,
-) -> Study:
+def study(examined: Examined, weights: Sequence[HeadWeights] = (), on_progress: OnProgress | None = None) -> Study:
     """Look at every head of a model on passages of a text, and measure what it is worth.
 
     Who studies a model on several texts keeps its ``weights`` (``overlap.head_weights``): they tell the same each time.
@@ -102,10 +95,10 @@ def study(
     gradient = by_gradient(model, examined.batches, batch_loss)
     likenesses: dict[str, Likeness] = {}
     symmetries: list[float] = []
-    for done, name in enumerate(attentions(model)):
+    for done, each in enumerate(weights):
         report(Message("comparing"), done, len(weights))
-        likenesses |= weights[name].nearest(resemblance.of(name))
-        symmetries += weights[name].symmetries
+        likenesses |= each.nearest(resemblance.of(each.name))
+        symmetries += each.symmetries
     reports = []
     for kind, symmetry in zip(witness.verdicts(), symmetries, strict=True):
         best = kind.evidence
@@ -127,7 +120,7 @@ def study(
             )
         )
     n_tokens = sum(len(passage.tokens) for passage in passages)
-    sharing = [weights[name].sharing for name in attentions(model)]
+    sharing = [each.sharing for each in weights]
     return Study(examined.text, examined.loss_nats, len(passages), n_tokens, reports, sharing)
 
 
@@ -136,7 +129,7 @@ def heads_view(
     source: TextSource,
     *,
     name: str = "The model",
-    weights: Mapping[str, HeadWeights] | None = None,
+    weights: Sequence[HeadWeights] = (),
     on_progress: OnProgress | None = None,
 ) -> View[Study]:
     """What each head does on a text, what it is worth, and which one it resembles; ``name`` is the model's."""

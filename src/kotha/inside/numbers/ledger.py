@@ -22,7 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from kotha.inside.heads.importance import silence
-from kotha.inside.hook_points import PARTS, Site, layers, stacks
+from kotha.inside.hook_points import AFTER, Site, layers, parts_of, stacks
 from kotha.inside.inputs import ModelInput
 from kotha.inside.lens import Opinion, lens
 from kotha.inside.numbers import arithmetic as by
@@ -55,12 +55,10 @@ def keep(model: Model, given: ModelInput, silenced: Sequence[str] = ()) -> "Ledg
 def _steps(model: Model) -> Iterator[Site]:
     """What can be watched inside the parts, beyond the sites that a trace names."""
     for name, block in layers(model).items():
-        for part in PARTS:
-            module = getattr(block, part)
-            if module is not None:
-                named = ((step, getattr(module, step, None)) for step in _INNER)
-                yield from (Site(f"{name}.{part}.{step}", inner) for step, inner in named if inner is not None)
-                yield Site(f"{name}.{part}_norm.input", getattr(block, f"{part}_norm"), entering=True)
+        for part, module in parts_of(block).items():
+            named = ((step, getattr(module, step, None)) for step in _INNER)
+            yield from (Site(f"{name}.{part}.{step}", inner) for step, inner in named if inner is not None)
+            yield Site(f"{name}.{part}_norm.input", getattr(block, f"{part}_norm"), entering=True)
         yield Site(f"{name}.feedforward.inner", block.feedforward.down, entering=True)
     if isinstance(model, ViT):
         yield Site("pixels", model.patches.projection, entering=True)
@@ -193,21 +191,21 @@ class Ledger:
     # -- a layer --------------------------------------------------------------------------------------------------
 
     def _layer(self, name: str, block: Block, line: str, memory: str | None) -> str:
-        stream, parts = f"{name}.residual_in", [part for part in PARTS if getattr(block, part) is not None]
-        ends = f"{name}.residual_out"
-        sums = {"attention": f"{name}.residual_mid", "cross": f"{name}.residual_cross", "feedforward": ends}
-        for part, following in zip(parts, [f"{name}.{part}_norm.input" for part in parts[1:]] + [ends], strict=True):
-            site, norm, first = f"{name}.{part}", getattr(block, f"{part}_norm"), block.norm_order == "pre"
+        stream, first = f"{name}.residual_in", block.norm_order == "pre"
+        for part, module in parts_of(block).items():
+            site, norm = f"{name}.{part}", getattr(block, f"{part}_norm")
             x = self._norm(f"{site}_norm", stream, norm, line) if first else stream
-            if part == "feedforward":
-                added = self._feedforward(site, block, x, line)
+            if isinstance(module, Attention):
+                added = self._attention(site, module, x, memory if part == "cross" and memory else x)
             else:
-                added = self._attention(site, getattr(block, part), x, memory if part == "cross" and memory else x)
-            total, values = (sums[part], following) if first else (f"{site}_sum", f"{site}_norm.input")
-            stream = self._put(total, line, by.sum_of_cells(stream, added), self._at(values))
-            if not first:
-                stream = self._norm(f"{site}_norm", stream, norm, line)
-        return self._put(ends, line, by.same(stream))  # where norms come first, it is there
+                added = self._feedforward(site, block, x, line)
+            total = by.sum_of_cells(stream, added)
+            if first:
+                stream = self._put(f"{name}.{AFTER[part]}", line, total)
+            else:
+                summed = self._put(f"{site}_sum", line, total, self._at(f"{site}_norm.input"))
+                stream = self._norm(f"{site}_norm", summed, norm, line)
+        return self._put(f"{name}.residual_out", line, by.same(stream))  # where norms come first, it is there
 
     def _feedforward(self, site: str, block: Block, x: str, line: str) -> str:
         part = block.feedforward
