@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from kotha.cli.main import main
-from kotha.course.exercises.answer_file import AnswerFile, GivenAnswer, read
-from kotha.course.exercises.score import read_class
+from kotha.course.exercises.answer_file import AnswerFile, GivenAnswer, read, read_class
 from kotha.course.exercises.selection import QuestionChoice
 from kotha.course.exercises.tutor import answer_of
 from kotha.errors import DataError

@@ -7,7 +7,7 @@ import torch
 from tests.course.lessons.small import TINY, changed, loud
 from torch import nn
 
-from kotha.course.lessons.encoder import filled_holes, loss_at_holes, loss_behind
+from kotha.course.lessons.ablations import filled_holes, loss_at_holes, loss_behind
 from kotha.course.lessons.learning import gradients_by_block, next_tokens
 from kotha.course.lessons.lstm import recurrent
 from kotha.course.lessons.measures import parameters_of

@@ -219,10 +219,9 @@ def key_dict(questions: list[Question], language: Language, answers: bool = True
         names = {"question": question.id, "text": translate(question.text, language)}
         told.append({**names, "points": question.points, "bonus": question.bonus})
         if answers:
-            things = None if question.rubric is None else question.rubric.things
             told[-1] |= {
                 "answer": answer_of(question) or None,
-                "names": None if things is None else [each[language] for each in things],
+                "names": question.rubric and [each[language] for each in question.rubric.things],
                 "worked": [*(translate(line, language) for line in question.worked), *question.lines],
             }
     return told

@@ -50,7 +50,7 @@ def cuts(length: int) -> list[int]:
 
 def from_the_past(model: Any, some: Tensor, place: int) -> Tensor:
     """Scores for the token at a place by a model that is given nothing but what comes before it: (N, V)."""
-    scores: Tensor = model.head(model.hidden(some[:, :place])[:, -1])
+    scores: Tensor = model(some[:, :place])[:, -1]
     return scores
 
 

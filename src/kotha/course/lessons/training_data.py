@@ -7,7 +7,7 @@ the one thing that the lesson is about. Which sequences a step reads depends on 
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, Literal
 
@@ -16,8 +16,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from kotha.errors import UsageError
-from kotha.i18n.message import Option
 from kotha.model.config import GPTConfig
 from kotha.text.stories.corpus import stories
 from kotha.text.tokenizer.tokenizer import Tokenizer
@@ -47,13 +45,6 @@ class Sizes:
     batch_size: int = 32
     steps: int = 400
     optimizer: Literal["muon", "adamw"] = "muon"
-
-    def __post_init__(self) -> None:
-        numbers = {name: value for name, value in asdict(self).items() if isinstance(value, int)}
-        wrong = next((name for name, value in numbers.items() if value < 1), None)
-        if wrong is not None:
-            given = Option(wrong, numbers[wrong])
-            raise UsageError("{given} is too little to learn with; give at least 1", given=given)
 
     def gpt(self, **changes: Any) -> GPTConfig:
         """The course's layout in this size: learned positions, LayerNorm first, GELU, a head of its own, no dropout."""
@@ -87,11 +78,6 @@ class Classroom:
         self.tokenizer: Tokenizer = train_pieces(self.texts[:_TOKENIZER_DOCUMENTS], sizes.tokens, sizes.vocab_size)
         self.learned = self._line(self.texts)[: sizes.most_tokens]
         self.held_out = self._line(self.held_out_texts)
-        shortest = min(len(self.learned), len(self.held_out))
-        if shortest <= sizes.context_length + 1:
-            raise UsageError(
-                "{n} tokens of text fill no context of {length}; read more", n=shortest, length=sizes.context_length
-            )
 
     def gpt(self, **changes: Any) -> GPTConfig:
         """A GPT of this size for these tokens."""
