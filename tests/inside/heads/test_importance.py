@@ -208,8 +208,3 @@ def test_every_family_answers(body: str) -> None:
     assert whole.answers != without.answers
     assert (whole.loss_nats is None) == (body != "seq2seq")
     assert str(given.title) == ("An image" if body == "vit" else TEXT)
-
-
-def test_what_is_asked_is_checked_when_it_is_said() -> None:
-    with pytest.raises(UsageError, match="generate=0 writes nothing; use 1 or more"):
-        Asked("আজ", generate=0)
