@@ -90,7 +90,6 @@ def test_files(capsys: Any, models: dict[str, str], tmp_path: Path) -> None:
         (["--run", "{gpt}", "--text", "ছোট্ট", "--part", "cross"], "no attention 'blocks.0.cross'"),
         (["--run", "{gpt}", "--text", "ছোট্ট", "--stack", "encoder"], "no attention 'encoder.0.attention'"),
         (["--run", "{seq2seq}", "--text", "ছোট্ট"], "also needs a target"),
-        (["--run", "{gpt}", "--text", "নদীর ধারে ছোট্ট গ্রাম ক্লান্ত কৃষক", "--xlsx", "x.xlsx"], "give a shorter text"),
         (["--run", "{gpt}", "--text", "ছোট্ট", "--size", "4x6x3"], "leave out --run, --text for it"),
         (["--size", "1x6x3"], "with 2 to 12 for each number"),
     ],

@@ -41,7 +41,7 @@ def test_a_lesson_is_run_told_and_kept(tmp_path, capsys) -> None:
     [
         (["run", "masks"], "there is no lesson 'masks'; did you mean 'mask'?"),
         (["run"], "lessons run needs NAME; see kotha lessons run --help"),
-        (["run", "mask", "--steps", "0"], "steps=0 must be a whole number from 1"),
+        (["run", "mask", "--steps", "0"], "--steps 0 is too little to learn with"),
         (["run", "mask", "--seeds", "0"], "--seeds 0: give 1 to 100"),
     ],
 )

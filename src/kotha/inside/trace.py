@@ -73,10 +73,7 @@ class Trace:
         raise UsageError("{name!r} was not traced{nearest}", name=name, nearest=nearest(name, self._known))
 
     def __repr__(self) -> str:
-        return f"Trace({len(self)} places seen)"
-
-    def __len__(self) -> int:
-        return len(self._seen)
+        return f"Trace({len(self._seen)} places seen)"
 
     def __contains__(self, name: str) -> bool:
         return name in self._seen

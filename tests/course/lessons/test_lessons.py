@@ -61,6 +61,8 @@ def test_a_lesson_that_does_not_exist_is_answered_with_the_nearest() -> None:
         lesson("masc")
 
 
-def test_no_seed_is_refused() -> None:
+def test_what_teaches_nothing_is_refused() -> None:
+    with pytest.raises(UsageError, match="steps=0 is too little to learn with"):
+        MeasuredLesson(lesson("mask"), steps=0)
     with pytest.raises(UsageError, match="seeds=0: give 1 to 100"):
         MeasuredLesson(lesson("mask"), ())

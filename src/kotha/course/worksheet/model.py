@@ -101,7 +101,8 @@ def read_head(
         given["M"] = _numbers(seen["encoder.norm"][0])
     if bool(hidden.any()):
         given["mask"] = _numbers(~hidden)
-    if not crosses and (rotary := _rotary(model)) is not None:
+    rotary = next((module for module in model.modules() if isinstance(module, RotaryPositions)), None)
+    if rotary is not None and not crosses:
         width = attention.d_head
         given["speeds"] = (1.0 / rotary.base ** (np.arange(0, width, 2) / width))[None]
     remarks = [Message("Heads {heads} share these keys and values.", heads=sharing)] if len(sharing) > 1 else []
@@ -140,10 +141,6 @@ def check(sheet: Sheet, computed: dict[str, Tensor]) -> None:
         largest = float(np.abs(theirs[np.isfinite(theirs)]).max(initial=1.0))
         allowed = (_TOLERANCE[tensor.dtype] + turned) * largest
         np.testing.assert_allclose(ours, theirs, rtol=0, atol=allowed, err_msg=f"{name} is not what torch computed")
-
-
-def _rotary(model: nn.Module) -> RotaryPositions | None:
-    return next((module for module in model.modules() if isinstance(module, RotaryPositions)), None)
 
 
 def _weights(attention: Attention, query: int, key: int) -> dict[str, Array]:
