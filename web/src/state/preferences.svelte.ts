@@ -43,6 +43,14 @@ const night = matchMedia("(prefers-color-scheme: dark)");
 const nature = $state({ dark: night.matches });
 night.addEventListener("change", (event) => (nature.dark = event.matches));
 
+// The page itself says in which language it is, and its colours follow the theme.
+$effect.root(() => {
+  $effect(() => {
+    document.documentElement.lang = preferences.language;
+    document.documentElement.dataset.theme = shownTheme();
+  });
+});
+
 /** The theme that is shown. */
 export function shownTheme(): "light" | "dark" {
   if (preferences.theme !== "system") return preferences.theme;

@@ -154,7 +154,7 @@ export class Column {
     const first = begun.tokens.length;
     const show = this.#shower(begun, mine, still);
     try {
-      for await (const { data } of events("/api/write", { method: "POST", body: asked(prompt, order), signal: mine.signal })) {
+      for await (const data of events("/api/write", { method: "POST", body: asked(prompt, order), signal: mine.signal })) {
         if (data === "[DONE]") break;
         const news = JSON.parse(data) as News & { error?: Schemas["ErrorDetail"] };
         if (news.error !== undefined) throw refused(news.error, 500);
