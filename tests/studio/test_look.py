@@ -9,10 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.browser.inside_pages import wait_until
-
-pytest.importorskip("fastapi", reason="the server stands on FastAPI")
-pytest.importorskip("playwright", reason="it drives the browser")
-
 from tests.inside.small_models import TEXT
 from tests.studio.conftest import LOOKS, Opened, check_everyone_can_use_it
 from tests.studio.learned import BANGLA, BIRD, BIRD_PLACE, BIRD_SENTENCE, LATIN, SHAPES, SIDE, drawn_shapes

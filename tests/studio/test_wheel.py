@@ -13,7 +13,6 @@ import pytest
 from tests.loopback import http
 
 pytest.importorskip("hatchling", reason="the build backend, which the tests' environment has")
-pytest.importorskip("fastapi", reason="the server stands on FastAPI")
 
 from hatchling.builders.wheel import WheelBuilder
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("fastapi", reason="the server stands on FastAPI")
 pytest.importorskip("playwright", reason="it drives the browser")
 
 import torch
