@@ -8,7 +8,7 @@ const at = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 // inside the script and the styles, and there is one of each. The mode says which page: a folder of `src/pages`.
 export default defineConfig(({ mode }) => ({
   plugins: [svelte()],
-  resolve: { alias: { "@words": at("../src/kotha/report/studio/words"), "@messages": at("../src/kotha/i18n/bn"), "@": at("src") } },
+  resolve: { alias: { "@words": at("../src/kotha/report/studio/words"), "@messages": at("../src/kotha/i18n/bn"), "@page": at(`src/pages/${mode}`), "@": at("src") } },
   worker: { format: "iife" },
   publicDir: false,
   build: {
@@ -20,7 +20,7 @@ export default defineConfig(({ mode }) => ({
     target: "es2022",
     reportCompressedSize: false,
     rolldownOptions: {
-      input: { [mode]: at(`src/pages/${mode}/main.ts`) },
+      input: { [mode]: at("src/pages/show.ts") },
       output: { format: "iife", entryFileNames: "[name].js", assetFileNames: `${mode}[extname]` },
     },
   },

@@ -43,6 +43,13 @@ def opened(browser: Any, path: Path, width: int = 1200, scheme: str = "light", l
     assert said == []
 
 
+def written(folder: Path, page: str) -> Path:
+    """A page as a file."""
+    path = folder / "page.html"
+    path.write_text(page, encoding="utf-8")
+    return path
+
+
 def window(browser: Any) -> Any:
     """The one window of a browser: to open another takes longer than most of what is looked at in it."""
     if not browser.contexts:

@@ -5,7 +5,7 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
-from tests.browser.inside_pages import check_it_fits, faults, opened
+from tests.browser.inside_pages import check_it_fits, faults, opened, written
 from tests.browser.test_training_pages import a_design, a_doctor_s_word, a_plan
 from tests.generation.conftest import tiny
 from tests.text.conftest import trained
@@ -18,6 +18,7 @@ from kotha.report.tokenizer_card import cards_page
 from kotha.text.stories.corpus import stories
 from kotha.text.tokenizer import card
 
+pytestmark = pytest.mark.browser
 MOST_BYTES = 400_000
 TEXTS = [each.text for each in islice(stories(seed=3), 12)]
 
@@ -64,7 +65,6 @@ def a_judging() -> str:
         return judging_page(Judging.start(Path(folder) / "judging", ["নদীর ধারে", "মা বললেন"], written))
 
 
-@pytest.mark.browser
 @pytest.mark.parametrize(("language", "scheme"), [("en", "dark"), ("bn", "light")])
 @pytest.mark.parametrize(
     "made", [words_page, tokenizers_page, comparison, a_plan, a_design, a_doctor_s_word, a_judging]
@@ -72,8 +72,7 @@ def a_judging() -> str:
 def test_it_fits_every_window_keeps_nobody_out_and_asks_for_nothing(
     browser, tmp_path: Path, made, language: str, scheme: str
 ) -> None:
-    path = tmp_path / "page.html"
-    path.write_text(made(), encoding="utf-8")
+    path = written(tmp_path, made())
     assert path.stat().st_size < MOST_BYTES
     with opened(browser, path, scheme=scheme, language=language) as page:
         page.locator("h1").wait_for()
@@ -83,10 +82,8 @@ def test_it_fits_every_window_keeps_nobody_out_and_asks_for_nothing(
         assert faults(page) == []
 
 
-@pytest.mark.browser
 def test_the_neighbours_are_the_library_s_and_another_word_is_picked(browser, tmp_path: Path) -> None:
-    path = tmp_path / "page.html"
-    path.write_text(words_page(), encoding="utf-8")
+    path = written(tmp_path, words_page())
     with opened(browser, path, language="bn") as page:
         for word in near_words().found.words:
             page.get_by_role("button", name=word.word, exact=True).first.click()
@@ -96,10 +93,8 @@ def test_the_neighbours_are_the_library_s_and_another_word_is_picked(browser, tm
             assert page.locator(".near button").all_inner_texts() == [each.text for each in word.neighbours]
 
 
-@pytest.mark.browser
 def test_the_cards_are_the_library_s(browser, tmp_path: Path) -> None:
-    path = tmp_path / "page.html"
-    path.write_text(tokenizers_page(), encoding="utf-8")
+    path = written(tmp_path, tokenizers_page())
     with opened(browser, path) as page:
         shown = [float(text.split()[0]) for text in page.locator(".measure td.number").all_inner_texts()]
         loaded = [trained(name) for name in ("unigram", "char-codepoint")]
@@ -120,10 +115,8 @@ def test_the_cards_are_the_library_s(browser, tmp_path: Path) -> None:
         ]
 
 
-@pytest.mark.browser
 def test_the_table_has_the_library_s_figures_and_reasons_in_both_languages(browser, tmp_path: Path) -> None:
-    path = tmp_path / "page.html"
-    path.write_text(comparison(), encoding="utf-8")
+    path = written(tmp_path, comparison())
     with opened(browser, path) as page:
         bits = [float(text.split()[0]) for text in page.locator("td.bits span").all_inner_texts()]
         assert bits == [row.bits_per_byte for row in compared().rows]

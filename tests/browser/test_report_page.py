@@ -16,6 +16,8 @@ from kotha.text.stories.corpus import stories
 from kotha.text.tokenizer.trainers import train
 from kotha.training.reporting.report import Record, report_document
 
+pytestmark = pytest.mark.browser
+
 
 def record() -> Record:
     texts = [document.text for document in islice(stories(seed=5), 12)]
@@ -75,7 +77,6 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {name: folder / f"{name}.html" for name in made}
 
 
-@pytest.mark.browser
 @pytest.mark.parametrize("name", ["run", "demo", "classes"])
 def test_it_fits_the_window_asks_for_nothing_and_keeps_nobody_out(browser, pages: dict[str, Path], name: str) -> None:
     for width, language in ((390, "bn"), (1400, "en")):
@@ -85,7 +86,6 @@ def test_it_fits_the_window_asks_for_nothing_and_keeps_nobody_out(browser, pages
             assert faults(page) == []
 
 
-@pytest.mark.browser
 def test_a_run_in_both_languages_with_its_curve_in_sight(browser, pages: dict[str, Path]) -> None:
     for width, side_by_side in ((390, False), (1400, True)):
         with opened(browser, pages["run"], width) as page:
@@ -101,7 +101,6 @@ def test_a_run_in_both_languages_with_its_curve_in_sight(browser, pages: dict[st
         page.locator("header button").first.click()
 
 
-@pytest.mark.browser
 def test_the_demo_leads_to_its_other_pages(browser, pages: dict[str, Path]) -> None:
     for address, *_ in PAGES:
         (pages["demo"].parent / address).parent.mkdir(exist_ok=True)
@@ -114,7 +113,6 @@ def test_the_demo_leads_to_its_other_pages(browser, pages: dict[str, Path]) -> N
         assert page.title() == address
 
 
-@pytest.mark.browser
 def test_the_diagonal_of_classes_is_the_darkest_by_day_and_by_night(browser, pages: dict[str, Path]) -> None:
     shade = """row => [...row.querySelectorAll("td")].map(cell => parseFloat(cell.style.getPropertyValue("--share")))"""
     for scheme, colour in (("light", "rgb(253, 252, 248)"), ("dark", "rgb(25, 24, 22)")):

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.browser.inside_pages import opened, wait_until
+from tests.browser.inside_pages import opened, wait_until, written
 
 from kotha.evaluation.doctor.diagnosis import Examination, doctor_page, examine
 from kotha.export.targets import supported_targets
@@ -69,8 +69,7 @@ def a_doctor_s_word() -> str:
 @pytest.mark.browser
 @pytest.mark.parametrize("language", ["en", "bn"])
 def test_the_doctor_s_word_is_the_library_s_in_both_languages(browser, tmp_path: Path, language: str) -> None:
-    path, found = tmp_path / "page.html", examined()
-    path.write_text(a_doctor_s_word(), encoding="utf-8")
+    path, found = written(tmp_path, a_doctor_s_word()), examined()
     assert [each.kind for each in found.findings] == ["memorising"]
     with opened(browser, path, language=language) as page:
         said = page.locator(".note").inner_text()
@@ -84,8 +83,7 @@ def test_the_doctor_s_word_is_the_library_s_in_both_languages(browser, tmp_path:
 
 @pytest.mark.browser
 def test_the_curve_falls_by_the_library_s_figures_over_any_axis(browser, tmp_path: Path) -> None:
-    path = tmp_path / "page.html"
-    path.write_text(a_doctor_s_word(), encoding="utf-8")
+    path = written(tmp_path, a_doctor_s_word())
     with opened(browser, path) as page:
         plot = page.locator(".plot").first
         first, last = (row["loss_nats"] for row in (a_run()[1][0], a_run()[1][-2]))
@@ -107,8 +105,7 @@ def test_a_run_in_health_is_told_so_and_what_was_not_looked_at(browser, tmp_path
     config, rows = a_run(lowest=200)
     found = examine(config, rows)
     assert found.findings == [] and found.healthy is not None
-    path = tmp_path / "page.html"
-    path.write_text(doctor_page("a-run", config, rows, found), encoding="utf-8")
+    path = written(tmp_path, doctor_page("a-run", config, rows, found))
     with opened(browser, path) as page:
         said = page.locator("main").inner_text()
         assert str(found.healthy) in said
@@ -123,8 +120,8 @@ def test_a_run_that_has_just_begun_has_a_page(tmp_path: Path) -> None:
 
 @pytest.mark.browser
 def test_a_plan_has_the_library_s_figures(browser, tmp_path: Path) -> None:
-    path, (found, html) = tmp_path / "page.html", planned()
-    path.write_text(html, encoding="utf-8")
+    found, html = planned()
+    path = written(tmp_path, html)
     with opened(browser, path) as page:
         bars = page.locator(".bars section.bars")
         assert bars.nth(0).locator("strong").inner_text() == f"{found['parameters']['total']:,}"
@@ -143,8 +140,8 @@ def test_a_plan_has_the_library_s_figures(browser, tmp_path: Path) -> None:
 
 @pytest.mark.browser
 def test_every_reason_of_a_design_is_said_in_both_languages(browser, tmp_path: Path) -> None:
-    path, (found, html) = tmp_path / "page.html", planned(minutes=5)
-    path.write_text(html, encoding="utf-8")
+    found, html = planned(minutes=5)
+    path = written(tmp_path, html)
     reasons = found["design"]["reasons"]
     with opened(browser, path) as page:
         assert page.locator(".reasons dd").all_inner_texts() == [str(each["why"]) for each in reasons]

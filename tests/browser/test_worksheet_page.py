@@ -16,6 +16,7 @@ from kotha.i18n.numbers import Language
 from kotha.model.config import GPTConfig
 from kotha.model.family import build
 
+pytestmark = pytest.mark.browser
 MOST_BYTES = 400_000
 # How wide a text is set in the page's own font; a conjunct that fell apart is wider than its letters' count.
 WIDTH = """text => { const span = document.createElement("span"); span.textContent = text; span.style.font = "40px " +
@@ -39,7 +40,6 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {name: view.save(folder / f"{name}.html") for name, view in views.items()}
 
 
-@pytest.mark.browser
 @pytest.mark.parametrize(("language", "scheme"), [pytest.param("en", "light", marks=pytest.mark.slow), ("bn", "dark")])
 @pytest.mark.parametrize("name", ["workshop", "block", "model"])
 def test_it_fits_every_window_keeps_nobody_out_and_asks_for_nothing(
@@ -57,7 +57,6 @@ def test_it_fits_every_window_keeps_nobody_out_and_asks_for_nothing(
             assert faults(page) == []
 
 
-@pytest.mark.browser
 def test_labels_are_whole_and_weights_are_shaded(browser: Any, pages: dict[str, Path]) -> None:
     with opened(browser, pages["model"], scheme="dark") as page:
         page.locator("#tab-solved").click()
@@ -68,7 +67,6 @@ def test_labels_are_whole_and_weights_are_shaded(browser: Any, pages: dict[str, 
         assert page.evaluate(shade) != "rgba(0, 0, 0, 0)"
 
 
-@pytest.mark.browser
 @pytest.mark.parametrize("language", ["en", "bn"])
 def test_it_is_worked_out_as_the_library_does(browser: Any, pages: dict[str, Path], language: Language) -> None:
     view = sheet_view(workshop_sheet(), language=language)
@@ -84,7 +82,6 @@ def test_it_is_worked_out_as_the_library_does(browser: Any, pages: dict[str, Pat
         assert [row.locator("td").all_inner_texts() for row in cells] == [row[1:] for row in view.steps[-1].rows]
 
 
-@pytest.mark.browser
 def test_answers_are_checked_in_the_page_and_come_back_as_a_score_file(
     browser: Any, pages: dict[str, Path], tmp_path: Path
 ) -> None:
@@ -111,7 +108,6 @@ def test_answers_are_checked_in_the_page_and_come_back_as_a_score_file(
     assert (told["points"], told["name"], len(told["answers"])) == (4, "রহিমা", 2)
 
 
-@pytest.mark.browser
 def test_on_paper_there_is_room_to_write_or_all_of_the_arithmetic(browser: Any, pages: dict[str, Path]) -> None:
     with opened(browser, pages["workshop"]) as page:
         page.emulate_media(media="print")

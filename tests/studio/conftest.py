@@ -96,6 +96,18 @@ def enter(browser: Any, studio: str) -> Iterator[Opened]:  # noqa: F811
     assert not wrong
 
 
+def type_into(page: Any, name: str, text: str, key: str = "Enter") -> None:
+    """Type into a field, and leave it by a key."""
+    page.get_by_role("textbox", name=name).fill(text)
+    page.get_by_role("textbox", name=name).press(key)
+
+
+def check_everyone_can_use_it(page: Any) -> None:
+    """Axe finds nothing, and nothing is wider than the window."""
+    assert faults(page) == [], page.url
+    assert sideways(page) == 0, page.url
+
+
 def sideways(page: Any) -> int:
     """How far the page can be scrolled sideways; it should not."""
     return int(page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth"))

@@ -9,12 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.browser.inside_pages import wait_until
-
-pytest.importorskip("fastapi", reason="the server stands on FastAPI")
-pytest.importorskip("playwright", reason="it drives the browser")
-
 from tests.inside.small_models import TEXT
-from tests.studio.conftest import LOOKS, Opened, faults, sideways
+from tests.studio.conftest import LOOKS, Opened, check_everyone_can_use_it
 from tests.studio.learned import BANGLA, BIRD, BIRD_PLACE, BIRD_SENTENCE, LATIN, SHAPES, SIDE, drawn_shapes
 
 import kotha
@@ -310,8 +306,7 @@ def test_everyone_can_use_it_at_every_width(enter: Opened, width: int, lang: str
         page: Any = enter("look", *path, m=model, lang=lang, theme=theme, width=width, **query)
         page.locator(".piece, .patches button").first.wait_for()
         page.wait_for_timeout(400)
-        assert not faults(page), model
-        assert sideways(page) == 0, model
+        check_everyone_can_use_it(page)
         page.close()
 
 

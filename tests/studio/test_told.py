@@ -4,14 +4,9 @@ import time
 from pathlib import Path
 
 import httpx
-import pytest
-
-from kotha.i18n.catalogue import catalogue
-
-pytest.importorskip("fastapi", reason="the server stands on FastAPI")
-
 from tests.server.conftest import models, started  # noqa: F401 - a fixture
 
+from kotha.i18n.catalogue import catalogue
 from kotha.server.app import make_app
 from kotha.server.settings import ServeSettings
 

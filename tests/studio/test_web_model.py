@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 import torch
-from tests.studio.conftest import LOOKS, faults, sideways
+from tests.studio.conftest import LOOKS, check_everyone_can_use_it, type_into
 
 from kotha.artifacts.model_folder import Bundle, load
 from kotha.export.parity import ParityReport, our_side, prompt_reader
@@ -92,8 +92,7 @@ def opened(browser: Any, file: Path) -> Iterator[Opened]:
 
 def write(page: Any, tokens: int) -> str:
     """Let it write so many tokens; the text that stands there then."""
-    page.get_by_role("textbox", name="Tokens").fill(str(tokens))
-    page.get_by_role("textbox", name="Tokens").press("Enter")
+    type_into(page, "Tokens", str(tokens))
     page.get_by_role("button", name="Let it write").click()
     page.get_by_text("per second").wait_for()
     return str(page.locator(".ribbon").inner_text())
@@ -171,8 +170,7 @@ def test_looks_are_those_of_the_library(opened: Opened, bundle: Bundle, tokenize
 def test_sliders_act_in_the_page(opened: Opened) -> None:
     page = opened()
     page.get_by_text("40 of 8,192 tokens are left").wait_for()
-    page.get_by_role("textbox", name="Temperature").fill("0")
-    page.get_by_role("textbox", name="Temperature").press("Enter")
+    type_into(page, "Temperature", "0")
     page.get_by_text("1 of 8,192 tokens are left").wait_for()
 
 
@@ -187,8 +185,7 @@ def test_its_card_is_told(opened: Opened) -> None:
 
 def test_the_text_can_be_stopped(opened: Opened) -> None:
     page = opened()
-    page.get_by_role("textbox", name="Tokens").fill("400")
-    page.get_by_role("textbox", name="Tokens").press("Enter")
+    type_into(page, "Tokens", "400")
     page.get_by_role("button", name="Let it write").click()
     page.locator('[data-place="2"]').wait_for()
     page.keyboard.press("Escape")
@@ -204,12 +201,4 @@ def test_nobody_is_kept_out(opened: Opened, width: int, lang: str, theme: str) -
     page.locator("summary").click()
     assert page.locator("html").get_attribute("lang") == lang
     assert page.locator("html").get_attribute("data-theme") == theme
-    assert faults(page) == []
-    assert sideways(page) == 0
-
-
-def test_the_language_changes_in_one_click(opened: Opened) -> None:
-    page = opened(lang="bn")
-    assert page.locator("h1").inner_text() == "box: এক ফাইলে পুরো মডেল"
-    page.get_by_role("button", name="ভাষা বদলে ইংরেজি করুন").click()
-    assert page.locator("h1").inner_text() == "box: a model in one file"
+    check_everyone_can_use_it(page)

@@ -1,7 +1,6 @@
 """The wheel, installed alone, has the studio: no checkout, and no node, anywhere that it could look."""
 
 import contextlib
-import gzip
 import os
 import re
 import shutil
@@ -14,14 +13,12 @@ import pytest
 from tests.loopback import http
 
 pytest.importorskip("hatchling", reason="the build backend, which the tests' environment has")
-pytest.importorskip("fastapi", reason="the server stands on FastAPI")
 
 from hatchling.builders.wheel import WheelBuilder
 
 from kotha.report.built import FOLDER, STATIC
 
 ROOT = Path(__file__).parents[2]
-MOST_BYTES = 500_000  # what a browser loads, compressed, fonts aside
 _PART = re.compile(r"[\w.]+-[\w-]{8}\.(?:js|css|woff2)\b")  # as the builder names them
 # The libraries of these tests, and of Kotha only what was installed: a checkout that is installed to be edited is taken
 # off the path, and it is said whence Kotha then comes.
@@ -96,16 +93,14 @@ def test_the_wheel_has_what_the_studio_is_made_of() -> None:
 def test_the_studio_is_served_from_the_wheel_alone(served: str) -> None:
     page = http.get(served)
     assert page.status_code == 200 and page.headers["content-type"].startswith("text/html")
-    code, asked = [page.content], {"/"}
+    asked = {"/"}
     waiting = set(re.findall(r'(?:src|href)="(/[^"]+)"', page.text))
     while waiting:  # scripts name the parts that each room loads, styles name the fonts
         asked.add(path := waiting.pop())
         found = http.get(f"{served}{path}")
         assert found.status_code == 200, path
         if "font" not in found.headers["content-type"]:
-            code.append(found.content)
             waiting |= {f"/studio/{name}" for name in _PART.findall(found.text)} - asked
     assert {Path(each).suffix for each in asked} >= {".js", ".css", ".woff2"}
-    assert sum(len(gzip.compress(each)) for each in code) < MOST_BYTES
     assert {f"/{each.relative_to(STATIC).as_posix()}" for each in (STATIC / "studio").iterdir()} <= asked
     assert http.get(f"{served}/v1/models").json()["data"][0]["id"] == "box"

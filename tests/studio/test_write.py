@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("fastapi", reason="the server stands on FastAPI")
 pytest.importorskip("playwright", reason="it drives the browser")
 
 import torch
 from playwright.sync_api import expect
-from tests.studio.conftest import LOOKS, Opened, faults, sideways
+from tests.studio.conftest import LOOKS, Opened, check_everyone_can_use_it, faults, sideways, type_into
 from tests.studio.learned import BANGLA, LATIN
 
 import kotha
@@ -58,6 +57,16 @@ def numbers(text: str) -> list[float]:
     return [float(found.replace(",", "")) for found in re.findall(r"\d[\d,]*\.?\d*", text)]
 
 
+def tint(probability: float) -> str:
+    """The less likely, the deeper; what is likely has none."""
+    depth = sum(probability < least for least in (0.5, 0.2, 0.05, 0.01, 0.001))
+    return f"var(--tint-{depth})" if depth else ""
+
+
+def tint_of(span: Any) -> str:
+    return str(span.evaluate("each => each.style.background"))
+
+
 def test_the_text_is_the_library_s(enter: Opened, box: Any) -> None:
     page = enter("write", x=PROMPT, s=GREEDY, n="12")
     write(page)
@@ -68,8 +77,7 @@ def test_the_text_is_the_library_s(enter: Opened, box: Any) -> None:
     for place, token in enumerate(wanted.written):
         told = numbers(spans.nth(place).get_attribute("aria-label").split(",")[-1])[0]
         assert told == pytest.approx(100 * math.exp(token.log_probability), abs=0.051)
-        depth = sum(math.exp(token.log_probability) < least for least in (0.5, 0.2, 0.05, 0.01, 0.001))
-        assert f"tint-{depth}" in spans.nth(place).locator(".letters").get_attribute("class")
+        assert tint_of(spans.nth(place).locator(".letters")) == tint(math.exp(token.log_probability))
 
 
 def test_others_are_told_and_a_branch_leaves_the_text(enter: Opened, box: Any) -> None:
@@ -78,11 +86,9 @@ def test_others_are_told_and_a_branch_leaves_the_text(enter: Opened, box: Any) -
     usual = {"temperature": 0.8, "top_k": 40, "repetition_penalty": 1.1, "seed": 7}
     first = library(box, PROMPT, 10, **usual)
     assert shown(page) == PROMPT + first.text
-    page.get_by_role("textbox", name="top-k").fill("1")
-    page.get_by_role("textbox", name="top-k").press("Enter")  # what it would have cut is marked, nothing is written
+    type_into(page, "top-k", "1")  # what it would have cut is marked, nothing is written
     expect(page.locator(".marked")).to_have_count(sum(token.rank > 1 for token in first.written))
-    page.get_by_role("textbox", name="top-k").fill("40")
-    page.get_by_role("textbox", name="top-k").press("Enter")
+    type_into(page, "top-k", "40")
     assert page.locator(".strip").count() == 0 and shown(page) == PROMPT + first.text
     page.locator(OPTION).nth(3).hover()
     rows = page.locator(".others li")
@@ -150,8 +156,7 @@ def test_sliders_act_on_the_distribution_as_the_library_does(enter: Opened, box:
         assert page.locator(".bars .cut").count() == max(0, 12 - len(kept))
 
     held(temperature=0.7, top_k=12, top_p=0.9, min_p=0.02, repetition_penalty=1.3)
-    page.get_by_role("textbox", name="top-k").fill("3")
-    page.get_by_role("textbox", name="top-k").press("Enter")
+    type_into(page, "top-k", "3")
     expect(page.locator(".bars")).to_contain_text("cut by top-k")
     held(temperature=0.7, top_k=3, top_p=0.9, min_p=0.02, repetition_penalty=1.3)
     assert page.locator(".ribbon").count() == 0, "nothing is written until it is asked for"
@@ -260,12 +265,10 @@ def test_families_that_do_not_write_say_what_they_do(enter: Opened, model: str, 
     assert not faults(page)
 
 
-def test_a_seq2seq_translates(enter: Opened, families: Any) -> None:
-    page = enter("write", m="seq2seq", x=LATIN)
+def test_a_seq2seq_translates(enter: Opened) -> None:
+    page = enter("write", m="seq2seq", x=LATIN)  # the desk of the teaching room, which is held to the library there
     page.locator("main .primary").click()
-    page.locator(".result").wait_for()
-    (wanted,) = kotha.load(families / "seq2seq", device="cpu").translate([LATIN])
-    assert page.locator(".result").inner_text().strip() == wanted == BANGLA, "it has learned to write the names"
+    page.locator(".result", has_text=BANGLA).wait_for()
 
 
 @pytest.mark.parametrize(("width", "lang", "theme"), LOOKS)
@@ -274,8 +277,7 @@ def test_everybody_can_use_it(enter: Opened, width: int, lang: str, theme: str) 
     write(page, 2)
     page.locator(OPTION).nth(2).click()
     page.locator(".others").wait_for()
-    assert faults(page) == []
-    assert sideways(page) == 0
+    check_everyone_can_use_it(page)
 
 
 def test_what_was_given_is_tinted_by_how_likely_it_was(enter: Opened, box: Any) -> None:
@@ -288,8 +290,7 @@ def test_what_was_given_is_tinted_by_how_likely_it_was(enter: Opened, box: Any) 
         shares = box.model(torch.tensor([ids]))[0].softmax(-1)
     for place, token in enumerate(ids[1:]):
         likely = float(shares[place, token])
-        depth = sum(likely < least for least in (0.5, 0.2, 0.05, 0.01, 0.001))
-        assert f"tint-{depth}" in pieces.nth(place).get_attribute("class")
+        assert tint_of(pieces.nth(place)) == tint(likely)
         assert numbers(pieces.nth(place).get_attribute("title"))[0] == pytest.approx(100 * likely, rel=0.02, abs=0.001)
     assert shown(page).startswith(PROMPT)
 

@@ -1,6 +1,6 @@
 // @vitest-environment happy-dom
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { events, parseEvent } from "@/api/stream";
+import { events } from "@/api/stream";
 
 afterEach(() => vi.unstubAllGlobals());
 
@@ -23,12 +23,8 @@ describe("events", () => {
     const found = [];
     for await (const event of events("/api/x", {})) found.push(event);
     expect(found).toEqual([
-      { id: "1", event: "message", data: '{"text": "ক্ষমা"}' },
-      { id: "2", event: "end", data: "ব্যাংক\nদুই" },
+      '{"text": "ক্ষমা"}',
+      "ব্যাংক\nদুই",
     ]);
-  });
-
-  it("are none of a comment", () => {
-    expect(parseEvent(": still here")).toBeNull();
   });
 });

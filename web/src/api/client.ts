@@ -58,14 +58,19 @@ export async function request(path: string, how: RequestInit = {}): Promise<Resp
   throw await refusal(answer);
 }
 
+/** Anything that was thrown, as what a page shows. */
+export function asError(error: unknown): ApiError {
+  return error instanceof ApiError ? error : new ApiError(String(error), -1);
+}
+
 /** What the server said was wrong, in the middle of a stream too. */
-export function asError(error: Schemas["ErrorDetail"], status: number): ApiError {
+export function refused(error: Schemas["ErrorDetail"], status: number): ApiError {
   return new ApiError(error.message, status, error.code, error.param, error);
 }
 
 async function refusal(answer: Response): Promise<ApiError> {
   try {
-    return asError(((await answer.json()) as Schemas["ErrorAnswer"]).error, answer.status);
+    return refused(((await answer.json()) as Schemas["ErrorAnswer"]).error, answer.status);
   } catch {
     return new ApiError(answer.statusText, answer.status);
   }

@@ -14,6 +14,14 @@ export type Unfit = typeof NO_TEXT | typeof NO_WORDS | (typeof WRAPPED)[number][
 export const UNFIT: readonly string[] = [NO_TEXT, NO_WORDS, ...WRAPPED.map(([code]) => code)];
 const LOOKED_AT = 200;
 
+export type Ending = NonNullable<Schemas["BroughtText"]["ending"]>;
+const ENDINGS: readonly Ending[] = ["txt", "jsonl", "csv", "tsv"];
+
+/** As what a file is read, by its name. */
+export function endingOf(name: string, otherwise: Ending): Ending {
+  return ENDINGS.find((each) => name.toLowerCase().endsWith(`.${each}`)) ?? otherwise;
+}
+
 /** The text of a file: a browser's own `text()` puts a mark for what it cannot read, and nobody notices. */
 export async function textOf(file: File): Promise<string> {
   const bytes = new Uint8Array(await file.arrayBuffer());

@@ -1,5 +1,5 @@
 /** Which mistake was it? The wrong ways are computed for these very numbers; the one that fits what was typed is named. */
-import { at, compute, isProduct, pairs, plainName, sourceOf, type Matrices, type Matrix, type Step } from "./sheet";
+import { at, compute, isProduct, pairs, plainName, sourceOf, total, type Matrices, type Matrix, type Step } from "./sheet";
 import { termsOf } from "./sums";
 import type { Typed } from "./typed";
 
@@ -13,7 +13,6 @@ interface Way extends Mistake {
 }
 
 const MOST_NAMED = 2;
-const total = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0);
 const softmax = (scores: readonly number[]): number[] => {
   const powers = scores.map((score) => Math.exp(score - Math.max(...scores)));
   return powers.map((power) => power / total(powers));

@@ -84,6 +84,13 @@ export function css([red, green, blue]: Rgb): string {
   return `rgb(${red} ${green} ${blue})`;
 }
 
+/** A number's tint as a background, and the ink on it; neither for what is hidden or not there. */
+export function painted(value: number | null | undefined, scale: Scale, theme: Theme): { background: string; color: string } {
+  if (value == null || value === -Infinity) return { background: "", color: "" };
+  const colour = tint(value, scale, theme);
+  return { background: css(colour), color: inkOn(colour) };
+}
+
 /** How far apart two colours are, as WCAG counts it. */
 export function contrast(one: Rgb, other: Rgb): number {
   const [low, high] = [luminance(one), luminance(other)].sort((a, b) => a - b) as [number, number];

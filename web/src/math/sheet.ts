@@ -26,7 +26,7 @@ export function fromTold(steps: readonly ToldStep[]): Step[] {
 
 export const at = (matrix: Matrix | undefined, row: number, column: number): number => matrix?.[row]?.[column] ?? NaN;
 /** A matrix of one row, or one column, lends it to all. */
-const lent = (matrix: Matrix | undefined, row: number, column: number): number =>
+export const lent = (matrix: Matrix | undefined, row: number, column: number): number =>
   at(matrix, Math.min(row, (matrix?.length ?? 1) - 1), Math.min(column, (matrix?.[0]?.length ?? 1) - 1));
 
 export const isProduct = (operation: string | null): boolean => operation === "product" || operation === "product_by_rows";
@@ -36,7 +36,7 @@ export function pairs(operation: string | null, left: Matrix, right: Matrix, row
   return (left[row] ?? []).map((value, k) => [value, operation === "product_by_rows" ? at(right, column, k) : at(right, k, column)]);
 }
 
-const total = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0);
+export const total = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0);
 
 /** Of matrices that stand side by side: which one a column comes from, and which of its own it is. */
 export function sourceOf(read: readonly (Matrix | undefined)[], column: number): [whose: number, own: number] {

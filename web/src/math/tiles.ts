@@ -10,6 +10,17 @@ export function at(tile: Tile, row: number, column: number): number {
   return tile.values[row * tile.columns + column] ?? 0;
 }
 
+export function rowOf(tile: Tile, row: number): Float32Array {
+  return tile.values.subarray(row * tile.columns, (row + 1) * tile.columns);
+}
+
+/** The place of the number that is furthest from zero. */
+export function strongest(values: Float32Array): number {
+  let [best, most] = [0, 0];
+  for (const [i, value] of values.entries()) if (Math.abs(value) > most && Number.isFinite(value)) [best, most] = [i, Math.abs(value)];
+  return best;
+}
+
 /** At most so many rows and columns, each the number furthest from zero of those it stands for: one strong look survives. */
 export function pooled(tile: Tile, mostRows: number, mostColumns: number): Tile {
   const rows = Math.min(tile.rows, Math.max(1, Math.floor(mostRows)));

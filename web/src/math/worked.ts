@@ -1,63 +1,38 @@
 /** How a cell is worked out, as lines on paper: the terms, all but the last sum, and the whole. */
-import { at, factor, isProduct, pairs, sourceOf, written, type Matrices, type Step } from "./sheet";
+import { at, factor, isProduct, lent, pairs, sourceOf, written, type Matrices, type Step } from "./sheet";
 
 /** So many terms are written out; of more, the ends. */
 const MOST_TERMS = 8;
 
+/** What stands right of the equals sign, by the operation; a step of none is its operand. */
+const SIDES: Record<string, (first: string, second: string, third: string) => string> = {
+  product: (first, second) => `${first} × ${second}`,
+  product_by_rows: (first, second) => `${first} × ${second}ᵀ`,
+  add_row: (first, second) => `${first} + ${second}`,
+  root_mean_square: (first) => `√(Σ${first}²/n + ε)`,
+  normed: (first, second, third) => `${first} / ${second} × ${third}`,
+  turned: (first, second) => `${first} ↻ ${second}`,
+  over_root: (first, second) => `${first} / √${second}`,
+  masked: (first, second) => `${first} ▨ ${second}`,
+  largest: (first) => `max ${first}`,
+  row_sums: (first) => `Σ ${first}`,
+  powers: (first) => `e^${first}`,
+  shifted_powers: (first, second) => `e^(${first} − ${second})`,
+  shares: (first, second) => `${first} / ${second}`,
+  added: (first, second) => `${first} + ${second}`,
+  means: (first) => `Σ${first} / n`,
+  less: (first, second) => `${first} − ${second}`,
+  kept_positive: (first) => `max(0, ${first})`,
+  column_of_largest: (first) => `argmax ${first}`,
+  speeds: (first, second) => `1 / 10000^(2×${first}/${second})`,
+  waves: (first) => `sin, cos ${first}`,
+  joined: (first, second) => `${first} | ${second}`,
+};
+
 /** The formula of a step in its own letters, or as `called` calls them. */
 export function formula(step: Step, called: (name: string) => string = (name) => name): string {
   const [first = "", second = "", third = ""] = step.operands.map(called);
-  return `${called(step.name)} = ${side(step.operation, first, second, third)}`;
-}
-
-/** What stands right of the equals sign. */
-function side(operation: string | null, first: string, second: string, third: string): string {
-  switch (operation) {
-    case "product":
-      return `${first} × ${second}`;
-    case "product_by_rows":
-      return `${first} × ${second}ᵀ`;
-    case "add_row":
-      return `${first} + ${second}`;
-    case "root_mean_square":
-      return `√(Σ${first}²/n + ε)`;
-    case "normed":
-      return `${first} / ${second} × ${third}`;
-    case "turned":
-      return `${first} ↻ ${second}`;
-    case "over_root":
-      return `${first} / √${second}`;
-    case "masked":
-      return `${first} ▨ ${second}`;
-    case "largest":
-      return `max ${first}`;
-    case "row_sums":
-      return `Σ ${first}`;
-    case "powers":
-      return `e^${first}`;
-    case "shifted_powers":
-      return `e^(${first} − ${second})`;
-    case "shares":
-      return `${first} / ${second}`;
-    case "added":
-      return `${first} + ${second}`;
-    case "means":
-      return `Σ${first} / n`;
-    case "less":
-      return `${first} − ${second}`;
-    case "kept_positive":
-      return `max(0, ${first})`;
-    case "column_of_largest":
-      return `argmax ${first}`;
-    case "speeds":
-      return `1 / 10000^(2×${first}/${second})`;
-    case "waves":
-      return `sin, cos ${first}`;
-    case "joined":
-      return `${first} | ${second}`;
-    default:
-      return first;
-  }
+  return `${called(step.name)} = ${SIDES[step.operation ?? ""]?.(first, second, third) ?? first}`;
 }
 
 /** What is added up for a cell, as it is written; empty where nothing is. */
@@ -75,11 +50,12 @@ export function arithmetic(step: Step, given: Matrices, row: number, column: num
   const summed = terms(step, given, row, column, decimals).map((each) => each.text);
   if (summed.length > 0) return shortened(summed).join(" + ");
   const [left, right, gain] = step.operands.map((name) => given[name] ?? []);
-  const one = (matrix = left): number => at(matrix, Math.min(row, (matrix?.length ?? 1) - 1), Math.min(column, (matrix?.[0]?.length ?? 1) - 1));
+  const one = (matrix = left): number => lent(matrix, row, column);
   const line = left?.[row] ?? [];
   const say = (value: number): string => written(value, decimals);
   switch (step.operation) {
     case "add_row":
+    case "added":
       return `${factor(one(), decimals)} + ${factor(one(right), decimals)}`;
     case "root_mean_square":
       return `√((${shortened(line.map((value) => `${factor(value, decimals)}²`)).join(" + ")})/${line.length} + ${one(right)})`;
@@ -101,8 +77,6 @@ export function arithmetic(step: Step, given: Matrices, row: number, column: num
       return `e^${factor(one(), decimals)}`;
     case "shifted_powers":
       return `e^(${say(one())} − ${factor(one(right), decimals)})`;
-    case "added":
-      return `${factor(one(), decimals)} + ${factor(one(right), decimals)}`;
     case "means":
       return `(${shortened(line.map((value) => factor(value, decimals))).join(" + ")})/${line.length}`;
     case "less":

@@ -1,13 +1,12 @@
-/** A page of one file: what Python put into it, given to its component. */
-import { type Component, mount } from "svelte";
+/** A page of one file: what Python put into it, given to the component of the folder that the build names. */
+import App from "@page/App.svelte";
+import { mount } from "svelte";
 import type { Templates } from "@/words/message";
 import { tellWith } from "@/words/told";
 import "@/styles/tokens.css";
 import "@/styles/base.css";
 
-export function show<Told>(App: Component<{ told: Told }>): void {
-  const told = JSON.parse(document.getElementById("data")?.textContent ?? "") as Told & { bangla?: Templates };
-  tellWith(told.bangla ?? {});
-  const target = document.getElementById("studio");
-  if (target !== null) mount(App, { target, props: { told } });
-}
+const told = JSON.parse(document.getElementById("data")?.textContent ?? "") as { bangla?: Templates };
+tellWith(told.bangla ?? {});
+const target = document.getElementById("studio");
+if (target !== null) mount(App, { target, props: { told: told as never } });

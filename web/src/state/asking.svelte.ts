@@ -1,6 +1,6 @@
 /** A question to the server as a page shows it: the last answer stays while the next one is on its way, the last wins. */
 import { onDestroy, untrack } from "svelte";
-import { ApiError, isAbort } from "@/api/client";
+import { type ApiError, asError, isAbort } from "@/api/client";
 
 const PATIENCE = 150;
 
@@ -25,7 +25,7 @@ export class Asking<T> {
       return value;
     } catch (error) {
       if (isAbort(error) || this.#current !== mine) return null;
-      this.error = error instanceof ApiError ? error : new ApiError(String(error), -1);
+      this.error = asError(error);
       return null;
     } finally {
       clearTimeout(noticed);

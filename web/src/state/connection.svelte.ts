@@ -1,5 +1,7 @@
 /** Whether the server answers, and the key it may ask for. The key is kept for this tab alone, never in an address. */
+import { recall, remember } from "./remembered";
 
+const KEPT = "kotha.key";
 const FIRST_WAIT = 2;
 const LONGEST_WAIT = 15;
 
@@ -8,7 +10,7 @@ class Connection {
   /** Seconds until the next try. */
   wait = $state(0);
   keyNeeded = $state(false);
-  key = $state(remembered());
+  key = $state(recall(KEPT, "sessionStorage") ?? "");
   #waits = FIRST_WAIT;
   #timer: ReturnType<typeof setInterval> | undefined;
 
@@ -34,11 +36,7 @@ class Connection {
   setKey(key: string): void {
     this.key = key.trim();
     this.keyNeeded = false;
-    try {
-      sessionStorage.setItem("kotha.key", this.key);
-    } catch {
-      // then it is asked for again after a reload
-    }
+    remember(KEPT, this.key, "sessionStorage");
   }
 
   async #look(): Promise<void> {
@@ -51,14 +49,6 @@ class Connection {
       this.#waits = Math.min(2 * this.#waits, LONGEST_WAIT);
       this.lost();
     }
-  }
-}
-
-function remembered(): string {
-  try {
-    return sessionStorage.getItem("kotha.key") ?? "";
-  } catch {
-    return "";
   }
 }
 

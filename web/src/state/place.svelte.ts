@@ -1,4 +1,5 @@
 /** Where the reader is, in the address: `#/look/blocks.3.attention/scores?h=2&m=box&x=…`. Back works, a link shows it. */
+import { recall, remember } from "./remembered";
 
 export const ROOMS = ["write", "look", "hand", "tokens", "design", "train", "compare", "teach"] as const;
 export type Room = (typeof ROOMS)[number];
@@ -14,6 +15,7 @@ const ASKED_ONCE = ["lang", "theme"];
 // What goes along from room to room: the model, the one beside it, and the text.
 const CARRIED = ["m", "b", "x"];
 const LONGEST = 1500;
+const TEXT = "kotha.text";
 
 export function parse(hash: string): Place {
   const [way = "", search = ""] = hash.replace(/^#/, "").split("?", 2);
@@ -61,24 +63,12 @@ export function note(query: Record<string, string>): void {
 
 /** The text at hand; one that is too long for an address stays in this browser. */
 export function text(): string {
-  return place.query.x ?? kept();
+  return place.query.x ?? recall(TEXT) ?? "";
 }
 
 export function setText(value: string): void {
-  try {
-    localStorage.setItem("kotha.text", value);
-  } catch {
-    // then only the address holds it
-  }
+  remember(TEXT, value);
   note({ x: value.length > LONGEST ? "" : value });
-}
-
-function kept(): string {
-  try {
-    return localStorage.getItem("kotha.text") ?? "";
-  } catch {
-    return "";
-  }
 }
 
 function safely(hash: string): Place {

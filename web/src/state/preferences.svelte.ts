@@ -1,4 +1,5 @@
 /** What a reader chose once and keeps: language, theme, digits in matrices. In the browser's store, and in the link. */
+import { recallParts, remember } from "./remembered";
 
 export type Language = "bn" | "en";
 export type Theme = "system" | "light" | "dark";
@@ -17,12 +18,7 @@ interface Kept {
 const usual: Kept = { language: "bn", theme: "system", banglaMatrices: false, shortcuts: true, tour: null };
 
 function read(): Kept {
-  let kept: Partial<Kept> = {};
-  try {
-    kept = JSON.parse(localStorage.getItem(KEPT) ?? "{}") as Partial<Kept>;
-  } catch {
-    // a browser that keeps nothing: the defaults will do
-  }
+  const kept = recallParts<Kept>(KEPT);
   const asked = new URLSearchParams(location.hash.split("?")[1] ?? "");
   // Where nothing was chosen yet, the page itself says in which language it begins.
   const language = asked.get("lang") ?? kept.language ?? document.documentElement.lang;
@@ -40,16 +36,20 @@ export const preferences = $state(read());
 /** Change one, and remember it. */
 export function prefer(change: Partial<Kept>): void {
   Object.assign(preferences, change);
-  try {
-    localStorage.setItem(KEPT, JSON.stringify($state.snapshot(preferences)));
-  } catch {
-    // as above: it holds as long as this page is open
-  }
+  remember(KEPT, JSON.stringify($state.snapshot(preferences)));
 }
 
 const night = matchMedia("(prefers-color-scheme: dark)");
 const nature = $state({ dark: night.matches });
 night.addEventListener("change", (event) => (nature.dark = event.matches));
+
+// The page itself says in which language it is, and its colours follow the theme.
+$effect.root(() => {
+  $effect(() => {
+    document.documentElement.lang = preferences.language;
+    document.documentElement.dataset.theme = shownTheme();
+  });
+});
 
 /** The theme that is shown. */
 export function shownTheme(): "light" | "dark" {

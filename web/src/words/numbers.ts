@@ -20,6 +20,12 @@ export function typedNumber(text: string): number | null {
   return Number.isFinite(value) ? value : null;
 }
 
+/** A whole number that was typed; null where it is none, or out of bounds. */
+export function wholeNumber(text: string | undefined, least: number, most: number): number | null {
+  const value = typedNumber(text ?? "");
+  return value !== null && Number.isInteger(value) && value >= least && value <= most ? value : null;
+}
+
 const MOST_PLACES = 6;
 /** How many decimals a number needs to be seen as it is: 2.7 has one, 3 none. */
 export function placesOf(value: number): number {
@@ -31,12 +37,7 @@ export function numeral(value: number, decimals: number | undefined, digits: Lan
   const plain = Math.abs(value).toFixed(decimals ?? (Number.isInteger(value) ? 0 : 2));
   const [whole = "0", rest] = plain.split(".");
   let shown = whole;
-  if (grouped) shown = digits === "bn" ? byLakh(whole) : whole.replace(/\B(?=(\d{3})+$)/g, ",");
+  if (grouped) shown = Number(whole).toLocaleString(digits === "bn" ? "en-IN" : "en");
   const text = (value < 0 && Number(plain) !== 0 ? "−" : "") + shown + (rest === undefined ? "" : `.${rest}`);
   return digits === "bn" ? banglaDigits(text) : text;
-}
-
-function byLakh(whole: string): string {
-  if (whole.length <= 3) return whole;
-  return `${whole.slice(0, -3).replace(/\B(?=(\d{2})+$)/g, ",")},${whole.slice(-3)}`;
 }

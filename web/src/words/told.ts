@@ -19,6 +19,9 @@ export interface Told {
   one?: string | null;
 }
 
+/** What a page of one file shows: of which kind, its data, its title and remarks, and the command that made it. */
+export type Page<Kinds> = { [K in keyof Kinds]: { kind: K; data: Kinds[K]; title: Told | string; remarks: (Told | string)[]; made_by: string } }[keyof Kinds];
+
 /** A message of the server's; a mere text stays as it is. */
 export function told(message: Told | string): string {
   return translate(titled(message), preferences.language, BANGLA);

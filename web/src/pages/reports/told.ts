@@ -1,5 +1,5 @@
 /** What Python puts into a report's page: which component shows it, and its data. */
-import type { Told as Said } from "@/words/told";
+import type { Page } from "@/words/told";
 import type { Schemas } from "@/api/client";
 import type { MapDot } from "@/parts/WordMap.svelte";
 
@@ -34,10 +34,4 @@ export interface JudgingData {
   pairs: { id: string; prompt: string; left: string; right: string }[];
 }
 
-interface Named {
-  title: Said | string;
-  remarks: (Said | string)[];
-  made_by: string;
-}
-
-export type Told = Named & ({ kind: "words"; data: WordsData } | { kind: "tokenizers"; data: TokenizersData } | { kind: "compare"; data: ComparedData } | { kind: "judge"; data: JudgingData });
+export type Told = Page<{ words: WordsData; tokenizers: TokenizersData; compare: ComparedData; judge: JudgingData }>;

@@ -1,5 +1,6 @@
 /** What Python puts into the page of a sheet. */
 import type { Schemas } from "@/api/client";
+import type { Page } from "@/words/told";
 import type { Language } from "@/state/preferences.svelte";
 
 type Both<T> = Record<Language, T>;
@@ -40,10 +41,4 @@ export interface SheetData {
   solved: SolvedStep[];
 }
 
-export interface Told {
-  kind: "sheet";
-  title: string;
-  remarks: string[];
-  made_by: string;
-  data: SheetData;
-}
+export type Told = Page<{ sheet: SheetData }>;

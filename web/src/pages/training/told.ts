@@ -1,5 +1,5 @@
 /** What Python puts into the page of a training: which component shows it, and its data. */
-import type { Told as Said } from "@/words/told";
+import type { Page, Told as Said } from "@/words/told";
 import type { Schemas } from "@/api/client";
 
 type Run = Schemas["RunTold"];
@@ -26,10 +26,4 @@ export interface PlanData extends Omit<Plan, "flops" | "design" | "compiled" | "
   design: { reasons: { what: Said | string; value: Said | string; why: Said | string }[]; considered: { layers: number; width: number; parameters: number; verdict: Said | string | null }[]; commands: string[] } | null;
 }
 
-interface Named {
-  title: Said | string;
-  remarks: (Said | string)[];
-  made_by: string;
-}
-
-export type Told = Named & ({ kind: "doctor"; data: DoctorData } | { kind: "plan"; data: PlanData });
+export type Told = Page<{ doctor: DoctorData; plan: PlanData }>;

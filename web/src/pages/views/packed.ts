@@ -1,9 +1,6 @@
 /** Numbers that travel as base64. */
+import { bytesOf } from "@/math/base64";
 import type { Tile } from "@/math/tiles";
-
-export function bytesOf(packed: string): Uint8Array<ArrayBuffer> {
-  return Uint8Array.from(atob(packed), (letter) => letter.charCodeAt(0));
-}
 
 /** A matrix for each head, of 16-bit numbers; `one` is what a weight of one is stored as. */
 export function unpacked(packed: string, [heads, rows, columns]: readonly [number, number, number], one: number): Tile[] {

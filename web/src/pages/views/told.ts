@@ -1,5 +1,5 @@
 /** What Python puts into a page: which component shows it, and its data, in the shapes that the server gives them. */
-import type { Told as Said } from "@/words/told";
+import type { Page } from "@/words/told";
 import type { Schemas } from "@/api/client";
 
 export type Piece = Schemas["Piece"];
@@ -39,10 +39,4 @@ export interface HeadsData extends Omit<Schemas["Study"], "heads" | "text"> {
 
 export type AlignmentData = Omit<Schemas["AlignmentTable"], "remarks">;
 
-interface Named {
-  title: Said | string;
-  remarks: (Said | string)[];
-  made_by: string;
-}
-
-export type Told = Named & ({ kind: "attention"; data: AttentionData } | { kind: "flow"; data: FlowData } | { kind: "lens"; data: LensData } | { kind: "heads"; data: HeadsData } | { kind: "alignment"; data: AlignmentData });
+export type Told = Page<{ attention: AttentionData; flow: FlowData; lens: LensData; heads: HeadsData; alignment: AlignmentData }>;

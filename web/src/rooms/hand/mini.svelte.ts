@@ -3,6 +3,7 @@ import { lettered, type Lettered } from "@/math/lettered";
 import { layout, type MiniConfig, type Place } from "@/math/mini";
 import type { Order } from "@/math/mini.worker";
 import type { Method, Seen } from "@/math/training";
+import { recallParts, remember } from "@/state/remembered";
 
 const KEPT = "kotha.hand.mini";
 const MOST_AGAIN = 1000;
@@ -35,12 +36,7 @@ export class Mini {
   #last = 0;
 
   constructor(example: string) {
-    let kept: Partial<Kept> = {};
-    try {
-      kept = JSON.parse(localStorage.getItem(KEPT) ?? "{}") as Partial<Kept>;
-    } catch {
-      // then it begins with the example
-    }
+    const kept = recallParts<Kept>(KEPT);
     this.text = kept.text ?? example;
     this.seed = kept.seed ?? 1;
     this.method = kept.method ?? "adam";
@@ -104,10 +100,6 @@ export class Mini {
 
   #keep(): void {
     const kept: Kept = { text: this.text, seed: this.seed, rate: this.rate, method: this.method, step: this.seen?.step ?? 0 };
-    try {
-      localStorage.setItem(KEPT, JSON.stringify(kept));
-    } catch {
-      // then it holds as long as the page is open
-    }
+    remember(KEPT, JSON.stringify(kept));
   }
 }

@@ -4,6 +4,7 @@ import { diagnose, type Mistake } from "@/math/diagnosis";
 import { FULL, points } from "@/math/points";
 import type { ScoredAnswer } from "@/math/score";
 import { asShown, cellsOf, compute, flow, key, matricesOf, reads, slackOf, type Cell, type Matrices, type Step } from "@/math/sheet";
+import { recallParts, remember } from "@/state/remembered";
 
 export const HINTS = 3;
 
@@ -38,13 +39,10 @@ export class Work {
   constructor(base: readonly Step[], name: string) {
     this.base = base;
     this.#name = name;
-    try {
-      const kept = JSON.parse(localStorage.getItem(name) ?? "{}") as Partial<Kept>;
-      this.#counted = kept.answers ?? {};
-      if (Object.keys(kept.edits ?? {}).length > 0) this.#begin(kept.edits ?? {});
-    } catch {
-      // a browser that keeps nothing, or something else under this name: begin anew
-    }
+    const { answers = {}, edits = {} } = recallParts<Kept>(name);
+    this.#counted = answers;
+    this.edits = edits;
+    if (this.isOwn) this.#tried = flowing(answers);
   }
 
   get isOwn(): boolean {
@@ -236,11 +234,6 @@ export class Work {
     return () => this.#keep(before);
   }
 
-  #begin(edits: Record<string, number>): void {
-    this.edits = edits;
-    this.#tried = flowing(this.#counted);
-  }
-
   #look(): Record<string, (number | null)[][]> {
     return Object.fromEntries(
       this.#steps.map((step) => [
@@ -271,11 +264,7 @@ export class Work {
 
   #store(): void {
     const kept: Kept = { answers: this.#counted, edits: this.edits };
-    try {
-      localStorage.setItem(this.#name, JSON.stringify(kept));
-    } catch {
-      // then it holds as long as the page is open
-    }
+    remember(this.#name, JSON.stringify(kept));
   }
 }
 

@@ -42,6 +42,13 @@ export function layerName(layer: string): string {
   return stack === "decoder" ? say("layer.decoder", { n }) : say("layer", { n });
 }
 
+/** An attention by its layer; of a decoder, which has two in each, by its part as well. */
+export function attentionName(attention: string): string {
+  const { layer, part } = named(attention);
+  const name = layerName(layer ?? "");
+  return layer?.startsWith("decoder") ? `${name}: ${partName(part ?? "")}` : name;
+}
+
 export function layerNumber(layer: string): number {
   return Number(layer.split(".")[1] ?? 0);
 }

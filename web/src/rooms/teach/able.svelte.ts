@@ -1,18 +1,14 @@
-/** Which of the server's models can do what, and what people call those that were trained here. */
-import { get } from "@/api/client";
+/** Which of the server's models can do what. */
 import { models, type About } from "@/state/models.svelte";
 import { place } from "@/state/place.svelte";
 
 class Able {
-  titles: Record<string, string> = $state.raw({});
   /** Every model was looked at. */
   ready = $state(false);
 
   /** Look again: a training that ended has made another. */
   async look(): Promise<void> {
     await models.refresh();
-    const rows = await get("/api/runs").catch(() => []);
-    this.titles = Object.fromEntries(rows.map((row) => [row.name, row.title]));
     // A model that cannot be opened is one that can do nothing; the others are not held up by it.
     await Promise.all(models.names.map((name) => models.about(name).catch(() => undefined)));
     this.ready = true;
@@ -24,10 +20,6 @@ class Able {
       const about = models.known[name];
       return about !== undefined && can(about);
     });
-  }
-
-  called(name: string): string {
-    return this.titles[name] ?? name;
   }
 }
 

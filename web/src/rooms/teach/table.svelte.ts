@@ -1,10 +1,8 @@
 /** A table that was brought: kept by the server, and read by it as a training would read it. */
-import { get, post, type ApiError, type Schemas } from "@/api/client";
-import { bring, letGo, textOf } from "@/api/files";
-import { asError } from "./work.svelte";
+import { asError, get, post, type ApiError, type Schemas } from "@/api/client";
+import { bring, type Ending, endingOf, letGo, textOf } from "@/api/files";
 
 export type Use = "classify" | "translate";
-type Ending = NonNullable<Schemas["BroughtText"]["ending"]>;
 
 export class Table {
   name = $state("");
@@ -30,7 +28,7 @@ export class Table {
   }
 
   async take(file: File): Promise<void> {
-    await this.#bring(() => textOf(file), endingOf(file.name), file.name);
+    await this.#bring(() => textOf(file), endingOf(file.name, "csv"), file.name);
   }
 
   async example(name: string): Promise<void> {
@@ -83,9 +81,4 @@ export class Table {
     this.#letGo();
     [this.told, this.wrong, this.file, this.name] = [null, null, "", ""];
   }
-}
-
-function endingOf(name: string): Ending {
-  const endings: readonly Ending[] = ["jsonl", "csv", "tsv"];
-  return endings.find((each) => name.toLowerCase().endsWith(`.${each}`)) ?? "csv";
 }

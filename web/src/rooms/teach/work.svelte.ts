@@ -1,14 +1,10 @@
 /** One job under way: how it stands, its steps and its loss, and in the end its held-out score. */
-import { ApiError, get, named, request, type Schemas } from "@/api/client";
+import { type ApiError, asError, get, named, request, type Schemas } from "@/api/client";
 
 export type Job = Schemas["Job"];
 export type Score = Schemas["RunScore"];
 
 const EVERY = 1500;
-
-export function asError(error: unknown): ApiError {
-  return error instanceof ApiError ? error : new ApiError(String(error), -1);
-}
 
 export class Work {
   job: Job | null = $state.raw(null);

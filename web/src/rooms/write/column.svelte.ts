@@ -1,5 +1,5 @@
 /** One text that a model writes, with all its branches: what streams in is shown once a frame, and Stop keeps it. */
-import { ApiError, asError, isAbort, post, request, type Schemas } from "@/api/client";
+import { type ApiError, asError, isAbort, post, refused, request, type Schemas } from "@/api/client";
 import { events } from "@/api/stream";
 import type { Sampling } from "@/math/sampling";
 import { same } from "./settings";
@@ -154,15 +154,15 @@ export class Column {
     const first = begun.tokens.length;
     const show = this.#shower(begun, mine, still);
     try {
-      for await (const { data } of events("/api/write", { method: "POST", body: asked(prompt, order), signal: mine.signal })) {
+      for await (const data of events("/api/write", { method: "POST", body: asked(prompt, order), signal: mine.signal })) {
         if (data === "[DONE]") break;
         const news = JSON.parse(data) as News & { error?: Schemas["ErrorDetail"] };
-        if (news.error !== undefined) throw asError(news.error, 500);
+        if (news.error !== undefined) throw refused(news.error, 500);
         show.take(news, typeof prompt === "string");
         if (news.ends.length > 0) this.ends = news.ends;
       }
     } catch (error) {
-      if (!isAbort(error)) this.error = error instanceof ApiError ? error : new ApiError(String(error), -1);
+      if (!isAbort(error)) this.error = asError(error);
     }
     const branch = show.now();
     if (branch === begun && this.#writers.get(begun.id) === mine) this.#takeBack(before, begun.id); // nothing was read: an error, or stopped at once

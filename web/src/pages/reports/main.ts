@@ -1,4 +1,0 @@
-import App from "./App.svelte";
-import { show } from "../show";
-
-show(App);
