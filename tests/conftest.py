@@ -49,8 +49,10 @@ def of_the_second_tier(path: Path) -> bool:
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Import no file that has nothing of the tier which the Makefile asks for: half a minute in each process."""
-    if not collection_path.name.startswith("test_"):
+    if collection_path.suffix != ".py" or collection_path.name == "__init__.py":
         return None
+    if not collection_path.name.startswith("test_"):
+        return True  # a helper, in which there are no doctests
     second = of_the_second_tier(collection_path)
     match config.option.markexpr:
         case "not slow and not extended" if second:
