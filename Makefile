@@ -1,6 +1,8 @@
 # `make demo` and `make test` do all the set-up themselves; `make help` lists the rest.
 PYTHON ?= python3
 RUN := .venv/bin/python
+# Tests start some hundred Pythons: where what was compiled may not be kept, each compiles torch and Kotha anew.
+export PYTHONDONTWRITEBYTECODE =
 # A process for each core, one thread in each: two threads of one test gain little and lose much to their neighbours.
 TEST := OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto --dist worksteal
 
@@ -36,7 +38,7 @@ test: setup-dev
 	$(TEST) -m "not slow and not extended"
 
 test-extended: setup-dev
-	$(TEST) -m "extended and not slow"
+	$(TEST) tests -m "extended and not slow"
 
 test-slow: setup-dev
 	$(RUN) -m pytest -m slow

@@ -88,6 +88,8 @@ def write_stories(path: Path, megabytes: float) -> int:
             for chunk in pool.map(_stories_chunk, bounds):
                 file.write(chunk)
                 written += len(chunk.encode())
+                if written >= megabytes * 1e6:
+                    break
     return written
 
 
@@ -157,7 +159,8 @@ def main() -> None:
             )
         large = Path(folder) / "stories.jsonl"
         size = write_stories(large, options.megabytes)
-        learned = train((story(1, index).text for index in range(3000)), "unigram", options.vocabulary[0])
+        texts = (document.text for document in itertools.islice(read_documents([small]), 3000))
+        learned = train(texts, "unigram", options.vocabulary[0])
         tokenizer = learned.save(Path(folder) / "tokenizer")
         figures["memory"] = {"corpus_bytes": size, **peak_memory(large, tokenizer, Path(folder) / "data")}
         print(figures["memory"], file=sys.stderr)

@@ -43,11 +43,30 @@ EXTENDED = (
 )
 
 
+def of_the_second_tier(path: Path) -> bool:
+    return path.relative_to(Path(__file__).parent).as_posix().startswith(EXTENDED)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Import no file that has nothing of the tier which the Makefile asks for: half a minute in each process."""
+    if collection_path.suffix != ".py" or collection_path.name == "__init__.py":
+        return None
+    if not collection_path.name.startswith("test_"):
+        return True  # a helper, in which there are no doctests
+    second = of_the_second_tier(collection_path)
+    match config.option.markexpr:
+        case "not slow and not extended" if second:
+            return True
+        case "extended and not slow" if not second and "mark.extended" not in collection_path.read_text("utf-8"):
+            return True
+    return None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests of the second tier, by where they are."""
     here = Path(__file__).parent
     for item in items:
-        if item.path.is_relative_to(here) and item.path.relative_to(here).as_posix().startswith(EXTENDED):
+        if item.path.is_relative_to(here) and of_the_second_tier(item.path):
             item.add_marker(pytest.mark.extended)
 
 

@@ -15,7 +15,7 @@ import multiprocessing
 import os
 import resource
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -70,27 +70,16 @@ def side_by_side(
     """Each search brought to so many inputs, in processes that are forked from this one; how it stands then, and its
     seconds. Those that took longest come first, or the last would be alone.
     """
-
-    def turn(place: int) -> tuple[int, Search, float]:
-        began = _used()
-        search = searches[place]
-        search.run(wanted[place] - search.found.inputs)
-        return place, search, _used() - began
-
     order = sorted(range(len(searches)), key=lambda place: -seconds[searches[place].found.target])
-    _Turn.take = turn
     with multiprocessing.get_context("fork").Pool(jobs) as pool:
-        yield from pool.imap_unordered(_take, order)
+        yield from pool.imap_unordered(_turn, [(place, searches[place], wanted[place]) for place in order])
 
 
-class _Turn:
-    """What the forked processes do; they have it from this one, so that nothing of it has to travel."""
-
-    take: Callable[[int], tuple[int, Search, float]]
-
-
-def _take(place: int) -> tuple[int, Search, float]:
-    return _Turn.take(place)
+def _turn(given: tuple[int, Search, int]) -> tuple[int, Search, float]:
+    place, search, wanted = given
+    began = _used()
+    search.run(wanted - search.found.inputs)
+    return place, search, _used() - began
 
 
 def _used() -> float:

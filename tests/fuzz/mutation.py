@@ -15,32 +15,10 @@ from tests.fuzz.layers import Parcel, opened
 # What readers trip over: nothing, the edges of each width, numbers that take memory or time where they are believed.
 NUMBERS = (0, 1, 2, 3, 7, 8, 64, 127, 128, 255, 256, 1000, 32767, 65535, 65536, 10**6, 10**9, 2**31 - 1, 2**31)
 NUMBERS += (2**32 - 1, 2**32, 2**40, 2**62, 2**63 - 1, 2**63, 2**64 - 1)
-WORDS = (
-    b"",
-    b"\x00",
-    b"\xff",
-    b"\xfe\xff",
-    b"\xef\xbb\xbf",
-    b"\r",
-    b"\n",
-    b"\r\n",
-    b'"',
-    b"'",
-    b",",
-    b"\t",
-    b"{",
-    b"}",
-)
-WORDS += (b"[", b"]", b":", b"\\", b"\\u0000", b"\\ud800", b"null", b"NaN", b"Infinity", b"-1", b"1e999", b"0x", b"../")
-WORDS += (
-    "ক্ষ".encode(),
-    "\u09cd".encode(),
-    "\u200d".encode(),
-    "😀".encode(),
-    "\u2028".encode(),
-    b"\xed\xa0\x80",
-    b"%00",
-)
+WORDS = (b"", b"\x00", b"\xff", b"\xfe\xff", b"\xef\xbb\xbf", b"\r", b"\n", b"\r\n", b'"', b"'", b",", b"\t")
+WORDS += (b"{", b"}", b"[", b"]", b":", b"\\", b"\\u0000", b"\\ud800", b"null", b"NaN", b"Infinity", b"-1", b"1e999")
+WORDS += (b"0x", b"../", *(each.encode() for each in ("ক্ষ", "\u09cd", "\u200d", "😀", "\u2028")))
+WORDS += (b"\xed\xa0\x80", b"%00")
 VALUES: tuple[Any, ...] = (None, True, False, *NUMBERS, -1, -(2**63), 10**30, 10**400, 0.5, -0.0, 1e308, 1e-320)
 VALUES += (float("inf"), float("nan"), "", "four", "৪", "../..", "/etc/passwd", "\x00", "\ud800", "a" * 5000, "্" * 300)
 VALUES += ([], [1], [[]], ["a"], {}, {"a": 1}, {"a": {"b": []}}, [None] * 3, [0] * 3000, {"": ""}, [{}], [[0, 0], [0]])

@@ -63,11 +63,17 @@ class Wearer:
         return {path.relative_to(self.folder).as_posix(): path.read_bytes() for path in found}
 
 
-def wear(system: str, folder: Path, commands: list[list[str]]) -> Wearer:
-    words = [sys.executable, "-m", "tests.platform_simulation.disguise", system, str(folder), json.dumps(commands)]
+def python(*words: str) -> subprocess.CompletedProcess[str]:
+    """A Python of its own, run to its good end: who wears a disguise has to put it on before Kotha is imported."""
     environment = {**os.environ, "PYTHONPATH": f"{_ROOT / 'src'}:{_ROOT}", "OMP_NUM_THREADS": "1"}
+    words = (sys.executable, *words)
     ran = subprocess.run(words, capture_output=True, text=True, encoding="utf-8", cwd=_ROOT, env=environment)
     assert ran.returncode == 0, ran.stderr
+    return ran
+
+
+def wear(system: str, folder: Path, commands: list[list[str]]) -> Wearer:
+    ran = python("-m", "tests.platform_simulation.disguise", system, str(folder), json.dumps(commands))
     told = ('{"seen"', '{"command"', '{"one_file')
     rows = [json.loads(line) for line in ran.stdout.splitlines() if line.startswith(told)]
     assert rows.pop(0)["seen"] == SEEN[system], "the disguise is not worn"
@@ -120,19 +126,15 @@ for each in pkgutil.walk_packages(kotha.__path__, "kotha."):
         importlib.import_module(each.name)
         print(each.name)
 """
-    environment = {**os.environ, "PYTHONPATH": f"{_ROOT / 'src'}:{_ROOT}"}
-    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment, cwd=_ROOT)
-    assert ran.returncode == 0, ran.stderr
-    assert len(ran.stdout.splitlines()) > 300
+    assert len(python("-c", program).stdout.splitlines()) > 300
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("platform", ["win32", "darwin"])
 def test_no_name_is_used_that_another_system_lacks(platform: str) -> None:
     """typeshed knows which names Python has where."""
-    ran = subprocess.run(
-        [sys.executable, "-m", "mypy", "--platform", platform], capture_output=True, text=True, cwd=_ROOT
-    )
+    words = [sys.executable, "-m", "mypy", "--platform", platform]
+    ran = subprocess.run(words, capture_output=True, text=True, cwd=_ROOT)
     assert ran.returncode == 0, ran.stdout
 
 
@@ -174,10 +176,7 @@ kotha.storage.locks.Lock(Path("b")).let_go()
 found["left"] = sorted(os.listdir("."))
 print(json.dumps(found))
 """
-    environment = {**os.environ, "PYTHONPATH": f"{_ROOT / 'src'}:{_ROOT}"}
-    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment, cwd=_ROOT)
-    assert ran.returncode == 0, ran.stderr
-    assert json.loads(ran.stdout) == {
+    assert json.loads(python("-c", program).stdout) == {
         "fcntl": False,
         "platform": "win32",
         "here": "linux",

@@ -1,0 +1,70 @@
+"""Every block of every chapter runs, and every number is what the code makes of it.
+
+A chapter that trains for long runs in one of its languages always, in the other when there is time. Of that other
+edition it is looked at always that it has the same code, prints the same numbers, shows the same pictures, and says no
+number that nothing answers for; so what is left to the long run is its words in what is printed.
+"""
+
+import ast
+from pathlib import Path
+
+import pytest
+from scripts.book.chapters import Chapter, chapters
+from scripts.book.numbers import numbers_of
+from scripts.book.running import Outcome, _compare_prose, check
+
+# Chapters that take long, and the language in which they always run: in turn, so that both are seen.
+LONG = {"06-gpt": "en", "07-training": "bn", "09-family": "en", "10-using": "bn", "11-limits": "en"}
+RUNS = [
+    pytest.param(each, marks=[pytest.mark.slow] * (LONG.get(each.name, each.language) != each.language), id=each.label)
+    for each in chapters()
+]
+
+
+@pytest.mark.parametrize("chapter", RUNS)
+def test_a_chapter_is_true(chapter: Chapter, tmp_path: Path) -> None:
+    assert check(chapter, tmp_path) == []
+
+
+class _WithoutWords(ast.NodeTransformer):
+    """Strings may differ: names of a picture, what is printed. What their braces hold may not, but for its order."""
+
+    def visit_Constant(self, node: ast.Constant) -> ast.Constant:
+        return ast.Constant("") if isinstance(node.value, str) else node
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.Tuple:
+        held = [self.visit(each.value) for each in node.values if isinstance(each, ast.FormattedValue)]
+        return ast.Tuple(sorted(held, key=ast.dump), ast.Load())
+
+
+def code(block: str) -> str:
+    return ast.dump(_WithoutWords().visit(ast.parse(block)))
+
+
+def seen(chapter: Chapter) -> list[object]:
+    """What both languages of a chapter have in common, from top to bottom."""
+    found: list[object] = []
+    for part in chapter.parts:
+        if part.kind == "python":
+            found.append(code(part.text))
+        elif part.kind == "text":
+            found.append((sorted(numbers_of(part.text)), part.about))
+        elif part.kind == "console":
+            found += [line for line in part.text.splitlines() if line.startswith("$ ")]
+        found += [(name.replace(".bn.", "."), about) for name, about in part.pictures]
+    return found
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_a_long_chapter_is_the_same_in_both_languages_but_for_its_words(name: str) -> None:
+    english, bangla = (each for language in ("en", "bn") for each in chapters() if each.label == f"{name}.{language}")
+    assert len(seen(english)) > 5 and seen(bangla) == seen(english)
+    for edition in (english, bangla):
+        _compare_prose(edition, outcome := Outcome())
+        assert outcome.problems == []
+
+
+def test_a_number_that_differs_is_seen_and_a_word_is_not() -> None:
+    assert code("print(f'loss {a:.2f}', 3)") == code("print(f'লস {a:.1f}', 3)")
+    assert code("print(f'loss {a}', 3)") != code("print(f'loss {b}', 3)")
+    assert code("print('x', 3)") != code("print('x', 4)")
