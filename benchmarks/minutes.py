@@ -1,6 +1,7 @@
 """What `kotha train DATA --minutes M` gives for several M: bits per byte as a function of the time spent.
 
-    python benchmarks/minutes.py DATA [--minutes 1 3 10 30] [--seeds 0] [--name minutes] [--work FOLDER] [--set NAME=VALUE]
+    python benchmarks/minutes.py DATA [--minutes 1 3 10 30] [--seeds 0] [--name minutes] [--work FOLDER]
+                                 [--set NAME=VALUE]
 
 Nothing but the time is named, so this measures the default. Scored on the held-out documents with windows that move by
 half a context, as `kotha evaluate` does. `spent` is the training alone; `seconds` is the whole command.

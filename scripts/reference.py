@@ -1,7 +1,7 @@
 """docs/reference: every command, public name, format and error, from the help and the docstrings themselves.
 
 ``make reference`` writes the pages; ``--check`` only says whether they are fresh. Nobody edits them: a command says
-itself what it takes. The examples of commands are the lines of README.md, all of which a test runs; those of Python are
+itself what it takes. The examples of commands are the lines of docs/reference/tour.md, which a test runs; those of Python are
 the docstrings' own, which are run as well; a format is told by the module that reads and writes it.
 """
 
@@ -73,12 +73,13 @@ def pages() -> dict[str, str]:
 
 
 def commands() -> str:
-    """Every command with its help, and the lines of README.md that use it."""
+    """Every command with its help, and the lines of the tour that use it."""
     from kotha.cli.main import COMMANDS
 
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    shown = [line for line in readme.splitlines() if line.startswith("kotha ")]
-    text = f"# Every command\n\n{MADE.format('help of the commands')} The examples are README.md's; a test runs them.\n"
+    tour = (ROOT / "docs" / "reference" / "tour.md").read_text(encoding="utf-8")
+    shown = [line for line in tour.splitlines() if line.startswith("kotha ")]
+    text = f"# Every command\n\n{MADE.format('help of the commands')} "
+    text += "The examples come from [the tour](tour.md); a test runs them.\n"
     for name in COMMANDS:
         for words in ([name], *([name, part] for part in _parts(name))):
             text += f"\n{'#' * (1 + len(words))} kotha {' '.join(words)}\n\n```\n{told(words)}\n```\n"

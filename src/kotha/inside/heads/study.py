@@ -72,7 +72,8 @@ class Study:
     def page(self) -> dict[str, Any]:
         """The same, and from where on a kind is named."""
         text = self.text if isinstance(self.text, str) else None
-        return to_json(self) | {"text": text, "threshold": THRESHOLD, "broad_threshold": BROAD_THRESHOLD}
+        page: dict[str, Any] = to_json(self)
+        return page | {"text": text, "threshold": THRESHOLD, "broad_threshold": BROAD_THRESHOLD}
 
 
 def study(examined: Examined, weights: Sequence[HeadWeights] = (), on_progress: OnProgress | None = None) -> Study:
