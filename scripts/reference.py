@@ -1,8 +1,8 @@
 """docs/reference: every command, public name, format and error, from the help and the docstrings themselves.
 
-``make reference`` writes the pages; ``--check`` only says whether they are fresh. Nobody edits them: a command says
-itself what it takes. The examples of commands are the lines of docs/reference/tour.md, which a test runs; those of Python are
-the docstrings' own, which are run as well; a format is told by the module that reads and writes it.
+``make reference`` writes the pages; ``--check`` only says whether they are fresh. Nobody edits them. A command's entry
+is its own help, with the lines of docs/reference/tour.md that use it; a test runs the tour. The examples of Python are
+those of the docstrings, which are run as well. A format is described by the module that reads and writes it.
 """
 
 import argparse
