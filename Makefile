@@ -1,35 +1,31 @@
-# `make demo` and `make test` do all the set-up themselves; `make help` lists the rest.
+# `make demo` and `make test` set up everything they need; `make help` lists the rest.
 PYTHON ?= python3
 RUN := .venv/bin/python
-# Tests start some hundred Pythons: where what was compiled may not be kept, each compiles torch and Kotha anew.
+# Tests start hundreds of Python processes; without bytecode files each would compile torch and Kotha again.
 export PYTHONDONTWRITEBYTECODE =
-# A process for each core, one thread in each: two threads of one test gain little and lose much to their neighbours.
+# One single-threaded process per core.
 TEST := OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto --dist worksteal
 
-.PHONY: help demo test test-extended test-slow check format map reference studio docs kills cuts faults reads delays nodes elsewhere fuzz lock audit clean setup-demo setup-dev
+.PHONY: help demo test test-extended test-slow check format map reference studio docs fault-injection distributed-faults platform-simulation fuzz lock audit clean setup-demo setup-dev
 
 help:
-	@echo "make demo       the whole way on the built-in corpus, into kotha-demo/"
-	@echo "make test       the first tier of tests: minutes in all"
+	@echo "make demo       train and inspect a model on the built-in corpus, in kotha-demo/"
+	@echo "make test       the first tier of tests"
 	@echo "make test-extended  the second tier: browsers, fuzzing, fault injection, several machines, other systems"
-	@echo "make check      format, lint, types, tests, docs: what a commit must pass"
+	@echo "make check      format, lint, types and tests: what a commit must pass"
 	@echo "make test-slow  the tests that take minutes"
-	@echo "make format     put the code into shape"
-	@echo "make map        write docs/dev/modules.md: every module with its first line"
-	@echo "make reference  write docs/reference: every command, name, format and error"
-	@echo "make studio     build web/ into the package, after it was changed"
-	@echo "make docs       build the book in both languages, into build/book"
-	@echo "make kills      every command killed at every call it makes of the file system, into benchmarks/results"
-	@echo "make cuts       the same for power cuts: what was not synced is lost"
-	@echo "make faults     the same for calls that fail: a broken disk, a full one"
-	@echo "make reads      the same for calls that read: a disk that is broken just there"
-	@echo "make delays     the same on a slow disk: every call takes a while"
-	@echo "make nodes      several machines train together, out of network namespaces (as root), and things happen to them"
-	@echo "make elsewhere  commands as on Windows and macOS, in a disguise: the same bytes, and no name that is missing there"
-	@echo "make fuzz       a million broken inputs among all loaders, hunted by the lines that they reach"
-	@echo "make lock       write locks/: every package with the hash of its file, for this platform"
-	@echo "make audit      a bill of materials, and what is known against what is on it, into build/audit"
-	@echo "make clean      remove the environment and everything that was made"
+	@echo "make format     format and fix the code"
+	@echo "make map        write docs/dev/modules.md: every module with its docstring's first line"
+	@echo "make reference  write docs/reference from the help and the docstrings"
+	@echo "make studio     build web/ into the package"
+	@echo "make docs       build the book in both languages, in build/book"
+	@echo "make fault-injection KIND=kill  a fault at every file-system call of every command; KIND=kill, power-cut, io-error, read-error or slow"
+	@echo "make distributed-faults  several virtual machines train together and fail (network namespaces; needs root)"
+	@echo "make platform-simulation  commands on simulated Windows and macOS: the same bytes as on Linux"
+	@echo "make fuzz       a million broken inputs for all loaders, guided by coverage"
+	@echo "make lock       write locks/: pinned packages with hashes, for this platform"
+	@echo "make audit      a bill of materials with known vulnerabilities, in build/audit"
+	@echo "make clean      remove the environment and all build outputs"
 
 demo: setup-demo
 	$(RUN) -m kotha demo
@@ -71,17 +67,17 @@ setup-demo:
 setup-dev:
 	@$(PYTHON) scripts/setup.py dev
 
-kills cuts faults reads delays: setup-dev
-	OMP_NUM_THREADS=1 $(RUN) -m tests.fault_injection $@ $(FIRE)
+fault-injection: setup-dev
+	OMP_NUM_THREADS=1 $(RUN) -m tests.fault_injection $(KIND) $(ARGS)
 
-nodes: setup-dev
-	OMP_NUM_THREADS=1 $(RUN) -m tests.fault_injection.nodes $(NODES)
+distributed-faults: setup-dev
+	OMP_NUM_THREADS=1 $(RUN) -m tests.fault_injection.distributed $(ARGS)
 
-elsewhere: setup-dev
+platform-simulation: setup-dev
 	$(RUN) -m pytest -q tests/platform_simulation
 
 fuzz: setup-dev
-	OMP_NUM_THREADS=1 $(RUN) -m tests.fuzz $(FUZZ)
+	OMP_NUM_THREADS=1 $(RUN) -m tests.fuzz $(ARGS)
 
 lock: setup-dev
 	$(RUN) scripts/lock.py

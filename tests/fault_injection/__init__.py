@@ -1,1 +1,1 @@
-"""Commands under fire: killed, cut off from power, given a failing disk, at the calls that they make of the kernel."""
+"""Kills, power cuts and I/O errors injected into commands at their system calls."""

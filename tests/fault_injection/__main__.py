@@ -1,14 +1,18 @@
-"""Put commands under fire, and say what came of it.
+"""Inject faults into commands at their file-system calls and report the damage.
 
-    python -m tests.fault_injection kills|cuts|faults|reads|delays [--cases train index] [--times N] [--seed S]
+    python -m tests.fault_injection KIND [--cases train index] [--times N] [--seed S]
 
-``kills``: killed (signal 9) as they make a call of the file system. ``cuts``: the power is cut between two calls, and
-what was not synced is lost. ``faults``: a call fails (a broken disk, a full one, one that may only be read).
-``reads``: a call that reads fails (a disk that is broken just there).
-``delays``: every call takes a while. After each blow: nothing half passes for whole, nothing that was acknowledged is
-lost, the command can be gone on with and ends byte for byte as if nothing had happened, and nothing is left behind.
-Without ``--times`` every call is struck once; with it the blows are shared among the cases by how many calls each
-makes.
+KIND is one of:
+
+- ``kill``: SIGKILL at a call
+- ``power-cut``: everything that was not synced is lost
+- ``io-error``: a call that writes fails (EIO, ENOSPC, EROFS, EDQUOT)
+- ``read-error``: a call that reads fails (EIO)
+- ``slow``: every call is delayed
+
+After each fault: no partial output passes for complete, nothing acknowledged is lost, the command can be resumed and
+ends with the same bytes as an undisturbed run, and no temporary file is left. Without ``--times`` every call gets one
+fault; with it the faults are divided among the cases in proportion to their calls.
 """
 
 import argparse
@@ -19,17 +23,23 @@ from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
-from tests.fault_injection.blows import Found, Range, delays, failures, kills, power_cuts, unread
-from tests.fault_injection.calls import missing
 from tests.fault_injection.cases import CASES
+from tests.fault_injection.faults import Found, Harness, cut_power, fail_calls, fail_reads, kill_at_calls, slow_disk
+from tests.fault_injection.system_calls import missing
 from tests.launching import Launcher
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 import record
 
-KINDS: dict[str, Callable[[Range, int | None, int], Found]] = {
-    **{"kills": kills, "cuts": power_cuts, "faults": failures, "reads": unread, "delays": delays},
+KINDS: dict[str, Callable[[Harness, int | None, int], Found]] = {
+    **{
+        "kill": kill_at_calls,
+        "power-cut": cut_power,
+        "io-error": fail_calls,
+        "read-error": fail_reads,
+        "slow": slow_disk,
+    },
 }
 
 
@@ -42,20 +52,25 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=record.RESULTS)
     given = parser.parse_args()
     if reason := missing():
-        sys.exit(f"fire: {reason}")
+        sys.exit(reason)
     rows: list[dict[str, object]] = []
-    with tempfile.TemporaryDirectory(prefix="kotha-fire-") as place, Launcher() as launcher:
-        ranges = [Range(launcher, CASES[name], Path(place) / name / "it") for name in given.cases]
-        reads, faults = given.kind == "reads", given.kind == "faults"
-        calls = [len(each.reading if reads else each.strikes(faults)) for each in ranges]
-        for each, n_calls in zip(ranges, calls, strict=True):
+    with tempfile.TemporaryDirectory(prefix="kotha-faults-") as folder, Launcher() as launcher:
+        harnesses = [Harness(launcher, CASES[name], Path(folder) / name / "it") for name in given.cases]
+        reads, errors = given.kind == "read-error", given.kind == "io-error"
+        calls = [len(each.reading if reads else each.fault_points(errors)) for each in harnesses]
+        for each, n_calls in zip(harnesses, calls, strict=True):
             times = None if given.times is None else max(1, round(given.times * n_calls / sum(calls)))
             began = time.monotonic()
             found = KINDS[given.kind](each, times, given.seed)
             rows.append({**asdict(found), "calls": n_calls, "seconds": round(time.monotonic() - began, 1)})
-            said = f"{found.case:10} {n_calls:4} calls, {found.blows:5} blows, {found.broken_off:5} broke it off"
-            print(f"{said}, wrong {len(found.wrong)}", *found.wrong, sep="\n  ", flush=True)
-            record.save(f"fire_{given.kind}", {"seed": given.seed, "cases": rows}, ["torch"], given.out)
+            line = f"{found.case:10} {n_calls:4} calls, {found.faults:5} faults, {found.interrupted:5} interrupted"
+            print(f"{line}, wrong {len(found.wrong)}", *found.wrong, sep="\n  ", flush=True)
+            record.save(
+                f"fault_injection_{given.kind.replace('-', '_')}",
+                {"seed": given.seed, "cases": rows},
+                ["torch"],
+                given.out,
+            )
     return int(any(row["wrong"] for row in rows))
 
 

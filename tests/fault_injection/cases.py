@@ -1,9 +1,8 @@
-"""The commands that come under fire: how each begins, how one goes on after a blow, and what must be true between.
+"""The commands under test: how each starts, how it is resumed, and what must hold in between.
 
-A case has a folder of its own, always at the same path, because some files hold paths. ``begin`` fills it with what the
-command reads. What is in it after a run that nothing happened to is the measure: what came out after a blow, once the
-command was run again, is that, byte for byte; files in which even two quiet runs differ (times) are left out, and the
-rest of what a case promises is looked at by ``sound``, which must hold right after the blow.
+Each case has a directory at a fixed path, because some files hold paths. ``begin`` fills it with the input. After a
+fault and a second run the output must equal that of an undisturbed run byte for byte, except for files that differ
+between undisturbed runs (times). ``sound`` checks the state right after the fault.
 """
 
 import hashlib
@@ -14,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.fault_injection import jobs
+from tests.fault_injection import job_client
 from tests.launching import Launcher
 
 import kotha
@@ -38,15 +37,15 @@ class Case:
     """One command."""
 
     name: str
-    needs: Sequence[Callable[[Path], Words]]  # commands that make what it reads
+    needs: Sequence[Callable[[Path], Words]]  # commands that create its input
     words: Callable[[Path], Words]
-    again: Callable[[Path], Words]  # how one goes on after it was broken off
-    out: str  # what it makes, in its folder
-    sound: Callable[[Path], None]  # raises if what is there passes for whole and is not
+    again: Callable[[Path], Words]  # the command that resumes it
+    out: str  # its output, relative to the directory
+    sound: Callable[[Path], None]  # raises if a partial output passes for complete
 
 
 def tree(path: Path) -> dict[str, str]:
-    """Everything below a path by its name, with the sum of what it holds."""
+    """Return the files under a path with their checksums."""
     files = [path] if path.is_file() else sorted(each for each in path.rglob("*") if each.is_file())
     return {str(each.relative_to(path.parent)): _sum(each) for each in files}
 
@@ -61,12 +60,12 @@ def _sum(file: Path) -> str:
 
 
 def leftovers(folder: Path) -> list[str]:
-    """What is half written, anywhere below."""
+    """Return the temporary files under a directory."""
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if ".kotha-" in path.name)
 
 
 def begin(launcher: Launcher, case: Case, folder: Path) -> None:
-    """Fill the case's folder with what it reads; nothing else is in it."""
+    """Create the case's directory with its input only."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     for words in case.needs:
@@ -139,7 +138,7 @@ def _sound_shards(folder: Path) -> None:
 
 
 def _serve_a_job(folder: Path) -> Words:
-    return ["-m", "tests.fault_injection.jobs", str(folder / "jobs")]
+    return ["-m", "tests.fault_injection.job_client", str(folder / "jobs")]
 
 
 def _sound_jobs(folder: Path) -> None:
@@ -147,7 +146,7 @@ def _sound_jobs(folder: Path) -> None:
         return
     store = JobStore(folder / "jobs")
     for file in store.uploads.all():
-        assert store.uploads.place(file.id).read_text(encoding="utf-8") == jobs.TEXT
+        assert store.uploads.place(file.id).read_text(encoding="utf-8") == job_client.TEXT
     for job in store.all():
         if job.state == "done":
             Tokenizer.load(store.result(job.id))

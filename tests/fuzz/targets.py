@@ -299,7 +299,7 @@ def _index() -> Loader:
 
 
 def _requests() -> Loader:
-    from tests.fuzz.asking import Asker
+    from tests.fuzz.http_requests import Asker
 
     asker = Asker()
 

@@ -1,1 +1,1 @@
-"""Other systems, put on as a disguise."""
+"""Windows and macOS simulated on Linux."""

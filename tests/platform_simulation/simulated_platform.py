@@ -1,6 +1,6 @@
 """Run commands as if this were Windows or macOS, as far as Python can pretend.
 
-    python -m tests.platform_simulation.disguise windows FOLDER '[["presets"], ["corpus", "stories"]]'
+    python -m tests.platform_simulation.simulated_platform windows FOLDER '[["presets"], ["corpus", "stories"]]'
 
 What kotha's own modules import is what that system's Python has: no ``fcntl`` and no ``os.fork`` on Windows, no
 ``sched_getaffinity`` and no ``/proc`` on macOS. Libraries keep what they have; they were built for this one. Within
@@ -64,7 +64,7 @@ class _Seen(ModuleType):
         return getattr(self._module, name)
 
 
-def put_on(system: str, folder: Path) -> "_Files":
+def activate(system: str, folder: Path) -> "_Files":
     """From here on kotha's modules see that system, and files in the folder are as they are there."""
     assert system in ("windows", "macos"), system
     files = _Files(folder.resolve(), windows=system == "windows")
@@ -74,7 +74,7 @@ def put_on(system: str, folder: Path) -> "_Files":
     else:
         modules, absent = _macos(), set()
     files.watch()
-    _disguise_imports(modules, absent)
+    _simulate_imports(modules, absent)
     return files
 
 
@@ -146,7 +146,7 @@ def _psutil() -> ModuleType:
     return made
 
 
-def _disguise_imports(modules: dict[str, ModuleType], absent: set[str]) -> None:
+def _simulate_imports(modules: dict[str, ModuleType], absent: set[str]) -> None:
     """Give kotha's modules, and no others, these in place of the real ones."""
 
     def importing(name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0) -> Any:
@@ -296,7 +296,7 @@ def main(system: str, folder: Path, commands: list[list[str]]) -> None:
     if system != "linux":
         import torch  # noqa: F401  (what it opens on its way in is not looked at)
 
-        files = put_on(system, folder)
+        files = activate(system, folder)
     import kotha.storage.atomic
     from kotha.cli.main import main as command
 

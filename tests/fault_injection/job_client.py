@@ -1,8 +1,8 @@
-"""A server's jobs without its sockets: ``python -m tests.fault_injection.jobs FOLDER`` does what a client does.
+"""A client of the job store, without sockets: ``python -m tests.fault_injection.job_client FOLDER``.
 
-Somebody brings a text, begins a job that learns a tokenizer from it, waits, and gives the job a name. Run again after a
-blow it goes on as that client would: what was acknowledged is there and is not brought or begun twice; a job that
-failed or was killed is removed and begun anew; the server that is started again clears what the dead one left.
+It uploads a text, starts a job that trains a tokenizer, waits, and names the job. Run again after a fault it continues
+as that client would: acknowledged uploads and jobs exist and are not repeated; a failed or killed job is removed and
+started again; the restarted server cleans up after the dead one.
 """
 
 import secrets

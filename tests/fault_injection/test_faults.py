@@ -1,37 +1,37 @@
-"""A few blows for each command, always; thousands with ``make kills``, ``make cuts`` and ``make faults``."""
+"""A few faults for each command; ``make fault-injection KIND=kill`` injects thousands."""
 
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.fault_injection.blows import (
-    Found,
-    Range,
-    agrees,
-    chosen,
-    delays,
-    failures,
-    kills,
-    power_cuts,
-    struck_elsewhere,
-    unread,
-)
-from tests.fault_injection.calls import missing, read_calls
 from tests.fault_injection.cases import CASES
-from tests.fault_injection.disk import Disk
+from tests.fault_injection.faults import (
+    Found,
+    Harness,
+    cut_power,
+    fail_calls,
+    fail_reads,
+    hit_python_itself,
+    kill_at_calls,
+    sample_calls,
+    simulation_matches,
+    slow_disk,
+)
+from tests.fault_injection.simulated_disk import Disk
+from tests.fault_injection.system_calls import missing, read_calls
 from tests.launching import Launcher
 
-traceable = pytest.mark.skipif(bool(missing()), reason=missing() or "it can be traced")
+traceable = pytest.mark.skipif(bool(missing()), reason=missing() or "tracing works")
 
 
 @pytest.fixture(scope="module")
-def shooting(launcher: Launcher, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Range]:
-    """Each case set up once."""
-    ready: dict[str, Range] = {}
+def harness(launcher: Launcher, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Harness]:
+    """Return the harness of a case; each is set up once."""
+    ready: dict[str, Harness] = {}
 
-    def get(name: str) -> Range:
+    def get(name: str) -> Harness:
         if name not in ready:
-            ready[name] = Range(launcher, CASES[name], tmp_path_factory.mktemp(name) / "it")
+            ready[name] = Harness(launcher, CASES[name], tmp_path_factory.mktemp(name) / "it")
         return ready[name]
 
     return get
@@ -46,29 +46,29 @@ def shooting(launcher: Launcher, tmp_path_factory: pytest.TempPathFactory) -> Ca
         *(pytest.param(name, marks=pytest.mark.slow) for name in ("tokenizer", "train", "export", "gguf")),
     ],
 )
-@pytest.mark.parametrize("blows", [kills, power_cuts, failures, unread])
-def test_after_a_blow_it_ends_as_if_nothing_had_happened(
-    shooting: Callable[[str], Range], name: str, blows: Callable[[Range, int], Found]
+@pytest.mark.parametrize("inject", [kill_at_calls, cut_power, fail_calls, fail_reads])
+def test_a_command_recovers_from_every_fault(
+    harness: Callable[[str], Harness], name: str, inject: Callable[[Harness, int], Found]
 ) -> None:
-    found = blows(shooting(name), 3)
-    assert found.blows >= 3
-    assert found.broken_off or (name == "index" and blows is unread), "what SQLite cannot read it often reads again"
+    found = inject(harness(name), 3)
+    assert found.faults >= 3
+    assert found.interrupted or (name == "index" and inject is fail_reads), "SQLite retries failed reads"
     assert found.wrong == []
 
 
 @traceable
-def test_a_slow_disk_changes_nothing(shooting: Callable[[str], Range]) -> None:
-    found = delays(shooting("prepare"))
-    assert (found.blows, found.broken_off, found.wrong) == (1, 0, [])
+def test_a_slow_disk_changes_nothing(harness: Callable[[str], Harness]) -> None:
+    found = slow_disk(harness("prepare"))
+    assert (found.faults, found.interrupted, found.wrong) == (1, 0, [])
 
 
 @traceable
 @pytest.mark.parametrize("name", ["prepare", "index"])
-def test_the_disk_that_is_imagined_is_the_real_one(shooting: Callable[[str], Range], name: str) -> None:
-    assert agrees(shooting(name)), "a way of writing was not seen"
+def test_the_simulated_disk_matches_the_real_one(harness: Callable[[str], Harness], name: str) -> None:
+    assert simulation_matches(harness(name)), "the simulation missed a write"
 
 
-# -- the disk that forgets, on calls written by hand ------------------------------------------------------------------
+# -- the simulated disk, on handwritten calls ------------------------------------------------------------------
 
 
 def calls_on(root: Path, *lines: str) -> list[str]:
@@ -100,7 +100,7 @@ RENAMED = '7 renameat(AT_FDCWD<HERE>, "PART", AT_FDCWD<HERE>, "WHOLE") = 0'
         ((*WRITTEN, "7 fsync(3<PART>) = -1 EIO (Input/output error)", RENAMED), {"whole": b""}, {}),
     ],
 )
-def test_what_was_not_synced_is_lost(
+def test_unsynced_data_is_lost(
     tmp_path: Path, lines: tuple[str, ...], without_data: dict[str, bytes], without_names: dict[str, bytes]
 ) -> None:
     disk = Disk(tmp_path)
@@ -110,14 +110,18 @@ def test_what_was_not_synced_is_lost(
     assert list(disk.left().values()) == ["কথা".encode()]
 
 
-def test_a_call_that_another_interrupted_is_one_call() -> None:
+def test_an_interrupted_call_is_parsed_as_one() -> None:
     lines = ['7 write(3<>, "\\x61", 1 <unfinished ...>', "8 fsync(4<>) = 0", "7 <... write resumed>) = 1"]
     assert [(call.process, call.name, call.result) for call in read_calls(lines)] == [(8, "fsync", 0), (7, "write", 1)]
 
 
-def test_as_many_are_chosen_as_were_asked_for() -> None:
+def test_the_requested_number_of_calls_is_sampled() -> None:
     every = list(read_calls([f"7 fsync({number}<>) = 0" for number in range(5)]))
-    assert chosen(every, None, 0) == every and len(chosen(every, 3, 0)) == 3 and len(chosen(every, 13, 0)) == 13
+    assert (
+        sample_calls(every, None, 0) == every
+        and len(sample_calls(every, 3, 0)) == 3
+        and len(sample_calls(every, 13, 0)) == 13
+    )
 
 
 @pytest.mark.parametrize(
@@ -136,5 +140,5 @@ def test_as_many_are_chosen_as_were_asked_for() -> None:
         ("ImportError: a module\n\nTraceback (most recent call last):\nKeyError: 'model'", False),
     ],
 )
-def test_only_a_blow_that_met_python_itself_is_excused(said: str, elsewhere: bool) -> None:
-    assert struck_elsewhere(f"Traceback (most recent call last):\n{said}\n", Path("/it")) == elsewhere
+def test_only_faults_in_python_itself_are_excused(said: str, elsewhere: bool) -> None:
+    assert hit_python_itself(f"Traceback (most recent call last):\n{said}\n", Path("/it")) == elsewhere

@@ -1,11 +1,11 @@
-"""A disk that forgets: what a power cut would leave, from the calls that were made before it.
+"""Simulate what a power cut leaves on disk after a sequence of system calls.
 
-POSIX promises little. What was written to a file lasts once the file was synced (``fsync``); that a file has its name
-lasts once the folder was. Before that either may be there or not. The two ends of it are tried:
+POSIX guarantees file contents only after ``fsync`` of the file, and directory entries only after ``fsync`` of the
+directory. The two extremes are simulated:
 
-- ``data`` is lost: names are as they were last given, files hold what was last synced (new ones nothing). Journals that
-  keep names and not what they stand for do this; it is how files of no length come about.
-- ``names`` are lost: a folder holds what it held when it was last synced, whatever was renamed or made since.
+- ``data`` lost: directory entries are current, files hold what was last synced (new files are empty), as on a file
+  system that journals metadata only.
+- ``names`` lost: a directory holds the entries it had when it was last synced.
 """
 
 import os
@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.fault_injection.calls import Call
+from tests.fault_injection.system_calls import Call
 
 LOST = ("data", "names")
 
@@ -41,21 +41,21 @@ class _Folder:
 
 
 class Disk:
-    """One folder of a file system, as it is and as it would be after a cut."""
+    """A directory in its current state and in its states after a power cut."""
 
     def __init__(self, root: Path) -> None:
-        """As the folder is now, all of it on the disk."""
+        """Load a directory; everything in it counts as synced."""
         self._root = str(root)
         self._top = _read(root)
-        self._places: dict[tuple[int, int], int] = {}  # where the descriptors of a process write next
+        self._places: dict[tuple[int, int], int] = {}  # file offsets by process and descriptor; -1 appends
 
     def apply(self, call: Call) -> None:
-        """Do what a call did."""
+        """Apply a system call."""
         if call.result >= 0 and (do := getattr(self, f"_{call.name}", None)) is not None:
             do(call)
 
     def left(self, lost: str | None = None) -> dict[str, bytes | None]:
-        """What is in the folder by its path, None for folders: all of it, or what a power cut leaves."""
+        """Return contents by path (None for directories): the current state, or what a power cut leaves."""
         return dict(self._walk(self._top, "", lost))
 
     def _walk(self, folder: _Folder, above: str, lost: str | None) -> Iterator[tuple[str, bytes | None]]:
@@ -70,7 +70,7 @@ class Disk:
     # -- finding -------------------------------------------------------------------------------------------------------
 
     def _split(self, path: str) -> tuple[_Folder, str] | None:
-        """The folder that holds a path, and its name there; None for what is elsewhere."""
+        """Return the parent directory of a path and its name; None outside the root."""
         inside = posixpath.relpath(path, self._root)
         if inside.startswith("..") or inside == ".":
             return None
@@ -90,19 +90,19 @@ class Disk:
         return found[0].held.get(found[1]) if found else None
 
     def _file(self, call: Call) -> _File | None:
-        """The file that a call's first descriptor is about."""
+        """Return the file of a call's first descriptor."""
         node = self._node(call.places()[0]) if call.places() else None
         return node if isinstance(node, _File) else None
 
     @staticmethod
     def _paths(call: Call) -> list[str]:
-        """The paths that a call names, from the folders that they are named from."""
+        """Return the paths that a call names, resolved against their directory descriptors."""
         folders, named = call.places(), [os.fsdecode(text) for text in call.texts()]
         if call.name.endswith(("at", "at2")):
             return [posixpath.join(folder, name) for folder, name in zip(folders, named, strict=False)]
         return named
 
-    # -- what calls do -------------------------------------------------------------------------------------------------
+    # -- system calls -------------------------------------------------------------------------------------------------
 
     def _openat(self, call: Call) -> None:
         path, flags = call.places()[-1], call.words

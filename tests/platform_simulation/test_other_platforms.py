@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests.platform_simulation import disguise
+from tests.platform_simulation import simulated_platform
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the disguise is worn by Linux")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the simulation needs Linux")
 
 _ROOT = Path(__file__).parents[2]
 _TINY = ["--preset", "pocket", "--set", "batch_size=4", "n_layers=1", "d_model=32", "n_heads=2", "context_length=32"]
@@ -39,7 +39,7 @@ MORE: list[tuple[list[str], int]] = [
     (["ask", "--index", "asked.db", "নদী কোথায়?", "--json"], 0),
     (["plan", "--preset", "pocket", "--json"], 0),
 ]
-# What kotha's modules see: Windows has no /proc either, but its disguise looks there itself.
+# What kotha's modules see: Windows has no /proc either, but the simulation reads it.
 SEEN = {
     "linux": {"platform": "linux", "affinity": True, "proc": True},
     "windows": {"platform": "win32", "affinity": False, "proc": True},
@@ -50,8 +50,8 @@ SAME = ["s.jsonl", "tok/*", "data/*", "run/checkpoints/step-*/*.safetensors", "p
 
 
 @dataclass
-class Wearer:
-    """What came of all commands in a folder."""
+class SimulatedRun:
+    """The results of all commands in a directory."""
 
     folder: Path
     codes: list[int]
@@ -64,7 +64,7 @@ class Wearer:
 
 
 def python(*words: str) -> subprocess.CompletedProcess[str]:
-    """A Python of its own, run to its good end: who wears a disguise has to put it on before Kotha is imported."""
+    """Run a separate Python, because a platform must be simulated before Kotha is imported."""
     environment = {**os.environ, "PYTHONPATH": f"{_ROOT / 'src'}:{_ROOT}", "OMP_NUM_THREADS": "1"}
     words = (sys.executable, *words)
     ran = subprocess.run(words, capture_output=True, text=True, encoding="utf-8", cwd=_ROOT, env=environment)
@@ -72,22 +72,22 @@ def python(*words: str) -> subprocess.CompletedProcess[str]:
     return ran
 
 
-def wear(system: str, folder: Path, commands: list[list[str]]) -> Wearer:
-    ran = python("-m", "tests.platform_simulation.disguise", system, str(folder), json.dumps(commands))
+def run_on(system: str, folder: Path, commands: list[list[str]]) -> SimulatedRun:
+    ran = python("-m", "tests.platform_simulation.simulated_platform", system, str(folder), json.dumps(commands))
     told = ('{"seen"', '{"command"', '{"one_file')
     rows = [json.loads(line) for line in ran.stdout.splitlines() if line.startswith(told)]
-    assert rows.pop(0)["seen"] == SEEN[system], "the disguise is not worn"
-    return Wearer(folder, [row["code"] for row in rows[:-1]], ran.stderr, rows[-1]["one_file_there"])
+    assert rows.pop(0)["seen"] == SEEN[system], "the simulation is not active"
+    return SimulatedRun(folder, [row["code"] for row in rows[:-1]], ran.stderr, rows[-1]["one_file_there"])
 
 
 @pytest.fixture(scope="module")
-def here(tmp_path_factory: pytest.TempPathFactory) -> Wearer:
-    return wear("linux", tmp_path_factory.mktemp("here"), [words for words, _ in COMMANDS])
+def here(tmp_path_factory: pytest.TempPathFactory) -> SimulatedRun:
+    return run_on("linux", tmp_path_factory.mktemp("here"), [words for words, _ in COMMANDS])
 
 
 @pytest.mark.parametrize("system", ["windows", pytest.param("macos", marks=pytest.mark.slow)])
-def test_the_same_work_ends_in_the_same_bytes(system: str, here: Wearer, tmp_path: Path) -> None:
-    compare(wear(system, tmp_path, [words for words, _ in COMMANDS]), here, COMMANDS)
+def test_the_same_work_ends_in_the_same_bytes(system: str, here: SimulatedRun, tmp_path: Path) -> None:
+    compare(run_on(system, tmp_path, [words for words, _ in COMMANDS]), here, COMMANDS)
 
 
 @pytest.mark.slow
@@ -97,13 +97,13 @@ def test_more_work_ends_in_the_same_bytes(system: str, tmp_path: Path) -> None:
     for place in places:
         place.mkdir()
     there, here = (
-        wear(each, place, [words for words, _ in commands])
+        run_on(each, place, [words for words, _ in commands])
         for each, place in zip((system, "linux"), places, strict=True)
     )
     compare(there, here, commands)
 
 
-def compare(there: Wearer, here: Wearer, commands: list[tuple[list[str], int]]) -> None:
+def compare(there: SimulatedRun, here: SimulatedRun, commands: list[tuple[list[str], int]]) -> None:
     assert there.codes == here.codes == [code for _, code in commands], there.said
     assert "Traceback" not in there.said and there.one_file_there == []
     mine, others = here.files(), there.files()
@@ -118,8 +118,8 @@ def test_every_module_can_be_imported(system: str, tmp_path: Path) -> None:
 import importlib, pkgutil
 from pathlib import Path
 import torch
-from tests.platform_simulation import disguise
-disguise.put_on({system!r}, Path({str(tmp_path)!r}))
+from tests.platform_simulation import simulated_platform
+simulated_platform.activate({system!r}, Path({str(tmp_path)!r}))
 import kotha
 for each in pkgutil.walk_packages(kotha.__path__, "kotha."):
     if each.name != "kotha.__main__":
@@ -139,12 +139,12 @@ def test_no_name_is_used_that_another_system_lacks(platform: str) -> None:
 
 
 def test_what_is_open_stays_where_it_is_on_windows(tmp_path: Path) -> None:
-    """The disguise itself: each of these would go well here."""
+    """Test the simulation itself: each of these calls succeeds on Linux."""
     program = f"""
 import json, os, sys
 from pathlib import Path
-from tests.platform_simulation import disguise
-disguise.put_on("windows", Path({str(tmp_path)!r}))
+from tests.platform_simulation import simulated_platform
+simulated_platform.activate("windows", Path({str(tmp_path)!r}))
 os.chdir({str(tmp_path)!r})
 import kotha.storage.atomic, kotha.storage.locks
 locks = kotha.storage.locks
@@ -193,7 +193,7 @@ print(json.dumps(found))
 
 
 def test_two_names_that_are_one_elsewhere_are_noticed(tmp_path: Path) -> None:
-    files = disguise._Files(tmp_path, windows=False)
+    files = simulated_platform._Files(tmp_path, windows=False)
     (tmp_path / "Model.json").touch()
     files._check_new(tmp_path / "model.json")
     files._check_new(tmp_path / "other.json")

@@ -1,6 +1,6 @@
 """Several machines train one model, and things happen to them; say what came of it.
 
-    python -m tests.fault_injection.nodes [--cases ddp shard lost ...] [--out FOLDER]
+    python -m tests.fault_injection.distributed [--cases ddp shard lost ...] [--out FOLDER]
 
 The machines are network namespaces on this one (``machines.py``). Each case is one training by ``torchrun``
 whose losses are held against those of the same training in one process: as if nothing had happened.
@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from subprocess import Popen
 
-from tests.fault_injection.machines import Machine, machines, missing
+from tests.fault_injection.virtual_machines import Machine, machines, missing
 from tests.launching import Launcher
 from tests.prepared import prepared_by_commands
 
@@ -301,7 +301,7 @@ def main() -> int:
     parser.add_argument("--keep", type=Path, help="a new folder for all that they wrote and said")
     given = parser.parse_args()
     if reason := missing():
-        print(f"nodes: left out, {reason}")
+        print(f"skipped: {reason}")
         return 0
     rows = []
     with tempfile.TemporaryDirectory(prefix="kotha-nodes-") as place, Launcher() as launcher:

@@ -1,8 +1,7 @@
-"""What a command asks of the file system, call by call, as ``strace`` sees it; and ``strace`` as the one who strikes.
+"""Trace and inject faults into the file-system calls of a command with ``strace``.
 
-A shim in the library of C would not see what ``fwrite`` or a static program writes, and would have to be compiled; the
-kernel's own tracing sees every call of every thread. ``strace`` is attached to a process that has stopped itself before
-its first step, so that the imports are neither waited for nor traced.
+Unlike a libc shim, kernel tracing sees every call of every thread and needs no compiler. ``strace`` is attached to a
+process that stopped itself after its imports, so these are not traced.
 """
 
 import os
@@ -18,20 +17,20 @@ from pathlib import Path
 
 from tests.launching import Launcher
 
-# What changes a file system, and what makes a change last; a processor has some of these and not others.
+# Calls that change a file system or make a change durable; not every architecture has all of them.
 CHANGES = (
     *("open", "openat", "creat", "write", "pwrite64", "writev", "pwritev", "truncate", "ftruncate", "fallocate"),
     *("rename", "renameat", "renameat2", "unlink", "unlinkat", "rmdir", "mkdir", "mkdirat", "link", "linkat"),
     *("symlink", "symlinkat", "copy_file_range", "sendfile", "fsync", "fdatasync", "msync"),
 )
-# What moves the place at which a descriptor writes.
+# Calls that move a file offset.
 MOVES = ("lseek",)
-# What brings something from a disk: a file's bytes, its pages, the names in a folder, what is known of a name.
+# Calls that read data, directory entries or metadata.
 READS = (
     *("read", "pread64", "readv", "preadv", "preadv2", "mmap", "getdents64", "readlink", "readlinkat"),
     *("stat", "lstat", "fstat", "newfstatat", "statx"),
 )
-# Of these calls the words among the brackets are contents, not names.
+# Calls whose string arguments are data, not paths.
 _CONTENTS = ("write", "pwrite64", "writev", "read", "pread64", "readv", "preadv", "preadv2")
 
 _LINE = re.compile(r"^(\d+) +(\w+)\((.*)\) += (-?\d+|\?)(.*)$")
@@ -40,25 +39,25 @@ _WORD = re.compile(r'"((?:\\x[0-9a-f]{2})*)"|<((?:\\x[0-9a-f]{2})*)>')
 
 @dataclass(frozen=True)
 class Call:
-    """One call: who made it, its name, its words as ``strace`` writes them, what came back."""
+    """One system call with its arguments as ``strace`` prints them and its result."""
 
     process: int
     name: str
     words: str
     result: int
     rest: str
-    ordinal: int  # the so-manieth of this name that this thread made
+    ordinal: int  # this call is the n-th of its name in its thread
 
     def texts(self) -> list[bytes]:
-        """The strings among the words, in their order."""
+        """Return the string arguments in order."""
         return [_bytes(found[1]) for found in _WORD.finditer(self.words) if found[1] is not None]
 
     def places(self) -> list[str]:
-        """The paths of the descriptors among the words and in what came back, in their order."""
+        """Return the paths of the file descriptors in the arguments and the result."""
         return [os.fsdecode(_bytes(found[2])) for found in _WORD.finditer(self.words + self.rest) if found[2]]
 
     def touches(self, folder: Path) -> bool:
-        """Whether the call is about something in a folder, or about the folder."""
+        """Return whether the call concerns a directory or something in it."""
         named = self.places()[:1] if self.name in _CONTENTS else self.places()
         if self.name not in _CONTENTS:
             named += [os.fsdecode(text) for text in self.texts() if len(text) < 4096]
@@ -70,32 +69,32 @@ def _bytes(hexadecimal: str) -> bytes:
 
 
 def missing() -> str:
-    """Why nothing can be traced here, or nothing."""
+    """Return why tracing is impossible on this machine, or an empty string."""
     if shutil.which("strace") is None:
         return "no strace on this machine"
     tried = subprocess.run(["strace", "-qq", "-e", "trace=none", "true"], check=False, capture_output=True)
-    return "" if tried.returncode == 0 else "this machine lets nobody trace"
+    return "" if tried.returncode == 0 else "ptrace is not permitted on this machine"
 
 
-def traced(launcher: Launcher, words: Sequence[str], log: Path) -> tuple[int, list[Call]]:
-    """Run a command to its end; its exit code, and every call that it made."""
+def trace(launcher: Launcher, words: Sequence[str], log: Path) -> tuple[int, list[Call]]:
+    """Run a command; return its exit code and its calls that change the file system."""
     code, out = _run(launcher, words, log, ["-xx", "-s", "100000000", _only(*CHANGES, *MOVES)])
     return code, list(read_calls(out.read_text(encoding="ascii").splitlines()))
 
 
-def traced_reading(launcher: Launcher, words: Sequence[str], log: Path) -> tuple[int, list[Call]]:
-    """The same for the calls that read; what they brought is left out."""
+def trace_reads(launcher: Launcher, words: Sequence[str], log: Path) -> tuple[int, list[Call]]:
+    """Run a command; return its exit code and its reading calls, without the data read."""
     code, out = _run(launcher, words, log, ["-xx", "-s", "4096", _only(*READS)])
     return code, list(read_calls(out.read_text(encoding="ascii").splitlines()))
 
 
-def struck(launcher: Launcher, words: Sequence[str], log: Path, name: str, ordinal: int, blow: str) -> int:
-    """Run a command that is struck at a call: ``signal=KILL``, or ``error=EIO``; its exit code."""
-    return _run(launcher, words, log, [_only(name), f"--inject={name}:{blow}:when={ordinal}"])[0]
+def run_with_fault(launcher: Launcher, words: Sequence[str], log: Path, name: str, ordinal: int, fault: str) -> int:
+    """Run a command with a fault (``signal=KILL`` or ``error=EIO``) at one call; return its exit code."""
+    return _run(launcher, words, log, [_only(name), f"--inject={name}:{fault}:when={ordinal}"])[0]
 
 
-def slowed(launcher: Launcher, words: Sequence[str], log: Path, microseconds: int) -> int:
-    """Run a command to which every call that changes a disk takes so long; its exit code."""
+def run_slowed(launcher: Launcher, words: Sequence[str], log: Path, microseconds: int) -> int:
+    """Run a command with a delay after every call that changes the disk; return its exit code."""
     every = ",".join(f"?{name}" for name in CHANGES)
     return _run(launcher, words, log, [_only(*CHANGES), f"--inject={every}:delay_exit={microseconds}"])[0]
 
@@ -122,12 +121,12 @@ def _run(launcher: Launcher, words: Sequence[str], log: Path, options: Sequence[
 def _until(holds: Callable[[], bool], seconds: float = 60) -> None:
     end = time.monotonic() + seconds
     while not holds():
-        assert time.monotonic() < end, "it never stopped itself"
+        assert time.monotonic() < end, "the process never stopped itself"
         time.sleep(0.001)
 
 
 def read_calls(lines: Iterable[str]) -> Iterable[Call]:
-    """The calls in what ``strace`` wrote; one that another thread's call interrupted is put together again."""
+    """Parse the output of ``strace``; join the two halves of interrupted calls."""
     begun: dict[str, str] = {}
     made: Counter[tuple[str, str]] = Counter()
     for line in lines:
