@@ -1,4 +1,4 @@
-"""The card of the model in the box, written from what was measured: no figure in it is typed by hand."""
+"""Write the card of the bundled model from the results file; no figure is typed by hand."""
 
 import json
 from pathlib import Path
@@ -81,5 +81,5 @@ def _score(name: str, found: dict[str, Any]) -> str:
 
 
 def write_card() -> None:
-    """Put it beside the model."""
+    """Write the card into the model's folder."""
     CARD.write_text(card(), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What the model in the box is worth: on held-out text beside counting, what int8 costs, and whether it recites."""
+"""Measure the bundled model: bits per byte on held-out text against n-grams, the cost of int8, and memorisation."""
 
 import json
 from pathlib import Path
@@ -13,9 +13,9 @@ from kotha.artifacts import model_folder as bundle
 
 SOURCES = ("tagore", "wikipedia", "stories")
 PEOPLE = SOURCES[:2]
-# Of the results of the training, those that made this model; the last is the student.
+# The trials that produced this model; the last is the student.
 TRIALS = ("box-t1", "box-t2", "box")
-# Runs of so many words of what it writes are looked for in what it has read.
+# Length of the word sequences that are searched for in the training data.
 RECITED = 12
 PROMPT_WORDS, TOKENS, SEEDS = 3, 150, 1
 
@@ -26,12 +26,12 @@ def texts_of(path: Path) -> list[str]:
 
 
 def beginning(text: str) -> str:
-    """The first words of a text, and how it goes on from there is its own business."""
+    """Return the first words of a text."""
     return " ".join(text.split()[:PROMPT_WORDS])
 
 
 def scores(lm: LanguageModel, work: Path, baselines: Path | str = "none") -> dict[str, Any]:
-    """Bits per byte and per character on what was held out of each source, and of all of it; n-grams beside them."""
+    """Return bits per byte and per character on the held-out text of each source and of all, with n-gram baselines."""
     found: dict[str, Any] = {}
     for name in SOURCES:
         score = lm.evaluate(work / "text" / "held_out" / f"{name}.jsonl", baselines=baselines)
@@ -60,9 +60,9 @@ def _together(parts: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def recitation(lm: LanguageModel, work: Path) -> dict[str, Any]:
-    """The share of its runs of twelve words that it has read, beside that of held-out text.
+    """Return the share of twelve-word sequences found in the training data, for generated and for held-out text.
 
-    Apart: what people wrote, and what the grammar of the stories did, whose sentences come again and again.
+    Human text and generated stories are reported separately, because the story grammar repeats its sentences.
     """
     train = work / "text" / "train"
     people = hashes((text for name in PEOPLE for text in texts_of(train / f"{name}.jsonl")), RECITED)
@@ -84,7 +84,7 @@ def recitation(lm: LanguageModel, work: Path) -> dict[str, Any]:
 
 
 def measure(work: Path, packed: LanguageModel, also: dict[str, Any]) -> None:
-    """Everything that the card says, as one results file, with what else is known of the model."""
+    """Write every figure of the card into one results file."""
     taught = kotha.load(work / "taught")
     rounded = work / "taught-int8"
     bundle.save(rounded, taught.model, taught.tokenizer, overwrite=True, stored="int8")

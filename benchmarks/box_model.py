@@ -1,4 +1,4 @@
-"""The recipe of the model in the box, in stages, so that the training may happen on another machine.
+"""Train the bundled model, in stages, so that training may run on another machine.
 
     python benchmarks/box_model.py all ../shared/data WORK        every stage, one after the other
 
@@ -13,7 +13,7 @@
     python benchmarks/box_model.py rehearse ../shared/data WORK   all but the card, small; the model into WORK/packed
 
 Between the last two, ``box_samples.py write WORK`` has the model write seventy texts, which are read and judged by eye.
-What it is measured on was held out before anything else: no stage has learned from it. The weights are committed once.
+The evaluation documents were held out before the first stage. The weights are committed once.
 """
 
 import argparse
@@ -31,7 +31,7 @@ import box_openings  # noqa: E402 - beside this file
 import box_text  # noqa: E402
 
 VOCABULARY = 8192
-# Two teachers, larger and of different shapes, then the one that is packed: most of its loss is theirs.
+# Two larger teachers of different shapes, then the student that is bundled; most of its loss comes from the teachers.
 STUDENT = "box"
 TRIALS: list[dict[str, Any]] = [
     {
@@ -56,7 +56,7 @@ TRIALS: list[dict[str, Any]] = [
         | {"learning_rate": 0.002, "decay_steps": 2500, "seed": 2},
     },
 ]
-# What it goes on with at last, with no teacher: stories that it has not read, begun anywhere.
+# The last training stage, without teachers: new stories with arbitrary beginnings.
 LAST_STORIES, LAST_REPORTS, LAST_SEED = 50_000, 10_000, 21
 SETTLING: dict[str, Any] = {
     **{"steps": 5000, "batch_size": 32, "warmup_steps": 50, "decay_steps": 4000, "dropout": 0.05},
@@ -119,7 +119,7 @@ def join(work: Path) -> None:
 
 
 def settle(work: Path) -> None:
-    """Let the student go on with stories that begin anywhere."""
+    """Fine-tune the student on stories with arbitrary beginnings."""
     import kotha
 
     print(kotha.train(work / "last", out=work / "settled", start=work / "taught", **SETTLING).summary)
@@ -137,7 +137,7 @@ def pack(work: Path, packed: Path) -> None:
 
 
 def measure(work: Path, packed: Path) -> None:
-    """What the packed model is worth, how its texts look beside people's, and how it was settled."""
+    """Measure the packed model and compare its texts with human ones."""
     import box_measure
     import writing_defaults
 
@@ -149,7 +149,7 @@ def measure(work: Path, packed: Path) -> None:
 
 
 def make_small() -> None:
-    """Sizes with which every stage takes seconds: what comes out is worth nothing, but that all of it runs is known."""
+    """Sizes with which every stage takes seconds, to test the pipeline."""
     global VOCABULARY, LAST_STORIES, LAST_REPORTS
     import box_measure
     import writing_defaults

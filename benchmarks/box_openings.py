@@ -1,4 +1,4 @@
-"""Stories that begin anywhere: what the model in the box reads last, so that most beginnings lead into plain prose.
+"""Stories with arbitrary beginnings: the last training data of the bundled model, so that most prompts lead into prose.
 
 The stories hold together and begin in a few dozen ways; a prompt is none of them, and leads into Tagore's dialogue or
 an encyclopaedia's lead, which so small a model cannot keep up. So stories are told again behind an opening from the
@@ -7,7 +7,7 @@ others, and a few words that lead from there to a story which is told from its b
 speaks in Tagore, something that an article is about (“নদী নিয়ে কথা হচ্ছিল। দাদু তখন একটা গল্প বললেন।”), a lead that
 is broken off (“ভারতের একটি”); or behind a narrator's words (“আমি শুনেছি,”), or what the child of the story had. A little
 of the first text is read again beside them: what is not read is forgotten. The stories are new ones: the grammar has
-more, and a model that reads few of them anew forgets who is who.
+more, and a model that sees only a few of them again confuses its characters.
 """
 
 import itertools

@@ -1,4 +1,4 @@
-"""Seventy texts of the model in the box, to be read by eye: beginnings of all kinds, `kotha generate`'s own settings.
+"""Seventy texts of the bundled model for a reader to judge: various openings, the default settings of `kotha generate`.
 
     python benchmarks/box_samples.py write WORK       benchmarks/results/box_samples.json, every verdict open
     python benchmarks/box_samples.py judge 1 4 5 …    those texts are a few coherent sentences, the others are not
@@ -6,8 +6,8 @@
 A text is coherent if its first sentences are grammatical, belong together, keep their people and numbers, and go on
 from the beginning that was given. Whether they are true is not asked.
 
-Fifty of the beginnings have been the same since the first model, and whoever wrote the openings of the last reading (in
-WORK) knew them; the other twenty came later. Beside each text stands how many of the passages read last begin so.
+Fifty of the beginnings have been the same since the first model, and the author of the last stage's openings (in WORK)
+knew them; the other twenty came later. Beside each text stands how many of the passages read last begin so.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""The text of the model in the box: what it may read, made plain, and which documents it never sees.
+"""The training text of the bundled model: its sources, cleaning, and the held-out documents.
 
 Three sources, all free to share: Tagore's fiction (public domain), the leads of Bangla Wikipedia (CC BY-SA 4.0), the
 built-in stories (this project's). They are read as found and leave as prose alone: no headings, no verse, no plays, no
@@ -32,7 +32,7 @@ _NORMALIZER = Normalizer()
 _SENTENCE_END = regex.compile(r"[।?!”’\"'—…]$")
 _BRACKETS = regex.compile(r"\s*[(\[][^()\[\]]*[)\]]")
 _MARKUP = regex.compile(r"https?:|www\.|[{}\\=*|<>_#+×]|আইএসবিএন|তথ্যসূত্র|উদ্ধৃতি শৈলী")
-# Articles about sex and sexual violence: a model that is shown to classes goes on with anything that it has read.
+# Articles about sex and sexual violence are excluded, because the model is shown in classrooms.
 _NOT_FOR_CLASSES = regex.compile(r"যৌন|ধর্ষণ|পর্নো|পতিতাবৃত্তি|বেশ্যা")
 _SPEAKER = regex.compile(r"\S{2,14}(?: \S{2,10})?। ")
 _SHORT_LINE = 60  # characters: a line of verse, or a heading

@@ -1,8 +1,8 @@
-"""How long the studio lets one wait on loopback: from the address to the first paint, a page to use, the first letter.
+"""Measure how long a studio user waits on loopback for the first paint, a usable page, the first generated text.
 
     python benchmarks/first_use.py [--rounds 15]
 
-``kotha serve`` with the model in the box, opened as ``kotha open`` does it: the model is ready when the address is
+``kotha serve`` with the bundled model, opened as ``kotha open`` does it: the model is ready when the address is
 given. Each round is a browser that was never here, with nothing kept: the page comes, greets, and the model writes on
 from a story's opening. Then the same browser comes again. The clock is the page's own, from the start of the
 navigation; usable means that the room's field stands and its button can be pressed. The browser shares the cores

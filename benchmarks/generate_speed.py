@@ -77,7 +77,7 @@ def llamacpp(model: GPT, precision: str, batch: int, n_tokens: int, folder: Path
 def compare(
     sides: dict[str, Callable[[], Work]], device: str, batch: int, n_tokens: int, rounds: int
 ) -> dict[str, Any]:
-    """Tokens a second of each side, turn by turn; a side that cannot run says why."""
+    """Return tokens per second of each side, measured in turns; a side that cannot run reports why."""
     outcome = Turns(f"batch {batch}", "tokens", batch * n_tokens)
     take_turns(outcome, sides, torch.device(device), rounds, lambda stage, done, total: None)
     found: dict[str, Any] = {name: {} for name in sides}
@@ -101,7 +101,7 @@ def _bytes(name: str, steps_per_second: float) -> dict[str, Any]:
 
 
 def bandwidth(device: str) -> float:
-    """Gigabytes a second that this machine reads, at best of some rounds."""
+    """Return the best measured memory bandwidth in gigabytes per second."""
     tensor = torch.ones(1 << (30 if device == "cuda" else 26), device=device)
     best = 0.0
     for _ in range(8):
@@ -114,7 +114,7 @@ def bandwidth(device: str) -> float:
 
 
 def cold_start(rounds: int) -> float:
-    """Seconds of CPU from `kotha generate` to the first letter of a pocket model."""
+    """Return the CPU seconds from `kotha generate` to the first letter of a pocket model."""
     tokenizer = train((story.text for story in islice(stories(seed=0), 1000)), "unigram", vocab_size=4096)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model"

@@ -110,7 +110,7 @@ def their_logits(file: Path, windows: list[list[int]]) -> torch.Tensor:
 
 
 def loss_of(logits: Callable[[list[list[int]]], torch.Tensor], windows: list[list[int]]) -> float:
-    """Nats a token over all windows, some of them at a time."""
+    """Return nats per token over all windows."""
     total, count = 0.0, 0
     for start in range(0, len(windows), 32):
         some = windows[start : start + 32]

@@ -68,9 +68,9 @@ def picture(runs: dict[str, Run], seed: int) -> str:
         over_tokens[name] = [(before[0] + at, y) for at, y in zip(_tokens(run), bits, strict=True)]
         over_seconds[name] = [(before[1] + each[1], each[3]) for each in run["curve"]]
     return beside(
-        lines(over_tokens, x="tokens read", y="bits a byte"),
-        lines(over_seconds, x="seconds of training on one H200", y="bits a byte"),
-        title="News articles it has not seen: bits a byte, less is better",
+        lines(over_tokens, x="tokens read", y="bits per byte"),
+        lines(over_seconds, x="seconds of training on one H200", y="bits per byte"),
+        title="Held-out news articles: bits per byte, lower is better",
     ).svg()
 
 

@@ -4,10 +4,10 @@
 
 TRIALS.json is a list of objects: ``name``, ``data`` (a prepared folder), ``preset``, ``recipe``, ``model`` and ``set``
 (changes of the model and of the training), ``teachers`` (names of earlier trials, whose models it learns from too),
-``start`` (the name of an earlier trial, whose weights it goes on from).
+``start`` (the name of an earlier trial to continue from).
 Each is scored on its data's validation split as `kotha evaluate` does, in windows that move by half a context.
 
-OUT/results.json says what was asked, what was found, and the curves; the models of those with ``bring`` come along,
+OUT/results.json holds the trials, their scores and curves; the models of those with ``bring`` come along,
 in parts of 16 MB. The weights lie in a work folder; one that is named is kept, and trials which ended there are not
 run again, so that a later list may name them as teachers.
 """
@@ -46,8 +46,8 @@ def run_trial(asked: dict[str, Any], work: Path) -> None:
     if config.dropout is not None:
         model = model.replace(dropout=config.dropout)
     run = RunFolder(work / asked["name"])
-    curve: list[list[float]] = []  # step, seconds of training, nats a token and bits a byte
-    learned: list[list[float]] = []  # step and nats a token of what it learns from, as the log has them
+    curve: list[list[float]] = []  # step, seconds of training, nats per token and bits per byte
+    learned: list[list[float]] = []  # step and training loss in nats per token
 
     def tell(event: dict[str, Any]) -> None:
         if "loss_nats" in event:

@@ -8,8 +8,8 @@ with two workers of which one is killed (SIGKILL) in the middle of its work, the
 the command itself, in a process of its own, watched from outside: memory is the proportional set size (PSS), twice a
 second, of the command, of each worker, and of everything that Ray started. Where other work goes on, seconds say
 little; the seconds of the processor and the load are told beside them. The folder needs room for the text and one data
-folder; in a folder that was named, the text and what was seen stay, and the same command goes on with the runs that are
-left (``--stop-after`` so many, where the machine is wanted for other work).
+folder. A named folder keeps the text and the results, and the same command continues with the remaining runs
+(``--stop-after`` limits their number).
 """
 
 import argparse

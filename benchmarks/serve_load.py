@@ -50,7 +50,7 @@ time.sleep(1e9)
 
 @dataclass
 class Answer:
-    """What came of a request."""
+    """The result of a request."""
 
     text: str
     tokens: int

@@ -51,7 +51,7 @@ def compare(device: str, precision: str, batch_size: int, rounds: int) -> dict[s
 
 
 def bare_products(batch_size: int, rounds: int) -> int:
-    """Tokens a second if a step were nothing but its matrix products, forwards and backwards."""
+    """Return tokens per second if a step were only its matrix products."""
     rows, heads, width = batch_size * MODEL.context_length, batch_size * MODEL.n_heads, MODEL.d_model
     layer = [(width, 3 * width), (width, width), (width, MODEL.d_ff), (MODEL.d_ff, width)]
     shapes = [*(MODEL.n_layers * layer), (width, MODEL.vocab_size)]

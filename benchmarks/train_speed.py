@@ -72,7 +72,7 @@ class Shards(Task):
 
 
 def ours(model: GPTConfig, settings: TrainConfig) -> dict[str, Any]:
-    """Tokens a second of a run, by its own log."""
+    """Return tokens per second of a run, from its log."""
     if torch.cuda.is_available():
         torch.cuda.reset_peak_memory_stats()
     start = time.perf_counter()
@@ -100,7 +100,7 @@ def ours(model: GPTConfig, settings: TrainConfig) -> dict[str, Any]:
 
 
 def theirs(module: torch.nn.Module, call: Any, n_words: int, shape: tuple[int, int], steps: int) -> dict[str, Any]:
-    """Tokens a second of a plain loop around a model."""
+    """Return tokens per second of a plain training loop."""
     torch.cuda.reset_peak_memory_stats()
     optimizer = torch.optim.AdamW(module.parameters(), lr=3e-4, betas=(0.9, 0.95), fused=True)
     ids = torch.randint(0, n_words, (shape[0], shape[1] + 1), device="cuda")

@@ -159,7 +159,7 @@ def learn_theirs(
 
 @torch.no_grad()
 def validate(model: TorchTranslator, task: Translation, arithmetic: Any) -> float:
-    """Nats a token on the validation part."""
+    """Return nats per token on the validation part."""
     model.eval()
     nats = count = 0.0
     for batch in task.validation():

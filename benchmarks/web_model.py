@@ -1,4 +1,4 @@
-"""The model in the box as one HTML file: how large it is, and how many tokens a second it writes in Chromium.
+"""Measure the bundled model as one HTML file: its size, and tokens per second in Chromium.
 
     python benchmarks/web_model.py
 

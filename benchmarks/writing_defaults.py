@@ -2,7 +2,7 @@
 
     python benchmarks/writing_defaults.py WORK [MODEL]
 
-WORK is the folder of ``box_model.py``. The model goes on from the first words of held-out passages; what it writes is
+WORK is the folder of ``box_model.py``. The model continues the first words of held-out passages; its text is
 set beside how these passages go on, as many words of each: how varied it is, how much it repeats itself, and whether
 its words are words of the training text (``writing_figures.py``). Nearest to the people is best.
 """
@@ -39,7 +39,7 @@ SETTINGS: list[dict[str, Any]] = [
 
 
 def human(work: Path) -> list[tuple[str, list[str]]]:
-    """Beginnings of held-out passages, and the words that they go on with."""
+    """Return beginnings of held-out passages with their continuations."""
     found = []
     for source in SOURCES:
         long = [text for text in texts_of(work / "text" / "held_out" / f"{source}.jsonl") if len(text.split()) > 80]

@@ -1,7 +1,7 @@
 """docs/images/studio: the rooms of the studio, as Debian's chromium shows them.
 
-``python scripts/screenshots.py`` starts ``kotha serve`` with the model in the box and a folder for jobs. In a new one
-it first lets the studio train twice, for two minutes and for ten, and teaches the model in the box three classes; a
+``python scripts/screenshots.py`` starts ``kotha serve`` with the bundled model and a folder for jobs. In a new one
+it first lets the studio train twice, for two minutes and for ten, and teaches the bundled model three classes; a
 folder that it has filled once (``--work``) is used again. Then it opens each room, does there what a reader would do,
 and takes the picture: on a desk in English and light, on a desk, a tablet and a phone in Bangla; and a moving one,
 of writing and looking inside. ``--all FOLDER`` takes
@@ -76,7 +76,7 @@ def ask(url: str, body: dict[str, Any] | None = None) -> Any:
 
 @contextmanager
 def served(folder: Path) -> Iterator[str]:
-    """A server with the model in the box, and where it is."""
+    """Start a server with the bundled model; return its address."""
     folder.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "kotha", "serve", "--port", "0", "--jobs", str(folder)]
     server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)

@@ -1,7 +1,7 @@
 """For all tests: where the shared data is, what starts commands quickly, and how hypothesis looks for counter-examples.
 
 No deadline, because a busy machine is not a defect. On CI the examples are the same each time, so that red means that
-the change did it; elsewhere they are drawn anew.
+the change did it; elsewhere they are drawn again.
 """
 
 import os

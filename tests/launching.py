@@ -57,7 +57,7 @@ class Launcher:
         return self._ask(arguments=list(arguments), log=str(log), **how)
 
     def start_to_die(self, arguments: Sequence[str], log: Path, folder: Path, touches: int) -> int:
-        """The same, for one that ends as if power failed when it touches the folder for the so-manieth time."""
+        """The same, for a command that ends as if power failed at the n-th time it touches the folder."""
         return self._ask(arguments=list(arguments), log=str(log), dies=[str(folder), touches])
 
     def wait(self, process: int) -> int:
@@ -123,7 +123,7 @@ def _be(request: dict[str, Any]) -> None:
     from kotha.cli import run
 
     os.setsid()
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # whoever started the tests may ignore it, as shells do behind a `&`
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # background shells ignore SIGINT
     log, nothing = os.open(request["log"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC), os.open(os.devnull, os.O_RDWR)
     for stream, target in enumerate((nothing, nothing if request.get("errors_only") else log, log)):
         os.dup2(target, stream)

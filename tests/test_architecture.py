@@ -207,10 +207,10 @@ PROMISED = (
 
 
 @named([path for path in modules() if str(path.relative_to(SOURCE)).startswith(PROMISED)])
-def test_a_disk_is_asked_by_looks_alone(path: Path) -> None:
-    """``Path.exists()`` and its sisters say no of a disk that does not answer, with newer Pythons; others may use them.
+def test_the_disk_is_queried_through_storage_status_only(path: Path) -> None:
+    """``Path.exists()`` and similar methods return False on an I/O error in newer Pythons, so they are forbidden here.
 
-    ``os.path`` always did; it is asked whether a text is a path, and may say no. A run's ``exists`` is no question.
+    ``os.path.exists`` is allowed where any text may be tested for being a path; a run's ``exists`` is unrelated.
     """
     questions = {"exists", "is_file", "is_dir", "is_symlink", "glob", "rglob"}
     asked = [
@@ -222,7 +222,7 @@ def test_a_disk_is_asked_by_looks_alone(path: Path) -> None:
         if isinstance(node, ast.Call) or ast.unparse(asking.value) == "Path"
         if ast.unparse(asking) != "os.path.exists"
     ]
-    assert not asked, "ask kotha.storage.status"
+    assert not asked, "use kotha.storage.status"
 
 
 def test_no_two_public_classes_share_a_name() -> None:

@@ -106,7 +106,7 @@ def test_a_figure_of_the_documents_was_measured_or_is_counted(name: str) -> None
         counted = COUNTED.get(figure)
         if counted is not None:
             held = (ROOT / counted).read_text(encoding="utf-8")
-            assert figure.replace(",", "_") in held, f"{figure} is said to be held by {counted}, which does not name it"
+            assert figure.replace(",", "_") in held, f"{figure} is not in {counted}"
         elif not re.search(rf"(?<![\d.,]){re.escape(figure)}(?![\d.,]*\d)", EXPERIMENTS):
             scales = [100.0] if f"{figure} %" in text else [1.0]
             unknown += (

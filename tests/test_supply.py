@@ -112,7 +112,7 @@ def test_an_audit_that_was_not_answered_is_not_clean(
     [
         ({"versions": ["1.0", "1.1"]}, "1.1", True),
         ({"versions": ["1.0", "1.1"]}, "1.2", False),
-        ({"ranges": [{"type": "ECOSYSTEM", "events": [{"introduced": "0"}]}]}, "9.9", True),  # nothing has mended it
+        ({"ranges": [{"type": "ECOSYSTEM", "events": [{"introduced": "0"}]}]}, "9.9", True),  # no fixed version
         ({"ranges": [{"type": "ECOSYSTEM", "events": [{"introduced": "1.2"}, {"fixed": "1.10"}]}]}, "1.9", True),
         ({"ranges": [{"type": "ECOSYSTEM", "events": [{"introduced": "1.2"}, {"fixed": "1.10"}]}]}, "1.10", False),
         ({"ranges": [{"type": "ECOSYSTEM", "events": [{"introduced": "1.2"}, {"fixed": "1.10"}]}]}, "1.1", False),

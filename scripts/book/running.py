@@ -18,7 +18,7 @@ _SIZES = re.compile(r"[\d.]+")
 
 @dataclass
 class Outcome:
-    """What came of a chapter: what is wrong, what each block printed, and the pictures that it drew."""
+    """The result of running a chapter: errors, the output of each block, and its pictures."""
 
     problems: list[str] = field(default_factory=list)
     printed: dict[int, str] = field(default_factory=dict)  # by the place of the block among the parts

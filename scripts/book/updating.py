@@ -1,4 +1,4 @@
-"""A chapter brought up to date: what its blocks print now, put in; its pictures, drawn anew. For whoever writes it."""
+"""Update a chapter: insert the current output of its blocks and redraw its pictures."""
 
 import tempfile
 from pathlib import Path

@@ -8,7 +8,7 @@ from kotha.course.exercises.selection import QuestionChoice
 
 def test_the_page_of_answers_is_what_the_tutor_says_today() -> None:
     for page, text in answers.pages().items():
-        assert page.read_text(encoding="utf-8") == text, "write it anew: python -m scripts.book.answers"
+        assert page.read_text(encoding="utf-8") == text, "regenerate it: python -m scripts.book.answers"
 
 
 def test_every_question_is_answered_in_three_ways_on_the_page() -> None:

@@ -13,7 +13,7 @@ from kotha.course.lessons.runner import MeasuredLesson
 
 def test_the_page_of_demonstrations_is_what_was_measured() -> None:
     for path, text in demonstrations.pages().items():
-        assert path.read_text(encoding="utf-8") == text, "write it anew: python -m scripts.book.demonstrations"
+        assert path.read_text(encoding="utf-8") == text, "regenerate it: python -m scripts.book.demonstrations"
 
 
 @pytest.mark.parametrize("name", [each.name for each in lessons()])

@@ -20,7 +20,7 @@ OUTSIDE = """() => {
 def opened(browser: Any, path: Path, width: int = 1200, scheme: str = "light", language: str = "en") -> Iterator[Any]:
     """A page in a window; when it is left, nothing may have been asked of anyone, and nothing complained of."""
     page = window(browser)
-    page.goto("about:blank")  # or another fragment would open nothing anew
+    page.goto("about:blank")  # otherwise another fragment would not reload the page
     page.set_viewport_size({"width": width, "height": 900})
     page.emulate_media(color_scheme=scheme)
     page.mouse.move(0, 0)

@@ -1,4 +1,4 @@
-"""Several machines train one model, and things happen to them; say what came of it.
+"""Train one model on several virtual machines, inject faults, and report the results.
 
     python -m tests.fault_injection.distributed [--cases ddp shard lost ...] [--out FOLDER]
 
@@ -37,13 +37,13 @@ _MODEL = [
 
 @dataclass
 class Found:
-    """What came of a case."""
+    """The result of a case."""
 
     case: str
     steps: int
     largest_difference: float = 0.0  # of the losses from those of one process
     seconds: float = 0.0
-    said: list[str] = field(default_factory=list)  # what the log tells of what happened
+    said: list[str] = field(default_factory=list)  # lines of the log about the fault
     wrong: list[str] = field(default_factory=list)
 
 
@@ -105,7 +105,7 @@ class Trial:
             time.sleep(0.02)
 
     def trains(self, machine: Machine, count: int, seconds: float = 180) -> None:
-        """Wait until so many processes have gone on with the training, for a few steps."""
+        """Wait until ``count`` processes have resumed and done a few steps."""
         end = time.monotonic() + seconds
         while going_on(self.log(machine)) != count:
             if time.monotonic() > end:
@@ -177,7 +177,7 @@ def shard(ground: Ground) -> Found:
 
 
 def lost(ground: Ground) -> Found:
-    """A machine is switched off and comes back: all go on from the last checkpoint."""
+    """A machine is switched off and returns: all resume from the last checkpoint."""
     trial = Trial(ground, "lost", 80, "--checkpoint-every", "10")
     with machines(2, trial.place) as nodes:
         first, second = nodes

@@ -1,4 +1,4 @@
-"""Machines that are made of nothing: network namespaces on this one, joined by a switch, each with a disk of its own.
+"""Virtual machines from network namespaces, joined by a switch, each with its own disk.
 
 A machine has its own address, its own host name and, if it is ``apart``, its own view of one folder, so that no file
 system is shared. It can be switched off (all that runs on it is killed at once), its cable can be pulled, and it can be

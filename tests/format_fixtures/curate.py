@@ -57,7 +57,7 @@ def make() -> None:
     run("index", "stories.jsonl", "--out", "index.db")
     for page in Path("runs").rglob("*.html"):  # nobody reads them back
         page.unlink()
-    for folder in Path("runs").glob("*/checkpoints"):  # one of them is enough to go on from
+    for folder in Path("runs").glob("*/checkpoints"):  # one of them is enough to resume
         for each in folder.iterdir():
             if folder.parent.name != "gpt" or each.name != "step-00000006":
                 shutil.rmtree(each)

@@ -1,13 +1,12 @@
-"""Give loaders what nobody would write, and say what came of it.
+"""Fuzz the loaders and report the results.
 
     python -m tests.fuzz [--targets tokenizer pictures] [--inputs 1000000] [--seed 0] [--jobs 2]
                          [--out FOLDER] [--wrong FOLDER]
     python -m tests.fuzz --again FOLDER
 
-Each target begins with the seeds in ``tests/fuzz/seeds`` and damages them; an input that reaches a line of the house
-which none before had reached is damaged further (coverage-guided fuzzing). What neither reads nor refuses in words,
-takes more than five seconds or more than a gigabyte is wrong, and kept under ``--wrong``; ``--again`` tries one of
-those alone and shows what happens.
+Each target begins with the seeds in ``tests/fuzz/seeds`` and damages them; an input that reaches a new line of
+Kotha is mutated further (coverage-guided fuzzing). An input is a finding if it is neither read nor rejected with a
+message, or takes more than five seconds or a gigabyte; findings are kept under ``--wrong``; ``--again`` replays one.
 """
 
 import argparse

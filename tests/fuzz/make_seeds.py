@@ -1,4 +1,4 @@
-"""Write the seeds anew: ``python -m tests.fuzz.make_seeds``. Small files of our own writers, one of each kind.
+"""Regenerate the seeds: ``python -m tests.fuzz.make_seeds``. Small files of our own writers, one of each kind.
 
 They are made in a folder and kept in one archive, because most of them are alike: a quarter of the bytes.
 """
@@ -93,7 +93,7 @@ def _sentencepiece(kind: str) -> bytes:
 
 
 def streams(known: dict[str, Tokenizer]) -> None:
-    """Tokens of texts, and any tokens, for each tokenizer: its number, then two bytes a token."""
+    """Tokens of texts, and any tokens, for each tokenizer: its number, then two bytes per token."""
     rng = random.Random(0)
     for number, name in enumerate(sorted(known)):
         for text in TEXTS[:1]:
@@ -150,7 +150,7 @@ def judgings() -> None:
 
 
 def settings() -> None:
-    """Files and words with what a training may be told."""
+    """Files and arguments that configure a training run."""
     (place("settings", "toml") / "it.toml").write_text(
         'steps = 100\nlearning_rate = 1e-3\nprecision = "float32"\nn_layers = 2\nd_model = 32\nn_heads = 4\n'
         "qk_norm = true\nmicro_batch_size = 2\nbatch_size = 8\nlora = 4\ndropout = 0.1\nseed = 7\n"

@@ -158,7 +158,7 @@ def _judging() -> Loader:
 
 
 def _settings() -> Loader:
-    """What a person writes for a training: a TOML file, words behind ``--set``, a space to search."""
+    """User input of a training run: a TOML file, values of ``--set``, a search space."""
     from kotha.cli.options import from_toml, from_words
     from kotha.errors import KothaError
     from kotha.model.presets import preset

@@ -41,12 +41,12 @@ _HOUSE = str(Path(kotha.__file__).parent)
 
 @dataclass
 class Found:
-    """What came of the inputs of one target."""
+    """The results for one target."""
 
     target: str
     inputs: int = 0
     read: int = 0  # of them, those that a loader took
-    refused: int = 0  # … and those that it refused in words
+    refused: int = 0  # inputs that were rejected with a message
     kept: int = 0  # that reached a line which none before had reached
     lines: int = 0  # that were reached in all
     most_memory: int = 0  # bytes that a child had more than when it began
@@ -54,7 +54,7 @@ class Found:
 
 
 class Search:
-    """The search at one target: the inputs that it goes on from, and what they have shown."""
+    """The search state of one target: its corpus and its findings."""
 
     def __init__(self, target: Target, seed: int, kept_in: Path) -> None:
         self.target, self.seed, self._kept_in = target, seed, kept_in
@@ -191,7 +191,7 @@ def _work(search: Search, numbers: range, watch: Watch, shared: mmap.mmap, tell:
 
 
 def _try(load: Loader, folder: Path, watch: AbstractContextManager[object]) -> tuple[str, str]:
-    """What comes of one input: read, refused, or what went wrong and where."""
+    """Run one input: read, rejected, or a finding with its place."""
     signal.setitimer(signal.ITIMER_PROF, SECONDS)  # of the processor: a busy machine makes nobody late
     signal.setitimer(signal.ITIMER_REAL, WAITING)
     try:

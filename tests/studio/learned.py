@@ -2,7 +2,7 @@
 
 All of them learn from the built-in stories' entries on birds and fruits, by the calls that anybody would make: a BERT
 hidden words of their first sentences, a Seq2Seq their names out of Latin letters, a classifier which of both a sentence
-is about. A ViT learns shapes that are drawn here. The GPT that has learned is the one in the box.
+is about. A ViT learns shapes that are drawn here. The trained GPT is the bundled one.
 """
 
 import csv

@@ -1,4 +1,4 @@
-"""What people bring and type: files that are let go of again, what is no text, and numbers as they are typed."""
+"""Uploads and input: files that are removed again, files that are not text, and numbers as typed."""
 
 from collections.abc import Iterator
 from dataclasses import replace

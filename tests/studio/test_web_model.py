@@ -1,4 +1,4 @@
-"""The model in the box as one file, opened from disk in a browser without a network, held to the library."""
+"""The bundled model as one file, opened from disk in a browser without a network, held to the library."""
 
 import itertools
 from collections.abc import Callable, Iterator
