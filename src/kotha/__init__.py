@@ -12,13 +12,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kotha.api.adapt import adapt_classify as adapt_classify
-    from kotha.api.adapt import adapt_instruct as adapt_instruct
     from kotha.api.compare import compare as compare
     from kotha.api.data import prepare as prepare
     from kotha.api.data import train_tokenizer as train_tokenizer
     from kotha.api.data import write_questions as write_questions
     from kotha.api.data import write_stories as write_stories
+    from kotha.api.finetune import finetune_classify as finetune_classify
+    from kotha.api.finetune import finetune_instruct as finetune_instruct
     from kotha.api.index import Index as Index
     from kotha.api.judge import judge as judge
     from kotha.api.model import LanguageModel as LanguageModel
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _NAMES = {
-    "kotha.api.adapt": ["adapt_classify", "adapt_instruct"],
     "kotha.api.compare": ["compare"],
     "kotha.api.data": ["prepare", "train_tokenizer", "write_questions", "write_stories"],
+    "kotha.api.finetune": ["finetune_classify", "finetune_instruct"],
     "kotha.api.index": ["Index"],
     "kotha.api.judge": ["judge"],
     "kotha.api.model": ["LanguageModel", "load"],

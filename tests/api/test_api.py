@@ -30,9 +30,9 @@ NAMES = [
     "LanguageModel",
     "Run",
     "Tokenizer",
-    "adapt_classify",
-    "adapt_instruct",
     "compare",
+    "finetune_classify",
+    "finetune_instruct",
     "judge",
     "load",
     "prepare",
@@ -79,7 +79,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
         write_shapes(Path("shapes.npz"))
         write_moods(Path("moods.csv"))
         write_translations(Path("pairs.tsv"), 12)
-        kotha.adapt_classify("moods.csv", start="run", out="moods", steps=2)
+        kotha.finetune_classify("moods.csv", start="run", out="moods", steps=2)
         write_pairs(Path("pairs.jsonl"))
         yield {"kotha": kotha, "run": run, "lm": run.model}
 

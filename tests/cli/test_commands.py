@@ -266,7 +266,7 @@ def test_an_empty_list_is_shown_as_no_default(capsys: pytest.CaptureFixture[str]
     assert "()" not in shown and "[default: modern]" in shown
 
 
-@pytest.mark.parametrize("words", ["train data", "adapt classify moods.csv --from box"])
+@pytest.mark.parametrize("words", ["train data", "finetune classify moods.csv --from box"])
 @pytest.mark.parametrize(("given", "flag"), [("out=other", "--out"), ("resume=true", "--resume")])
 def test_a_named_argument_is_no_setting(
     words: str, given: str, flag: str, capsys: pytest.CaptureFixture[str], tmp_path: Path

@@ -86,7 +86,7 @@ def write_questions(
     """Write questions about built-in stories with their answers, a .jsonl line each; where, and how many.
 
     A line has an ``instruction`` (a paragraph of a story, or with ``whole`` all of it, then a question), its
-    ``answer``, the number of the ``story`` and the ``kind`` of question. They are for ``adapt_instruct``.
+    ``answer``, the number of the ``story`` and the ``kind`` of question. They are for ``finetune_instruct``.
 
     >>> kotha.write_questions("questions.jsonl", stories=10)
     (PosixPath('questions.jsonl'), 30)

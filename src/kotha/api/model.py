@@ -278,7 +278,7 @@ class LanguageModel(InspectionMixin, EvaluationMixin):
         >>> lm.classify("বাহ")
         Traceback (most recent call last):
         ...
-        kotha.errors.UsageError: this is a gpt model, and no classifier; make one of it with adapt classify
+        kotha.errors.UsageError: this is a gpt model, and no classifier; make one of it with finetune classify
         """
         from kotha.generation.classify import Classifier, classify_images
 

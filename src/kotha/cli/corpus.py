@@ -35,7 +35,7 @@ def stories(*, documents: int = 1000, seed: int = 0, kind: tuple[str, ...] = (),
 
 
 def questions(*, out: Path, stories: int = 200, per_story: int = 3, seed: int = 0, whole: bool = False) -> None:
-    """Write questions about built-in stories, with the answers that their grammar knows, for `kotha adapt instruct`.
+    """Write questions about built-in stories, with the answers that their grammar knows, for `kotha finetune instruct`.
 
     Args:
         out: The .jsonl file to write.

@@ -20,7 +20,7 @@ from kotha.text.corpus.labelled import LabelledTexts, read_labelled
 
 
 @checked()
-def adapt_classify(
+def finetune_classify(
     data: Place | None = None,
     *,
     out: Place,
@@ -43,7 +43,7 @@ def adapt_classify(
     by and another to be measured on, unless files are given for them. ``settings`` are those of a training;
     ``lora=8`` learns a small addition to the weights instead of all of them.
 
-    >>> run = kotha.adapt_classify("moods.csv", start="run", out="moods-again", steps=2)
+    >>> run = kotha.finetune_classify("moods.csv", start="run", out="moods-again", steps=2)
     >>> sorted(run.summary)[:3]
     ['accuracy', 'baselines', 'best_step']
     >>> run.model.classify("বাহ, কী চমৎকার").label in ("ভালো", "মন্দ")
@@ -57,11 +57,11 @@ def adapt_classify(
         return examples, {name: read_labelled(file, *fields, errors=errors) for name, file in given.items()}
 
     how: Any = {"on_event": on_event, "on_remark": on_remark, "held_out": held_out, "epochs": epochs}
-    return _adapt(ClassifyTexts(measure_texts), None if resume else read, data, start, Path(out), settings, **how)
+    return _finetune(ClassifyTexts(measure_texts), None if resume else read, data, start, Path(out), settings, **how)
 
 
 @checked()
-def adapt_instruct(
+def finetune_instruct(
     data: Place | None = None,
     *,
     out: Place,
@@ -85,7 +85,7 @@ def adapt_instruct(
     and after, unless ``test`` is a file for that. ``settings`` are those of a training; ``lora=8`` learns a small
     addition to the weights instead of all of them.
 
-    >>> taught = kotha.adapt_instruct("pairs.jsonl", start="run", out="taught", steps=2)
+    >>> taught = kotha.finetune_instruct("pairs.jsonl", start="run", out="taught", steps=2)
     >>> taught.summary["before"]["taught"], taught.summary["taught"]
     (False, True)
     >>> taught.model.chat()
@@ -98,10 +98,12 @@ def adapt_instruct(
         return dialogues, {"test": asked[0] if asked else None}
 
     how: Any = {"on_event": on_event, "on_remark": on_remark, "held_out": held_out, "epochs": epochs}
-    return _adapt(AnswerQuestions(measure_answers), None if resume else read, data, start, Path(out), settings, **how)
+    return _finetune(
+        AnswerQuestions(measure_answers), None if resume else read, data, start, Path(out), settings, **how
+    )
 
 
-def _adapt(
+def _finetune(
     task: Any,
     read: Callable[[Path], tuple[Any, dict[str, Any]]] | None,
     data: Place | None,

@@ -1,4 +1,4 @@
-"""``kotha adapt``: a trained model put to a use of its own."""
+"""``kotha finetune``: turn a trained model into a classifier, or teach it to answer."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,7 +12,7 @@ from kotha.cli.training_display import training_display
 
 
 @group
-class Adapting:
+class FinetuneOptions:
     """What every use takes."""
 
     out: Path
@@ -29,16 +29,16 @@ class Adapting:
     settings: MoreSettings = MoreSettings()
 
     def run(self, use: str, data: Path | None, **own: Any) -> Output:
-        """Adapt the model to a use, and show what it reached."""
+        """Fine-tune the model and show its score."""
         import kotha
         from kotha.api.scores import reached
 
-        adapt = getattr(kotha, f"adapt_{use}")
-        given = self.settings.given(adapt, seed=self.seed, lora=self.lora)
+        finetune = getattr(kotha, f"finetune_{use}")
+        given = self.settings.given(finetune, seed=self.seed, lora=self.lora)
         how: dict[str, Any] = {"out": self.out, "start": self.from_, "errors": self.errors, "resume": self.resume}
         with training_display() as heard:
-            run = adapt(data, **how, **own, **given, **heard)
-        error = stopped(run.summary, "adapt", use, "--out", self.out, "--resume")
+            run = finetune(data, **how, **own, **given, **heard)
+        error = stopped(run.summary, "finetune", use, "--out", self.out, "--resume")
         told = None if error else reached(run)
         parts, remarks = ([told.table], [told.remark]) if told else ([], [])
         return Output(run.summary, *parts, remarks=filter(None, remarks), error=error)
@@ -54,9 +54,9 @@ def classify(
     test: Path | None = None,
     held_out: float = 0.1,
     epochs: float = 8.0,
-    adapting: Adapting,
+    options: FinetuneOptions,
 ) -> Output:
-    """Make a text classifier of a GPT or BERT: `kotha adapt classify reviews.csv --from run --out moods`.
+    """Make a text classifier of a GPT or BERT: `kotha finetune classify reviews.csv --from run --out moods`.
 
     A part of each class is held out and looked at once, at the end: accuracy, macro-F1, each class, beside the
     commonest class and TF-IDF with logistic regression. The page classes.html in --out shows which are taken for
@@ -73,7 +73,7 @@ def classify(
     """
     own: dict[str, Any] = {"text": text, "label": label, "validation": validation, "test": test}
     own |= {"held_out": held_out, "epochs": epochs}
-    return adapting.run("classify", data, **own)
+    return options.run("classify", data, **own)
 
 
 def instruct(
@@ -86,9 +86,9 @@ def instruct(
     test: Path | None = None,
     held_out: float = 0.1,
     epochs: float = 8.0,
-    adapting: Adapting,
+    options: FinetuneOptions,
 ) -> Output:
-    """Teach a GPT to answer: `kotha adapt instruct pairs.jsonl --from run --out taught`, then `kotha chat taught`.
+    """Teach a GPT to answer: `kotha finetune instruct pairs.jsonl --from run --out taught`, then `kotha chat taught`.
 
     Loss is on the answers alone. Conversations that belong together (questions about one story) are all learned from
     or all held out, and the held-out ones are asked before and after.
@@ -103,4 +103,4 @@ def instruct(
         epochs: Passes over the conversations at most; it ends where nothing is gained.
     """
     own: dict[str, Any] = {"instruction": instruction, "answer": answer, "group": group, "test": test}
-    return adapting.run("instruct", data, **own, held_out=held_out, epochs=epochs)
+    return options.run("instruct", data, **own, held_out=held_out, epochs=epochs)
