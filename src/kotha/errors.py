@@ -103,12 +103,12 @@ def is_short_of_memory(error: BaseException | None) -> bool:
     return False
 
 
-def is_of_the_machine(error: KothaError) -> bool:
-    """Whether a file was not read because the disk did not give it, or memory was refused: it may well be whole."""
+def is_io_or_memory_error(error: KothaError) -> bool:
+    """Whether an I/O error or a lack of memory prevented the read; the file itself may be intact."""
     why = error.__cause__
     if isinstance(why, FileNotFoundError | NotADirectoryError | IsADirectoryError):
         return False
-    # Of opening a file, torch says RuntimeError, and safetensors' own side what the system called it.
+    # torch raises RuntimeError when it cannot open a file; safetensors quotes the system's "os error".
     return isinstance(why, OSError) or type(why) is RuntimeError or "os error" in str(why) or is_short_of_memory(error)
 
 
