@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from kotha.cli.language import said
+from kotha.cli.language import translate
 from kotha.cli.model_argument import place
 from kotha.cli.options import Field, OnErrors, Paths
 from kotha.cli.terminal import Output, Table, listening
@@ -88,7 +88,7 @@ def ask(
     else:
         found = reply = opened.ask(asked, limit, by, tokens=tokens)
         answer = {name: value for name, value in asdict(reply).items() if name != "hits"}
-        shown, remark = [f"\n{reply.answer if reply.found else said(reply.answer)}"], reply.remark
+        shown, remark = [f"\n{reply.answer if reply.found else translate(reply.answer)}"], reply.remark
     passages = [_as_row(hit) for hit in found.hits]
     return Output({**answer, "passages": passages}, *_lines(found.hits), *shown, remarks=filter(None, [remark]))
 
@@ -112,7 +112,7 @@ def _as_row(hit: "Hit") -> dict[str, Any]:
 
 def _lines(hits: "Sequence[Hit]") -> list[str]:
     return [
-        f"[{number}] {hit.score:.3f}  {os.path.relpath(hit.passage.source)}, {said(hit.passage.place)}\n"
+        f"[{number}] {hit.score:.3f}  {os.path.relpath(hit.passage.source)}, {translate(hit.passage.place)}\n"
         + indent(hit.passage.text, "    ")
         for number, hit in enumerate(hits, 1)
     ]

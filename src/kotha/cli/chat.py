@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kotha.cli.interrupts import raised, read_line
-from kotha.cli.language import tell
+from kotha.cli.language import log
 from kotha.cli.options import BOX, AsJson, Run, Writing
 from kotha.i18n.message import Message
 
@@ -34,7 +34,7 @@ def chat(
     writing.settings()  # a mistake is answered before the model is read
     talk = Conversation(writing.open_engine(run), plain)
     if talk.remark is not None:
-        tell(talk.remark)
+        log(talk.remark)
     for turn, line in enumerate(_lines(as_json)):
         if line.strip() == _NEW:
             talk.forget()
@@ -54,18 +54,18 @@ def _lines(as_json: bool) -> Iterator[str]:
     """What the user writes, line by line, until there is no more or they leave."""
     asks = sys.stdin.isatty() and not as_json
     if asks:
-        tell(_ADVICE)
+        log(_ADVICE)
     while True:
         try:
             line = read_line(_PROMPT if asks else "")
         except KeyboardInterrupt:  # at the prompt: a line begun is dropped
             print(file=sys.stderr)
-            tell(Message("Ctrl-D or /exit leaves"))
+            log(Message("Ctrl-D or /exit leaves"))
             continue
         if line is None or line.strip() in _LEAVE:
             return
         if line.strip() == _HELP:
-            tell(_ADVICE)
+            log(_ADVICE)
         elif line.strip():
             yield line
 

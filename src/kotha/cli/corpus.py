@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kotha.cli.language import said, tell
+from kotha.cli.language import log, translate
 from kotha.cli.options import Field, OnErrors, Paths
 from kotha.cli.terminal import Output, Table, listening, progress
 from kotha.i18n.message import Message, Plural, Text
@@ -31,7 +31,7 @@ def stories(*, documents: int = 1000, seed: int = 0, kind: tuple[str, ...] = (),
         return
     with progress() as advance:
         write_stories(out, documents, seed=seed, kinds=kind, on_progress=advance)
-    tell(Message("{counted} in {out}", counted=Plural("{n} document", "{n:,} documents", n=documents), out=out))
+    log(Message("{counted} in {out}", counted=Plural("{n} document", "{n:,} documents", n=documents), out=out))
 
 
 def questions(*, out: Path, stories: int = 200, per_story: int = 3, seed: int = 0, whole: bool = False) -> None:
@@ -48,7 +48,7 @@ def questions(*, out: Path, stories: int = 200, per_story: int = 3, seed: int = 
 
     _, count = kotha.write_questions(out, stories, seed=seed, per_story=per_story, whole=whole)
     counted = Plural("{n} question", "{n:,} questions", n=count)
-    tell(Message("{counted} (stories: {stories:,}) in {out}", counted=counted, stories=stories, out=out))
+    log(Message("{counted} (stories: {stories:,}) in {out}", counted=counted, stories=stories, out=out))
 
 
 def inspect(paths: Paths, /, *, field: Field = "text", language: str = "bn", errors: OnErrors = "skip") -> Output:
@@ -75,7 +75,7 @@ def _table(report: "CorpusReport", name: str) -> Table:
     }
     told = "{shortest_characters:,} / {median_characters:,} / {longest_characters:,} characters"
     shares = list(report.script_shares.items())[:5]
-    scripts = ", ".join(said(Message("{name} {share:.1%}", name=script, share=share)) for script, share in shares)
+    scripts = ", ".join(translate(Message("{name} {share:.1%}", name=script, share=share)) for script, share in shares)
     changed = ", ".join(f"{rule} {count:,}" for rule, count in report.normalization.items())
     rows: list[list[Text]] = [
         *[[label, f"{count:,}"] for label, count in counts.items()],

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from kotha.cli.interrupts import stopped
-from kotha.cli.language import said, spoken_language
+from kotha.cli.language import spoken_language, translate
 from kotha.cli.terminal import Commands, Table, print_parts, progress, status
 from kotha.cli.training_display import training_display
 from kotha.i18n.message import Message
@@ -40,13 +40,13 @@ def demo(
 
     made = Demonstration(out, documents, vocab_size, minutes, seed)
     for number, step in enumerate(made.steps(), 1):
-        heading = said(Message("{number}. {name}", number=number, name=step.name))
-        print_parts(Text.assemble("\n", (heading, "bold green"), "  ", (said(step.about), "dim")))
+        heading = translate(Message("{number}. {name}", number=number, name=step.name))
+        print_parts(Text.assemble("\n", (heading, "bold green"), "  ", (translate(step.about), "dim")))
         for told in _watched(made, step):
             print_parts(told)
     commands = next_steps(str(out), _program(), minutes)
     report = str(made.report(commands))
-    leads = Text(said(Message("Report: {path} (open it in a browser)", path=report)))
+    leads = Text(translate(Message("Report: {path} (open it in a browser)", path=report)))
     leads.highlight_words([report], "bold")
     print_parts("", leads, Commands(Message("Three things to try next:"), [line for _, line in commands[:3]]))
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from kotha.cli.language import tell
+from kotha.cli.language import log
 from kotha.cli.model_argument import model_and_prompt
 from kotha.cli.options import AsJson, RunName, Writing
 from kotha.errors import UsageError
@@ -63,7 +63,7 @@ def generate(
         result = show(start, engine, request)
         if probabilities:
             print("\n".join(_table(result)))
-        tell(
+        log(
             Message(
                 "{tokens}, {speed:,.0f} a second; {why}{forgotten}",
                 tokens=Plural("{n} token", "{n:,} tokens", n=result.tokens),

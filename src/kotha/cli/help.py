@@ -10,7 +10,7 @@ from cyclopts.help.specs import get_default_command_columns, get_default_paramet
 from rich.console import Console, ConsoleOptions
 from rich.text import Text
 
-from kotha.cli.language import said
+from kotha.cli.language import translate
 from kotha.i18n.message import Message
 
 # What cyclopts says of its own.
@@ -28,12 +28,12 @@ class TranslatedHelp(DefaultFormatter):
         columns = get_default_command_columns if panel.format == "command" else get_default_parameter_columns
         *names, described = columns(console, options, panel.entries)
         self.column_specs = (*names, described.copy(renderer=_describe))
-        super().__call__(console, options, panel.copy(title=said(str(panel.title))))
+        super().__call__(console, options, panel.copy(title=translate(str(panel.title))))
 
     def render_usage(self, console: Console, options: ConsoleOptions, usage: Any) -> None:
         """The line that shows how the command is called."""
         if usage:
-            console.print(Text(f"{said('Usage:')} {usage}", style="bold"))
+            console.print(Text(f"{translate('Usage:')} {usage}", style="bold"))
 
     def render_description(self, console: Console, options: ConsoleOptions, description: Any) -> None:
         """What the command does, paragraph by paragraph."""
@@ -51,11 +51,11 @@ def _describe(entry: HelpEntry) -> Text:
     )
     for told, message, style in facts:
         if told:
-            text.append(f" {said(message)}", style)
+            text.append(f" {translate(message)}", style)
     return text
 
 
 def _translated(description: Any) -> str:
     """A description of cyclopts', in the reader's language."""
     plain = str(getattr(description, "primary_renderable", description) or "")
-    return "\n\n".join(said(" ".join(part.split())) for part in plain.split("\n\n"))
+    return "\n\n".join(translate(" ".join(part.split())) for part in plain.split("\n\n"))

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from kotha.cli.language import said
+from kotha.cli.language import translate
 from kotha.cli.options import BOX, Device, Field, Page, Run
 from kotha.cli.terminal import Output, Table, progress
 from kotha.i18n.message import Message, Text
@@ -43,7 +43,7 @@ def doctor(run: Path, /, *, data: Path | None = None, ngrams: bool = False, html
         if not ngrams:
             remarks.append(Message("n-grams, which are harder to beat, were not counted; --ngrams does"))
     for finding in found.findings:
-        parts += [finding.words, Message("What to try:"), *(f"  - {said(each)}" for each in finding.advice)]
+        parts += [finding.words, Message("What to try:"), *(f"  - {translate(each)}" for each in finding.advice)]
     if not found.looked_at_data:
         remarks.append(Message("the data folder was not found, so copies and unknown tokens were not looked for"))
     return Output(told, *parts, remarks=remarks, page=html)

@@ -67,8 +67,8 @@ def stop(number: int, _: FrameType | None = None) -> None:
         sys.modules["kotha.text.parallel.ray_cluster"].end_at_once()
     atomic = sys.modules.get("kotha.storage.atomic")  # which may be halfway imported
     all_gone = not getattr(atomic, "_unfinished", None) or atomic is None or atomic.give_up()
-    said = getattr(sys.modules.get("kotha.cli.language"), "said", str)  # nothing is imported any more
-    say_at_once(f"kotha: {said(STOPPED if all_gone else _LEFT)}")
+    translate = getattr(sys.modules.get("kotha.cli.language"), "translate", str)  # nothing is imported any more
+    say_at_once(f"kotha: {translate(STOPPED if all_gone else _LEFT)}")
     os._exit(128 + number)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from kotha.cli.interrupts import read_line
-from kotha.cli.language import said, spoken_language, tell
+from kotha.cli.language import log, spoken_language, translate
 from kotha.cli.options import AsJson, Page
 from kotha.cli.terminal import Output, progress
 from kotha.i18n.message import Message, Plural
@@ -61,14 +61,14 @@ def judge(
     with progress() as advance:
         judging = begin(runs, prompts, out=out, on_progress=advance, **how)
     if judging.same and runs:
-        tell(Message("{counted} of equal texts left out", counted=_pairs(judging.same)))
+        log(Message("{counted} of equal texts left out", counted=_pairs(judging.same)))
     if page is not None:
         judging.page(page)
         told = "{counted} in {page}; take its files in with --collect"
-        tell(Message(told, counted=_pairs(len(judging.pairs)), page=page))
+        log(Message(told, counted=_pairs(len(judging.pairs)), page=page))
     for file in collect:
         name, count = judging.collect(file)
-        tell(Message("{counted} by {name}", counted=Plural("{n} judgement", "{n:,} judgements", n=count), name=name))
+        log(Message("{counted} by {name}", counted=Plural("{n} judgement", "{n:,} judgements", n=count), name=name))
     if page is None and not collect and not as_json:
         _ask(judging, judge or getpass.getuser())
     if page is not None and not judging.judgements():
@@ -89,14 +89,14 @@ def _ask(judging: "Judging", judge: str) -> None:
         choice = _choice()
         if choice is None:
             go_on = shlex.join(["kotha", "judge", "--out", str(judging.path), "--judge", judge])
-            tell(Message("{counted} left; go on with: {go_on}", counted=_pairs(len(waiting) - place), go_on=go_on))
+            log(Message("{counted} left; go on with: {go_on}", counted=_pairs(len(waiting) - place), go_on=go_on))
             return
         judging.record(judge, pair.id, choice)
 
 
 def _show(pair: "BlindPair", place: int, count: int) -> None:
     first, second = ("১", "২") if spoken_language() == "bn" else ("1", "2")
-    begins = said(Message("[{place} of {count}]", place=place, count=count))
+    begins = translate(Message("[{place} of {count}]", place=place, count=count))
     print(f"\n{begins} {pair.prompt}\n\n{first}: {pair.left}\n\n{second}: {pair.right}\n", flush=True)
 
 
@@ -104,7 +104,7 @@ def _choice() -> "Choice | None":
     """What was chosen; None to stop."""
     while True:
         try:
-            answer = read_line(said(_ASKED))
+            answer = read_line(translate(_ASKED))
         except KeyboardInterrupt:
             print()
             return None
@@ -113,4 +113,4 @@ def _choice() -> "Choice | None":
             return None
         if chosen in _KEYS:
             return _KEYS[chosen]
-        tell(_ASKED)
+        log(_ASKED)

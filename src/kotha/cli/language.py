@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 
-from kotha.i18n.catalogue import Messenger, translate
+from kotha.i18n import catalogue
+from kotha.i18n.catalogue import Messenger
 from kotha.i18n.numbers import LANGUAGES, Language
 from kotha.report.page import pages_open_in
 
@@ -54,11 +55,11 @@ def spoken_language() -> Language:
     return _Reader.language
 
 
-def said(text: "Messenger | str") -> str:
-    """A message in the reader's language, arguments named as flags; a string is data and stays as it is."""
-    return translate(text, _Reader.language, flags=True)
+def translate(text: "Messenger | str") -> str:
+    """Translate a message into the command's language, with arguments named as flags; a plain string is returned as is."""
+    return catalogue.translate(text, _Reader.language, flags=True)
 
 
-def tell(text: "Messenger | str") -> None:
-    """A remark on stderr, in the reader's language."""
-    print(f"kotha: {said(text)}", file=sys.stderr, flush=True)
+def log(text: "Messenger | str") -> None:
+    """Print a remark on stderr, in the command's language."""
+    print(f"kotha: {translate(text)}", file=sys.stderr, flush=True)

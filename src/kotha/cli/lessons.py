@@ -5,9 +5,9 @@ from pathlib import Path
 
 from rich.text import Text as Line
 
-from kotha.cli.language import said, spoken_language, tell
+from kotha.cli.language import log, spoken_language, translate
 from kotha.cli.terminal import Output, Table, progress
-from kotha.i18n.catalogue import translate
+from kotha.i18n import catalogue
 from kotha.i18n.message import Text
 from kotha.i18n.numbers import LANGUAGES
 
@@ -18,10 +18,10 @@ def lessons() -> Output:
     from kotha.api.lessons import lessons as known
 
     found = known()
-    asked = {each.name: {key: translate(each.question, key) for key in LANGUAGES} for each in found}
+    asked = {each.name: {key: catalogue.translate(each.question, key) for key in LANGUAGES} for each in found}
     told = [{"name": each.name, "question": asked[each.name], "minutes": each.minutes} for each in found]
     rows: list[list[Text]] = [[each.name, each.question, f"{each.minutes:g}"] for each in found]
-    return Output(told, Table("", said(WORDS["header"]).split(","), rows, [WORDS["minutes"]]))
+    return Output(told, Table("", translate(WORDS["header"]).split(","), rows, [WORDS["minutes"]]))
 
 
 def run(name: str, /, *, seeds: int = 3, steps: int | None = None, out: Path | None = None) -> Output:
@@ -43,8 +43,8 @@ def run(name: str, /, *, seeds: int = 3, steps: int | None = None, out: Path | N
     record = {"command": shlex.join(asked), **found.plain}
     if out is not None:
         save_lesson(found, record, out, language)
-        tell(f"{out / name}.json, {out / name}.svg")
-    parts = [Line(said(lesson(name).question), "bold"), found.table(language)]
+        log(f"{out / name}.json, {out / name}.svg")
+    parts = [Line(translate(lesson(name).question), "bold"), found.table(language)]
     parts += [sentence[language] for sentence in found.plain["reading"]]
     for sample in found.plain["samples"]:
         parts += [Line(f"\n{sample['title'][language]}", "bold"), sample["text"]]

@@ -21,7 +21,7 @@ from cyclopts import App, CycloptsError, Parameter
 import kotha
 from kotha.cli.control_characters import visible_controls
 from kotha.cli.interrupts import INTERRUPTED, STOPPED, StoppedError
-from kotha.cli.language import said, speaking, spoken_language, tell
+from kotha.cli.language import log, speaking, spoken_language, translate
 from kotha.cli.options import AsJson
 from kotha.cli.usage_errors import misuse
 from kotha.errors import CorpusError, KothaError, UsageError, is_short_of_memory, reason
@@ -61,7 +61,7 @@ def build(words: Sequence[str]) -> App:
     app = App(
         name="kotha",
         help="Small language models from raw text, Bangla first: every step open, computable by hand, and checked.",
-        help_epilogue=said("Start with `kotha demo`. Every command has its own --help."),
+        help_epilogue=translate("Start with `kotha demo`. Every command has its own --help."),
         version=kotha.__version__,
         help_format="plaintext",
         default_parameter=Parameter(show_default=_default, negative=""),
@@ -170,7 +170,7 @@ def _leave(message: Messenger) -> None:
 def _fail(message: Messenger, code: int) -> int:
     _leave(message)
     try:
-        tell(message)
+        log(message)
     except OSError:  # stderr is on the full disk too
         _drop_output()
     return code

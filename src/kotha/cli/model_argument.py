@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from kotha.cli.language import tell
+from kotha.cli.language import log
 from kotha.errors import UsageError
 from kotha.i18n.message import Message
 from kotha.storage import bundled
@@ -13,7 +13,7 @@ from kotha.storage.status import is_directory
 def place(word: str | None) -> Path:
     """Where the model is that a word names; who has a folder of that name here is told how to say so."""
     if word == bundled.NAME and is_directory(Path(word)):
-        tell(Message("{name} is the model that came with Kotha; the folder here is ./{name}", name=bundled.NAME))
+        log(Message("{name} is the model that came with Kotha; the folder here is ./{name}", name=bundled.NAME))
     return bundled.place(word)
 
 

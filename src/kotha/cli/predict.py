@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from kotha.cli.language import tell
+from kotha.cli.language import log
 from kotha.cli.options import Device, Page, RunOfOnesOwn
 from kotha.cli.terminal import Output, progress
 from kotha.errors import UsageError
@@ -49,7 +49,7 @@ def classify(
         raise UsageError("--attention shows one image, of a model that reads images; for texts: kotha inside attention")
     answered = list(zip(text, lm.classify(list(text), why=why), strict=True))
     if attention is not None:
-        tell(Message("page in {path}", path=lm.attention(image=text[0]).save(attention)))
+        log(Message("page in {path}", path=lm.attention(image=text[0]).save(attention)))
     rows = [{"text": each, **answer.to_dict()} for each, answer in answered]
     return Output(rows[0] if len(rows) == 1 else rows, *(_line(each, answer) for each, answer in answered))
 
@@ -109,7 +109,7 @@ def translate(
     if alignment is not None:
         looked = lm.alignment(text, beams=beams)
         found["alignment"] = looked.to_dict()
-        tell(Message("page in {path}", path=looked.save(alignment)))
+        log(Message("page in {path}", path=looked.save(alignment)))
     return Output(found, *several)
 
 

@@ -15,7 +15,7 @@ from rich.segment import Segment
 from rich.table import Table as RichTable
 
 from kotha.cli.control_characters import plain_stream, visible
-from kotha.cli.language import said, tell
+from kotha.cli.language import log, translate
 from kotha.errors import KothaError
 from kotha.i18n.catalogue import Messenger
 from kotha.i18n.message import Message, OnProgress, Text
@@ -54,13 +54,13 @@ class Output:
     def show(self, as_json: bool) -> None:
         """Print it."""
         if self.page is not None:
-            tell(Message("page in {path}", path=self.found.save(self.page)))
+            log(Message("page in {path}", path=self.found.save(self.page)))
         if as_json:
             print_json(self.found, self.indent)
         else:
             print_parts(*self.parts)
             for remark in self.remarks:
-                tell(remark)
+                log(remark)
         if self.error is not None:
             raise self.error
 
@@ -115,10 +115,10 @@ def print_parts(*parts: Any) -> None:
             console.print(rendered(part))
             print_parts(*part.remarks)
         elif isinstance(part, Commands):
-            lines = ["", said(part.heading), *(f"  {line}" for line in part.lines)]
+            lines = ["", translate(part.heading), *(f"  {line}" for line in part.lines)]
             console.print("\n".join(lines), markup=False, soft_wrap=True)
         else:
-            console.print(said(part) if isinstance(part, str | Message) else part, markup=False)
+            console.print(translate(part) if isinstance(part, str | Message) else part, markup=False)
 
 
 def rendered(made: Table) -> RichTable:
@@ -128,14 +128,14 @@ def rendered(made: Table) -> RichTable:
     is looked up as a message without values.
     """
     styles = {"best": "bold green", "worst": "yellow"}
-    built = RichTable(title=escape(said(made.title)) or None, title_justify="left", header_style="bold")
+    built = RichTable(title=escape(translate(made.title)) or None, title_justify="left", header_style="bold")
     for index, name in enumerate(made.header):
         is_read = index == 0 or any(len(str(cells[index])) > _SENTENCE for cells in made.cells)
-        built.add_column(said(name), justify="left" if is_read else "right", overflow="fold")
+        built.add_column(translate(name), justify="left" if is_read else "right", overflow="fold")
     for row, cells in enumerate(made.cells):
         shown = []
         for column, cell in enumerate(cells):
-            text = escape(cell if isinstance(cell, str) and column not in made.labels else said(cell))
+            text = escape(cell if isinstance(cell, str) and column not in made.labels else translate(cell))
             mark = styles.get(made.marks.get((row, column), ""))
             shown.append(f"[{mark}]{text}[/]" if mark else text)
         built.add_row(*shown)
@@ -145,7 +145,7 @@ def rendered(made: Table) -> RichTable:
 @contextmanager
 def status(message: Message) -> Iterator[Any]:
     """Say what is done meanwhile, where it is seen."""
-    with notes().status(said(message)) as shown:
+    with notes().status(translate(message)) as shown:
         yield shown
 
 
@@ -166,12 +166,12 @@ def progress() -> Iterator[OnProgress]:
             nonlocal told
             now = time.monotonic()
             if stage not in tasks:
-                tasks[stage] = bars.add_task(said(stage), total=total)
+                tasks[stage] = bars.add_task(translate(stage), total=total)
                 if not console.is_terminal:
-                    tell(Message("{stage} …", stage=said(stage)))
+                    log(Message("{stage} …", stage=translate(stage)))
                     told = now
             elif not console.is_terminal and now - told >= _SECONDS_BETWEEN_LINES and 0 < done < total:
-                tell(Message("{stage} … {done:.0%}", stage=said(stage), done=done / total))
+                log(Message("{stage} … {done:.0%}", stage=translate(stage), done=done / total))
                 told = now
             bars.update(tasks[stage], completed=done)
 
@@ -189,7 +189,7 @@ def problems_told() -> Iterator[Callable[[Messenger], None]]:
 
     def tell_newest() -> None:
         if 0 < count <= _TOLD:
-            tell(newest)
+            log(newest)
 
     def take(problem: Messenger) -> None:
         nonlocal count, newest
@@ -199,7 +199,7 @@ def problems_told() -> Iterator[Callable[[Messenger], None]]:
     yield take
     tell_newest()
     if count > _TOLD:
-        tell(Message("… and {count:,} more problems", count=count - _TOLD))
+        log(Message("… and {count:,} more problems", count=count - _TOLD))
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from kotha.api.data import FILE_NAME, Kind, Level
-from kotha.cli.language import said, tell
+from kotha.cli.language import log, translate
 from kotha.cli.options import Field, OnErrors, Page, Paths, Several, TokenizerName, WorkPlace, group
 from kotha.cli.terminal import Output, problems_told, status
 from kotha.i18n.message import Message, Plural
@@ -79,10 +79,10 @@ def train(
 
     how: Any = {**vars(pieces)}
     with status(Message("reading …")) as shown, problems_told() as problems:
-        how["on_progress"] = lambda stage, *_: shown.update(said(Message("{stage} …", stage=stage)))
+        how["on_progress"] = lambda stage, *_: shown.update(translate(Message("{stage} …", stage=stage)))
         made = train_tokenizer(paths, out=out, on_problem=problems, **how)
     if made.vocab_size < pieces.vocab_size:
-        tell(Message("the text fills {n:,} of {asked:,} pieces", n=made.vocab_size, asked=pieces.vocab_size))
+        log(Message("the text fills {n:,} of {asked:,} pieces", n=made.vocab_size, asked=pieces.vocab_size))
     return _described(made, out)
 
 

@@ -8,7 +8,7 @@ from rich.live import Live
 from rich.text import Text
 
 from kotha.cli.interrupts import say_at_once
-from kotha.cli.language import said, tell
+from kotha.cli.language import log, translate
 from kotha.cli.terminal import notes
 from kotha.i18n.message import Message, ProgressMessage
 from kotha.i18n.message import Text as Remark
@@ -38,24 +38,24 @@ def training_display(speaks: bool = True, many: bool = False) -> Iterator[dict[s
     Of one run among ``many`` only the line that moves tells, and whether it stops.
     """
     console = notes()
-    live = Live(Text(said(Message("starting …"))), console=console, transient=True, refresh_per_second=4)
+    live = Live(Text(translate(Message("starting …"))), console=console, transient=True, refresh_per_second=4)
     moves = speaks and console.is_terminal
 
     def say(text: Remark) -> None:
         if moves and isinstance(text, ProgressMessage):  # gone when the next comes
-            live.update(Text(said(text)))
+            live.update(Text(translate(text)))
         elif speaks:
-            tell(text)
+            log(text)
 
     def show(event: dict[str, Any]) -> None:
         if "stopping" in event:
-            line = said(Message("saving after this step ({stopping}) …", stopping=event["stopping"]))
+            line = translate(Message("saving after this step ({stopping}) …", stopping=event["stopping"]))
             say_at_once(f"kotha: {line}")
         elif "validation" in event:
             if not many:
                 console.print(evaluation_line(event))
         elif console.is_terminal:
-            live.update(moving_line(event, f"{said(event['trial'])}  " if many else ""))
+            live.update(moving_line(event, f"{translate(event['trial'])}  " if many else ""))
 
     with live if moves else nullcontext():
         yield {"on_event": show, "on_remark": say}
@@ -67,7 +67,7 @@ def evaluation_line(event: dict[str, Any]) -> Text:
     figures = [Message(unit, value=found[key]) for key, unit in _UNITS.items() if key in found][:2]
     shares = [name for name in found if "accuracy" in name or name == "macro_f1"]
     figures += [Message("{name} {share:.1%}", name=label(name), share=found[name]) for name in shares]
-    line = Text(said(Message("step {step:>6,}  validation {figures}", step=event["step"], figures=figures)))
+    line = Text(translate(Message("step {step:>6,}  validation {figures}", step=event["step"], figures=figures)))
     sample = " ".join((event.get("sample") or "").split())
     return line.append(f"  {sample[:_SAMPLE_LETTERS]}", style="dim") if sample else line
 
@@ -104,4 +104,4 @@ def moving_line(event: dict[str, Any], start: str = "") -> Text:
     values["size"] = str(Size(event["memory_bytes"]))  # with the digits of the other figures
     values["peak"] = "" if share is None else Message("  {share} of peak", share=f"{share:.0%}")
     message = Message(line, done=done, minutes=minutes, seconds=seconds, **values)
-    return Text(start + said(message), no_wrap=True, overflow="ellipsis")
+    return Text(start + translate(message), no_wrap=True, overflow="ellipsis")

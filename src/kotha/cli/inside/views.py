@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from kotha.api.options import Asked
-from kotha.cli.language import tell
+from kotha.cli.language import log
 from kotha.cli.options import BOX, Flat, Page, Run, Several, written
 from kotha.cli.terminal import Output, Table
 from kotha.errors import UsageError
@@ -22,7 +22,7 @@ Html = Annotated[Page, Parameter(help="Write one offline page to this file.")]
 def viewed(view: "View[Any]", html: Path | None, *parts: Table | Text, **how: Any) -> Output:
     """A view's tables, and its page; what there is to say of its input is said in any case."""
     for remark in view.remarks:
-        tell(remark)
+        log(remark)
     return Output(view, *parts, page=html, **how)
 
 
@@ -87,12 +87,12 @@ def trace(
         raise UsageError("--npz {npz} would not be found as what it is; name it {name}.npz", npz=npz, name=npz.name)
     given, found = record_pass(run, asked, layer, place)
     for remark in given.remarks:
-        tell(remark)
+        log(remark)
     seen = [each.to_dict() for each in found]
     told = {"lines": to_json(given.lines), "places": seen}
     if npz is not None:
         write_arrays(npz, found)
-        tell(Message("{n_found} arrays in {npz}", n_found=len(found), npz=npz))
+        log(Message("{n_found} arrays in {npz}", n_found=len(found), npz=npz))
         return Output(told)
     rows = []
     for each in seen:

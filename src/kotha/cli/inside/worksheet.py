@@ -10,7 +10,7 @@ from rich.text import Text
 from kotha.api.options import SheetOptions
 from kotha.cli.inside.views import Html
 from kotha.cli.interrupts import read_line
-from kotha.cli.language import said, spoken_language, tell
+from kotha.cli.language import log, spoken_language, translate
 from kotha.cli.options import Flat, group, written
 from kotha.cli.terminal import Output, Table
 from kotha.errors import UsageError
@@ -38,22 +38,22 @@ def worksheet(
 
     if picture is not None:
         positions_picture().save(picture)
-        tell(Message("wrote {path}", path=picture))
+        log(Message("wrote {path}", path=picture))
         if sheet.sheet == "attention":
             return None
     view = lay_out(sheet, spoken_language())
     for file, write in ((html, view.save), (xlsx, view.save_spreadsheet)):
         if file is not None:
-            tell(Message("wrote {path}", path=write(file)))
+            log(Message("wrote {path}", path=write(file)))
     return Output(view, *(_steps(view) if html is None and xlsx is None else ()))
 
 
 def _steps(view: "SheetView") -> list[Any]:
     arrow = "" if view.found.target is None else f" → {view.found.target}"
-    parts: list[Any] = [Text(said(view.title), "bold"), f"{view.found.text}{arrow}", *view.remarks]
+    parts: list[Any] = [Text(translate(view.title), "bold"), f"{view.found.text}{arrow}", *view.remarks]
     for number, step in enumerate(view.steps, 1):
-        parts += ["", Table(f"{number}. {said(step.title)}", step.header, step.rows)]
-        parts += [Text(said(step.remark), "dim")] if step.remark else []
+        parts += ["", Table(f"{number}. {translate(step.title)}", step.header, step.rows)]
+        parts += [Text(translate(step.remark), "dim")] if step.remark else []
         parts += [f"  {line}" for line in step.sums]
     return parts
 
@@ -131,5 +131,5 @@ def score(*files: Path, csv: Annotated[Path | None, written(".csv")] = None) -> 
         raise UsageError("name files of answers, as the tutor saves them")
     rows = mark_class(files, csv)
     if csv is not None:
-        tell(Message("wrote {path}", path=csv))
+        log(Message("wrote {path}", path=csv))
     return Output([row.to_dict() for row in rows], *class_table(rows))
