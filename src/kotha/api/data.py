@@ -175,7 +175,7 @@ def cut(tokenizer: str, text: str) -> dict[str, Any]:
 
 
 def keep_tokenizer(source: str, out: Place, *, extra_ids: int | None = None, overwrite: bool = False) -> Tokenizer:
-    """Open a tokenizer from elsewhere and keep it as tokenizer.json."""
+    """Import a tokenizer from another library, and save it as tokenizer.json."""
     check_free(Path(out), overwrite)
     tokenizer = import_tokenizer(source, extra_ids=extra_ids)
     tokenizer.save(Path(out))

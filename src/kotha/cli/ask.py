@@ -32,9 +32,9 @@ def index(
     """Cut documents (txt, md, html, pdf, jsonl, csv, tsv, parquet) into passages, and index them for `kotha ask`.
 
     Args:
-        out: The index to make or to bring up to date.
-        model: A model whose embeddings are kept too; left out, words alone.
-        letters: Letters of a passage at most.
+        out: Index file to create or update.
+        model: Model whose embeddings are stored too (default: none, search by words only).
+        letters: Maximum length of a passage in characters.
     """
     import kotha
 
@@ -68,13 +68,13 @@ def ask(
     """Find the passages that fit a question, show them with their scores, and answer from them with citations.
 
     Args:
-        run: A run or model folder, or box, to search by meaning and to answer; left out, words alone.
-        question: What to ask of the documents.
-        index: The index, as `kotha index` made it.
-        limit: Passages to find.
-        by: How passages are found; left out, the best way there is.
-        retrieve_only: Show passages and answer nothing.
-        tokens: Tokens of an answer at most.
+        run: Run or model folder, or box, to search by meaning and to answer (default: none, search by words only).
+        question: Question to answer from the documents.
+        index: Index file made by `kotha index`.
+        limit: Number of passages to find.
+        by: Search method (default: the best one available).
+        retrieve_only: Show the passages without an answer.
+        tokens: Maximum number of tokens in the answer.
     """
     import kotha
 

@@ -27,7 +27,7 @@ def chat(
     """Talk with a model: a line, an answer. /help says how; Ctrl-D or /exit ends the talk; --json: a line a turn.
 
     Args:
-        plain: Go on with the text instead of taking turns.
+        plain: Continue the text instead of taking turns.
     """
     from kotha.api.model import Conversation
 

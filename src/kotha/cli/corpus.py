@@ -13,15 +13,15 @@ if TYPE_CHECKING:
 
 
 def stories(*, documents: int = 1000, seed: int = 0, kind: tuple[str, ...] = (), out: Path | None = None) -> None:
-    """Write the built-in corpus: original Bangla stories, news items and encyclopaedia entries, without end.
+    """Write documents of the built-in corpus: original Bangla stories, news items and encyclopaedia entries.
 
-    A .jsonl line also holds the kind and log_probability: the floor that no model can beat on average.
+    Each .jsonl line also holds the kind and the log_probability: the floor that no model can beat on average.
 
     Args:
-        documents: How many documents to write.
-        seed: Which corpus: the same seed gives the same documents.
-        kind: story, news or entry; all three when not given.
-        out: A .jsonl or .txt file; standard output when not given.
+        documents: Number of documents to write.
+        seed: Random seed; the same seed gives the same documents.
+        kind: Kind of document: story, news or entry (default: all three).
+        out: Output file, .jsonl or .txt (default: stdout).
     """
     from kotha.api.data import built_in_stories, write_stories
 
@@ -35,14 +35,14 @@ def stories(*, documents: int = 1000, seed: int = 0, kind: tuple[str, ...] = (),
 
 
 def questions(*, out: Path, stories: int = 200, per_story: int = 3, seed: int = 0, whole: bool = False) -> None:
-    """Write questions about built-in stories, with the answers that their grammar knows, for `kotha finetune instruct`.
+    """Write questions about built-in stories with their answers, as training data for `kotha finetune instruct`.
 
     Args:
-        out: The .jsonl file to write.
-        stories: How many stories to ask about.
-        per_story: Questions about each, at most.
-        seed: Which stories: the same seed gives the same questions.
-        whole: Give all of a story to read, not the paragraph that answers.
+        out: Output file, .jsonl.
+        stories: Number of stories to ask about.
+        per_story: Maximum number of questions per story.
+        seed: Random seed; the same seed gives the same questions.
+        whole: Include the whole story in each question, not only the paragraph with the answer.
     """
     import kotha
 
@@ -52,10 +52,10 @@ def questions(*, out: Path, stories: int = 200, per_story: int = 3, seed: int = 
 
 
 def inspect(paths: Paths, /, *, field: Field = "text", language: str = "bn", errors: OnErrors = "skip") -> Output:
-    """Say what is in a corpus: sizes, duplicates, language, what normalization would change, what is broken.
+    """Report on a corpus: sizes, duplicates, language, effects of normalization, unreadable documents.
 
     Args:
-        language: Two-letter code of the wanted language. What is said here is in that of KOTHA_LANGUAGE.
+        language: Two-letter code of the expected language; KOTHA_LANGUAGE sets the language of the output.
     """
     from kotha.api.data import inspect_corpus
 

@@ -30,11 +30,11 @@ def demo(
     """Write Bangla stories, learn a tokenizer from them, train a model on them, and let it write its own.
 
     Args:
-        out: Folder for everything that is made.
-        documents: How many stories to write.
-        vocab_size: Pieces of the tokenizer.
-        minutes: How long to train, about.
-        seed: Which stories, and which first weights.
+        out: Output folder.
+        documents: Number of stories to write.
+        vocab_size: Vocabulary size of the tokenizer.
+        minutes: Approximate training time in minutes.
+        seed: Random seed for the stories and the initial weights.
     """
     from kotha.api.demo import Demonstration
 

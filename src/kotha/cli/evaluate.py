@@ -30,7 +30,7 @@ def evaluate(
     many are answered right. With --perturb: how far these figures fall when the text is written otherwise.
 
     Args:
-        path: A text: a file, folder or data folder; or a harness task (.yaml).
+        path: Text file, folder or data folder; or an lm-evaluation-harness task (.yaml).
     """
     import kotha
     from kotha.api.scores import shown

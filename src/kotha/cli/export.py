@@ -16,8 +16,8 @@ from kotha.i18n.message import Message
 if TYPE_CHECKING:
     from kotha.api.conversion import ParityReport
 
-Lines = Annotated[tuple[str, ...], Parameter(help="Text whose lines are compared; left out: stories.")]
-Overwrite = Annotated[bool, Parameter(help="Replace what was written there before.")]
+Lines = Annotated[tuple[str, ...], Parameter(help="Text whose lines are compared (default: the built-in stories).")]
+Overwrite = Annotated[bool, Parameter(help="Replace existing output.")]
 
 
 def export(
@@ -34,10 +34,10 @@ def export(
     """Write a model for other tools, and compare it there: logits and token ids.
 
     Args:
-        to: Hugging Face's folder, llama.cpp's file, ONNX, or a web page.
-        out: Folder to write; or a file, for gguf .gguf, for web .html.
-        type_: Type of the weights; for hf float32, bfloat16 or float16, for gguf f32, f16, q8_0 or q4_0.
-        license_: For hf: the licence that the card names.
+        to: Export format: Hugging Face folder, llama.cpp file, ONNX, or web page.
+        out: Output folder; for gguf a .gguf file, for web an .html file.
+        type_: Type of the weights: for hf float32, bfloat16 or float16; for gguf f32, f16, q8_0 or q4_0.
+        license_: Licence named in the model card (hf only).
     """
     import kotha
     from kotha.api.conversion import lines_of
@@ -60,9 +60,9 @@ def import_(
     """Open a model from elsewhere, and compare it with transformers: logits and token ids.
 
     Args:
-        folder: A Hugging Face folder: GPT-2, Qwen3, Llama, BERT, Marian or ViT.
+        folder: Hugging Face folder: GPT-2, Qwen3, Llama, BERT, Marian or ViT.
         out: Model folder to write.
-        tokenizer: Bring the tokenizer along.
+        tokenizer: Also import the tokenizer.
     """
     from kotha.api.conversion import import_model, lines_of
 

@@ -16,15 +16,15 @@ class FinetuneOptions:
     """What every use takes."""
 
     out: Path
-    """The run folder to make, or to go on with."""
+    """Run folder to create or to resume."""
     from_: Annotated[str | None, Parameter(name="--from")] = None
-    """The model to start from: a run, a model or Hugging Face folder, or box."""
+    """Model to start from: a run, model or Hugging Face folder, or box."""
     lora: int | None = None
-    """Learn an addition of this rank to the weights (LoRA), not all of them."""
+    """Rank of a LoRA adapter to train instead of all weights."""
     seed: int | None = None
-    """Decides the split, the order and dropout."""
+    """Random seed for the split, the data order and dropout."""
     resume: bool = False
-    """Go on from the last checkpoint in --out."""
+    """Resume from the last checkpoint in --out."""
     errors: OnErrors = "stop"
     settings: MoreSettings = MoreSettings()
 
@@ -56,20 +56,20 @@ def classify(
     epochs: float = 8.0,
     options: FinetuneOptions,
 ) -> Output:
-    """Make a text classifier of a GPT or BERT: `kotha finetune classify reviews.csv --from run --out moods`.
+    """Fine-tune a GPT or BERT to classify texts: `kotha finetune classify reviews.csv --from run --out moods`.
 
-    A part of each class is held out and looked at once, at the end: accuracy, macro-F1, each class, beside the
-    commonest class and TF-IDF with logistic regression. The page classes.html in --out shows which are taken for
-    which. Then: `kotha classify moods "…"`.
+    A share of each class is held out and evaluated once, at the end: accuracy, macro-F1 and each class, compared with
+    the most frequent class and TF-IDF with logistic regression. The page classes.html in --out shows which classes are
+    confused. Then run `kotha classify moods "…"`.
 
     Args:
-        data: Texts with labels: csv, tsv, jsonl or parquet.
-        text: Field that holds the text; left out, it is guessed.
-        label: Field that holds the label; left out, it is guessed.
-        validation: Examples to choose by; left out, a share of DATA.
-        test: Examples to be measured on; left out, a share of DATA.
-        held_out: That share, of each class.
-        epochs: Passes over the examples at most; it ends where nothing is gained.
+        data: Labelled texts: csv, tsv, jsonl or parquet.
+        text: Field that holds the text (default: guessed).
+        label: Field that holds the label (default: guessed).
+        validation: Validation examples (default: a share of DATA).
+        test: Test examples (default: a share of DATA).
+        held_out: Share of each class to hold out.
+        epochs: Maximum number of epochs; training stops early once the model no longer improves.
     """
     own: dict[str, Any] = {"text": text, "label": label, "validation": validation, "test": test}
     own |= {"held_out": held_out, "epochs": epochs}
@@ -88,19 +88,19 @@ def instruct(
     epochs: float = 8.0,
     options: FinetuneOptions,
 ) -> Output:
-    """Teach a GPT to answer: `kotha finetune instruct pairs.jsonl --from run --out taught`, then `kotha chat taught`.
+    """Fine-tune a GPT to answer: `kotha finetune instruct pairs.jsonl --from run --out taught`.
 
-    Loss is on the answers alone. Conversations that belong together (questions about one story) are all learned from
-    or all held out, and the held-out ones are asked before and after.
+    The loss covers only the answers. Conversations of one group (questions about one story) are either all trained on
+    or all held out. The held-out questions are asked before and after training. Then run `kotha chat taught`.
 
     Args:
         data: Instructions with answers, or messages: jsonl, csv, tsv or parquet.
-        instruction: Field that holds the instruction; left out, it is guessed.
-        answer: Field that holds the answer; left out, it is guessed.
-        group: Field whose equal values stay together; left out: story, group.
-        test: Conversations to be asked; left out, a share of DATA.
-        held_out: That share, and another to choose by.
-        epochs: Passes over the conversations at most; it ends where nothing is gained.
+        instruction: Field that holds the instruction (default: guessed).
+        answer: Field that holds the answer (default: guessed).
+        group: Field that groups conversations (default: story or group).
+        test: Test conversations (default: a share of DATA).
+        held_out: Share to hold out for the test, and the same share again for validation.
+        epochs: Maximum number of epochs over the conversations; training stops early once the model no longer improves.
     """
     own: dict[str, Any] = {"instruction": instruction, "answer": answer, "group": group, "test": test}
     return options.run("instruct", data, **own, held_out=held_out, epochs=epochs)

@@ -38,9 +38,9 @@ def generate(
     """Go on with a text. Letters appear as they are written.
 
     Args:
-        prompt: Where the text begins; left out, the start of a document.
-        n: How many texts; their seeds count up.
-        probabilities: Also each token's probability.
+        prompt: Text to continue (default: empty, the start of a document).
+        n: Number of texts; each uses the next seed.
+        probabilities: Also show the probability of each token.
     """
     from kotha.api.model import Request
 

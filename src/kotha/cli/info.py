@@ -29,10 +29,10 @@ def doctor(run: Path, /, *, data: Path | None = None, ngrams: bool = False, html
     """Read the loss curve of a run and say in plain words what it shows, with the evidence.
 
     Args:
-        run: A run folder, finished or not.
-        data: The run's data folder, where it is not where it was.
-        ngrams: Also count n-grams in the data, to compare with.
-        html: Also write the curve and what it shows as a page.
+        run: Run folder, finished or not.
+        data: Data folder of the run, if it has moved.
+        ngrams: Also count n-grams in the data as a baseline.
+        html: Output file for the curve and the findings as an HTML page.
     """
     from kotha.api.doctor import doctor as examine
 
@@ -65,10 +65,10 @@ def compare(
     where the difference is more than chance.
 
     Args:
-        runs: Run folders; with --text also model folders, and box.
-        text: Measure all on this text, instead of what training measured.
-        whole: Read all of a long text, not its first half megabyte.
-        html: Also write the table as a page.
+        runs: Run folders; with --text also model folders and box.
+        text: Text to evaluate all models on, instead of comparing their training scores.
+        whole: Read the whole text, not only its first half megabyte.
+        html: Output file for the table as an HTML page.
     """
     from kotha.api.compare import compare as measure
     from kotha.api.compare import comparison_page, comparison_table, write_page

@@ -43,16 +43,16 @@ def judge(
     goes on, or shows who wins: strengths (Bradley–Terry) with their interval, and how far judges agree.
 
     Args:
-        runs: Two models or more: runs, model or Hugging Face folders, box.
-        out: The folder of the judging, to make or to go on with.
-        prompts: What they go on with: a line each, or .jsonl with a prompt.
-        judge: Who judges; left out: your name on this machine.
-        page: Write a page for judges without Kotha, instead of asking.
-        collect: Take in files that pages have returned, instead of asking.
-        tokens: Tokens that each writes after a prompt, at most.
-        temperature: 0 always takes the best token, 1 draws as the model says.
-        top_k: Draw among this many of the best tokens.
-        seed: Decides the texts, and which of two stands first.
+        runs: Two or more models: run, model or Hugging Face folders, or box.
+        out: Folder of the comparison, to create or to resume.
+        prompts: File with one prompt per line, or .jsonl with a prompt field.
+        judge: Name of the judge (default: your user name).
+        page: Output file for a page on which people without Kotha can judge.
+        collect: Answer files returned from such a page, to add to the comparison.
+        tokens: Maximum number of tokens per continuation.
+        temperature: Sampling temperature: 0 always takes the likeliest token, 1 samples from the model's distribution.
+        top_k: Number of likeliest tokens to sample from.
+        seed: Random seed for the texts and for the order within each pair.
     """
     from kotha.api.judge import judge as begin
     from kotha.api.judge import judging_tables

@@ -56,7 +56,7 @@ def spoken_language() -> Language:
 
 
 def translate(text: "Messenger | str") -> str:
-    """Translate a message into the command's language, with arguments named as flags; a plain string is returned as is."""
+    """Translate a message into the command's language, with arguments as flags; a string is returned as is."""
     return catalogue.translate(text, _Reader.language, flags=True)
 
 

@@ -13,7 +13,7 @@ from kotha.i18n.numbers import LANGUAGES
 
 
 def lessons() -> Output:
-    """List the lessons: what each asks, and how long it takes."""
+    """List the lessons with their questions and durations."""
     from kotha.api.lessons import WORDS
     from kotha.api.lessons import lessons as known
 
@@ -25,13 +25,13 @@ def lessons() -> Output:
 
 
 def run(name: str, /, *, seeds: int = 3, steps: int | None = None, out: Path | None = None) -> Output:
-    """Train the models of a lesson, measure them, and say in plain words what was seen.
+    """Train and measure the models of a lesson, and explain the results in plain words.
 
     Args:
-        name: Which lesson; `kotha lessons` lists them.
-        seeds: Models of each kind: other first weights, another order of the text.
-        steps: Steps of each training, for a quicker look; left out: enough.
-        out: Folder for NAME.json and NAME.svg.
+        name: Name of a lesson; `kotha lessons` lists them.
+        seeds: Number of models per kind, each with its own initial weights and data order.
+        steps: Training steps per model, for a quicker result (default: set by the lesson).
+        out: Output folder for NAME.json and NAME.svg.
     """
     from kotha.api.lessons import lesson, save_lesson, teach
 

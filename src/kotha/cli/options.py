@@ -46,31 +46,31 @@ FlatMany = Parameter(name="*", consume_multiple=True)
 AsJson = Annotated[bool, Parameter(name="--json", help="JSON on stdout.")]
 Page = Annotated[Path | None, written(*PAGE_ENDINGS)]
 Several = Annotated[tuple[str, ...], Parameter(consume_multiple=True)]
-MODEL = "A run folder (its best model), or a model folder; left out, or box: the model in the box."
+MODEL = "Run folder (its best model) or model folder (default: box, the bundled model)."
 _BY_NAME: dict[str, Any] = {"converter": lambda _, words: place(words[0].value), "show_default": False}
 Run = Annotated[Path, Parameter(help=MODEL, **_BY_NAME)]
 # For a use that the model in the box has not learned; it is still known by its name, to be told so.
-RunOfOnesOwn = Annotated[Path, Parameter(help="A run folder (its best model), or a model folder.", **_BY_NAME)]
+RunOfOnesOwn = Annotated[Path, Parameter(help="Run folder (its best model) or model folder.", **_BY_NAME)]
 RunName = Annotated[str | None, Parameter(help=MODEL, name="RUN")]  # where what it names is still open
 Paths = Annotated[
-    tuple[str, ...], Parameter(help="Files, folders, globs, addresses (https://, s3://, …), - or hf:owner/name.")
+    tuple[str, ...], Parameter(help="Files, folders, globs, URLs (https://, s3://, …), - for stdin, or hf:owner/name.")
 ]
-TextItself = Annotated[str | None, Parameter(help="The text itself, instead of a PATH.")]
+TextItself = Annotated[str | None, Parameter(help="Text to use instead of a PATH.")]
 Field = Annotated[str, Parameter(help="Field or column that holds the text.")]
 # ``corpus.problems.Errors``, without the readers that come with it: not every command reads a corpus.
-OnErrors = Annotated[Literal["stop", "skip"], Parameter(help="What happens to a document that cannot be read.")]
+OnErrors = Annotated[Literal["stop", "skip"], Parameter(help="What to do with an unreadable document.")]
 WorkPlace = Annotated[
-    str | None, Parameter(help="Where the workers are: ray (a cluster of its own here) or ray://HOST:PORT.")
+    str | None, Parameter(help="Where the workers run: ray (a new local cluster) or ray://HOST:PORT.")
 ]
-TokenizerName = Annotated[str, Parameter(help="A tokenizer: file, folder, or hub name.")]
+TokenizerName = Annotated[str, Parameter(help="Tokenizer file, folder or hub name.")]
 Pair = Annotated[
     tuple[str, str] | None,
-    Parameter(help="The two fields of a table: source and target, text and label, question and answer."),
+    Parameter(help="Names of the two fields of a table: source and target, text and label, or question and answer."),
 ]
-Device = Annotated[str, Parameter(help="cpu, cuda, or auto.")]
+Device = Annotated[str, Parameter(help="Device: cpu, cuda or auto.")]
 More = Annotated[
     tuple[str, ...],
-    Parameter(help="More settings, or sizes: NAME=VALUE, one or several.", name="--set", consume_multiple=True),
+    Parameter(help="Other settings or model sizes, as one or more NAME=VALUE.", name="--set", consume_multiple=True),
 ]
 
 
@@ -79,7 +79,7 @@ class MoreSettings:
     """The settings of a training that have no flag of their own."""
 
     config: Path | None = None
-    """A TOML file with more settings."""
+    """TOML file with settings."""
     set_: More = ()
 
     def given(self, trains: Callable[..., Any], **flags: Any) -> dict[str, Any]:
@@ -97,23 +97,23 @@ class Writing:
     """How a model writes."""
 
     tokens: int = 150
-    """Tokens to write at most."""
+    """Maximum number of tokens to generate."""
     temperature: float = 0.8
-    """0 always takes the best token, 1 draws as the model says."""
+    """Sampling temperature: 0 always takes the likeliest token, 1 samples from the model's distribution."""
     top_k: Annotated[int | None, Parameter(negative="--no-top-k")] = 40
-    """Draw among this many of the best tokens."""
+    """Number of likeliest tokens to sample from."""
     top_p: float | None = None
-    """Draw among the fewest best tokens with this probability together."""
+    """Sample from the smallest set of likeliest tokens with this total probability."""
     min_p: float | None = None
-    """Draw among tokens at least this share as likely as the best."""
+    """Sample from tokens at least this fraction as likely as the likeliest one."""
     repetition_penalty: Annotated[float | None, Parameter(negative="--no-repetition-penalty")] = 1.1
-    """Above 1: what was said becomes less likely."""
+    """Repetition penalty; above 1, earlier tokens become less likely."""
     seed: int = 0
-    """The same seed gives the same text."""
+    """Random seed; the same seed gives the same text."""
     stop: tuple[str, ...] = ()
-    """End before this text; may be given again."""
+    """Text to stop before; may be repeated."""
     weights: Literal["as-they-are", "float32", "bfloat16", "int8"] = "as-they-are"
-    """Narrower ones are read faster and say almost the same."""
+    """Type of the weights; narrower types are faster, with almost the same output."""
 
     def settings(self, place: int = 0) -> "SamplingSettings":
         """How the text at a place is drawn; each place has a seed of its own."""

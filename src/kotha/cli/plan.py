@@ -21,7 +21,7 @@ def plan(
     a preset or for 124 million to 7 billion parameters: `kotha plan --gpus 64 --nodes 8 --tokens 100B`.
 
     Args:
-        html: Also write the plan as a page, with its schedule drawn.
+        html: Output file for the plan as an HTML page, with a chart of the schedule.
     """
     from kotha.api import plan as api
 

@@ -33,10 +33,10 @@ def classify(
     """Say of which class each text is: `kotha classify moods "কী চমৎকার দিন" --why`; or each image: `… digits 7.png`.
 
     Args:
-        text: The texts; for a ViT, image files.
-        why: Also what each token was worth to the answer.
-        attention: Of one image: a page that shows which patches each head looks at.
-        adapter: An adapter folder (LoRA) to put on RUN, its base.
+        text: Texts to classify; for a ViT, image files.
+        why: Also show how much each token contributed to the result.
+        attention: Output file for a page that shows which patches of one image each head attends to.
+        adapter: LoRA adapter folder to apply to RUN, its base model.
     """
     import kotha
 
@@ -88,10 +88,10 @@ def translate(
     """Translate with a model that learned from pairs (`kotha inside attention` shows all that it looks at).
 
     Args:
-        text: The text to translate.
-        file: A file to translate line by line, instead of a text; - is stdin.
-        beams: Translations that are followed side by side; 1 takes the best token each time.
-        alignment: Of a text: a page that shows which of its words each written one looked at.
+        text: Text to translate.
+        file: File to translate line by line instead of a text; - is stdin.
+        beams: Beam width; 1 takes the likeliest token each time.
+        alignment: Output file for a page that shows which source words each translated word attends to.
     """
     if alignment is not None and text is None:
         raise UsageError("--alignment shows one text; give it instead of --file")
@@ -127,9 +127,9 @@ def fill(run: RunOfOnesOwn, text: str, /, *, words: int = 5, next: str | None = 
     """Fill the gaps of a text with the likeliest words, or judge whether one sentence follows another.
 
     Args:
-        text: A text with [MASK] where words are missing; with --next, a sentence.
-        words: How many words to offer for each gap.
-        next: A sentence: say whether it follows the text.
+        text: Text with [MASK] for each missing word; with --next, the first sentence.
+        words: Number of candidate words per gap.
+        next: Second sentence; reports the probability that it follows the text.
     """
     import kotha
 

@@ -16,16 +16,16 @@ class Preparing:
     """What is read, and how."""
 
     seed: int = 0
-    """Which documents are held out."""
+    """Random seed for the choice of held-out documents."""
     field: Field = "text"
     errors: OnErrors = "stop"
     duplicates: Duplicates = "exact"
-    """Copies to leave out: none, equal ones, also similar ones."""
+    """Duplicates to remove: none (keep), exact copies, or near copies too."""
     workers: int | None = None
-    """Processes that encode; by default one a core."""
+    """Number of processes that encode (default: one per core)."""
     on: WorkPlace = None
     overwrite: bool = False
-    """Replace a data folder that exists."""
+    """Replace an existing data folder."""
 
 
 def prepare(
@@ -41,9 +41,9 @@ def prepare(
     """Turn documents into token shards: split, cleaned, encoded, verified by hash.
 
     Args:
-        out: The data folder to make.
-        validation: Share of documents held out, or the file that holds them.
-        leaks: Keep near-copies of validation documents out of training.
+        out: Data folder to create.
+        validation: Share of documents to hold out, or a file of held-out documents.
+        leaks: Remove near copies of validation documents from the training data.
     """
     from kotha.api.data import prepare as make
     from kotha.api.data import prepared_table

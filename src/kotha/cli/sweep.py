@@ -31,10 +31,10 @@ def sweep(
     what mattered, and the `kotha train` line of the best.
 
     Args:
-        data: A data folder, made by `kotha prepare`.
-        storage: A database by URL, for several machines; left out: a file in --out.
-        steps: Or how many steps each has.
-        html: Also write what was found as a page.
+        data: Data folder made by `kotha prepare`.
+        storage: Database URL, for several machines (default: a file in --out).
+        steps: Training steps per trial, instead of --minutes.
+        html: Output file for the findings as an HTML page.
     """
     settings: dict[str, Any] = {**from_words(set_), **({} if steps is None else {"steps": steps})}
     with training_display(many=True) as heard:

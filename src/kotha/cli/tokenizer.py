@@ -14,7 +14,7 @@ from kotha.i18n.message import Message, Plural
 if TYPE_CHECKING:
     from kotha import Tokenizer
 
-Overwrite = Annotated[bool, Parameter(help="Replace a tokenizer that exists.")]
+Overwrite = Annotated[bool, Parameter(help="Replace an existing tokenizer.")]
 
 
 def card(
@@ -27,13 +27,13 @@ def card(
     field: Field = "text",
     errors: OnErrors = "stop",
 ) -> Output:
-    """Compare tokenizers on a text: tokens a word, bytes a token, unknowns, letters cut in two, round trip.
+    """Compare tokenizers on a text: tokens per word, bytes per token, unknown tokens, split graphemes, round trip.
 
     Args:
-        tokenizers: Tokenizers: files, folders, or hub names.
-        text: The text to measure on: files, folders, globs.
-        caution: Add a GPT-2-pattern BPE of the same size, as a caution.
-        html: Also write one offline HTML page.
+        tokenizers: Tokenizers: files, folders or hub names.
+        text: Text to measure on: files, folders or globs.
+        caution: Also train a BPE with GPT-2's split pattern and the same vocabulary size, for comparison.
+        html: Output file for the result as an offline HTML page.
     """
     from kotha.api.data import cards_table, compare_tokenizers
 
@@ -48,17 +48,17 @@ class OfPieces:
     """Which pieces, and of what text."""
 
     kind: Kind = "unigram"
-    """unigram is the best for most; wordpiece is BERT's; unigram and bpe open in llama.cpp."""
+    """Algorithm: unigram suits most uses; wordpiece is BERT's; llama.cpp reads unigram and bpe."""
     vocab_size: int = 8192
-    """Pieces, special tokens included."""
+    """Vocabulary size, including special tokens."""
     split: str | None = None
-    """For bpe: qwen35 (opens in llama.cpp) or words."""
+    """Split pattern for bpe: qwen35 (llama.cpp reads it) or words."""
     level: Level = "codepoint"
-    """For char: codepoint or akshara."""
+    """Unit for char: codepoint or akshara."""
     field: Field = "text"
     errors: OnErrors = "stop"
     workers: int | None = None
-    """Processes that count the text; by default one."""
+    """Number of processes that count the text (default: 1)."""
     on: WorkPlace = None
     overwrite: Overwrite = False
 
@@ -70,10 +70,10 @@ def train(
     out: Path,
     pieces: OfPieces = OfPieces(),  # noqa: B008 - frozen
 ) -> Output:
-    """Train a tokenizer on text; its pieces respect letters.
+    """Train a tokenizer on text, with tokens that respect grapheme clusters.
 
     Args:
-        out: Folder for tokenizer.json.
+        out: Output folder for tokenizer.json.
     """
     from kotha.api.data import train_tokenizer
 
@@ -87,10 +87,10 @@ def train(
 
 
 def view(tokenizer: TokenizerName, text: str, /) -> Output:
-    """Show how a text is cut: letters as letters, hex only for part of one.
+    """Show how a text is split into tokens; only incomplete characters appear as hex bytes.
 
     Args:
-        text: The text to cut.
+        text: Text to tokenize.
     """
     from kotha.api.data import cut
 
@@ -102,12 +102,12 @@ def view(tokenizer: TokenizerName, text: str, /) -> Output:
 
 
 def import_(source: str, /, *, out: Path, extra_ids: int | None = None, overwrite: Overwrite = False) -> Output:
-    """Open a tokenizer from elsewhere and keep it as tokenizer.json.
+    """Import a tokenizer from another library, and save it as tokenizer.json.
 
     Args:
-        source: tokenizer.json, spiece.model, vocab.txt or .json, a folder, or a hub name.
-        out: Folder for tokenizer.json.
-        extra_ids: Sentinels after a bare spiece.model's pieces: T5 has 100. A folder says its own.
+        source: File (tokenizer.json, spiece.model, vocab.txt or .json), folder or hub name.
+        out: Output folder for tokenizer.json.
+        extra_ids: Number of sentinel tokens to add to a bare spiece.model (T5 has 100); a folder defines its own.
     """
     from kotha.api.data import keep_tokenizer
 

@@ -26,7 +26,7 @@ class OfHeads:
     field: Field = "text"
     pair: Pair = None
     tokens: int = 2048
-    """Read so many tokens at most: each head is measured on all of them."""
+    """Maximum number of tokens to read; each head is measured on all of them."""
 
 
 def heads(
@@ -37,10 +37,10 @@ def heads(
     source: OfHeads = OfHeads(),  # noqa: B008 - frozen
     html: Html = None,
 ) -> Output:
-    """What each head does, how much it matters, and which ones overlap.
+    """Show what each head does, how much it matters, and which heads overlap.
 
     Args:
-        path: A text to look at; left out: the run's held-out documents.
+        path: Text to analyse (default: the run's held-out documents).
     """
     import kotha
 
@@ -87,14 +87,14 @@ def prune(
     source: OfHeads = OfHeads(),  # noqa: B008 - frozen
     overwrite: bool = False,
 ) -> Output:
-    """Remove heads from the weights, and measure what that costs and saves.
+    """Remove heads from the weights, and measure the cost and the savings.
 
     Args:
-        path: A text to measure on; left out: the run's held-out documents.
+        path: Text to measure on (default: the run's held-out documents).
         out: Model folder to write.
-        heads: Heads to remove: blocks.0.attention.1,blocks.1.attention.0
-        count: Remove so many heads, the least important ones.
-        overwrite: Replace a model folder at --out.
+        heads: Heads to remove, such as blocks.0.attention.1,blocks.1.attention.0
+        count: Number of least important heads to remove.
+        overwrite: Replace an existing model folder at --out.
     """
     from kotha.api.views import prune_heads
 

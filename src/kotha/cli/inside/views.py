@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from kotha.api.views import View
 
 Reading = Annotated[Asked, Flat]
-Html = Annotated[Page, Parameter(help="Write one offline page to this file.")]
+Html = Annotated[Page, Parameter(help="Output file for the result as an offline HTML page.")]
 
 
 def viewed(view: "View[Any]", html: Path | None, *parts: Table | Text, **how: Any) -> Output:
@@ -27,10 +27,10 @@ def viewed(view: "View[Any]", html: Path | None, *parts: Table | Text, **how: An
 
 
 def attention(run: Run = BOX, /, *, asked: Reading = Asked(), layers: Several = (), html: Html = None) -> Output:  # noqa: B008
-    """Who looks at whom: a page of every head, layer by layer.
+    """Show the attention weights of every head, layer by layer.
 
     Args:
-        layers: Only these: 0, or decoder.1; all if left out.
+        layers: Layers to show, such as 0 or decoder.1 (default: all).
     """
     import kotha
     from kotha.api.views import attention_table
@@ -48,7 +48,7 @@ def flow(
     asked: Reading = Asked(),  # noqa: B008 - frozen
     html: Html = None,
 ) -> Output:
-    """A text through the whole model, with shapes and figures at every station."""
+    """Follow a text through the model, with shapes and figures at every stage."""
     import kotha
     from kotha.api.views import flow_tables
 
@@ -57,7 +57,7 @@ def flow(
 
 
 def lens(run: Run = BOX, /, *, asked: Reading = Asked(), html: Html = None) -> Output:  # noqa: B008
-    """What each layer would say next."""
+    """Show what each layer would predict next (logit lens)."""
     import kotha
     from kotha.api.views import lens_table
 
@@ -74,12 +74,12 @@ def trace(
     place: tuple[str, ...] = (),
     npz: Annotated[Path | None, written()] = None,
 ) -> Output:
-    """What was recorded at every named place, as a table or as numbers.
+    """Record the activations at every hook point, as a table or as arrays.
 
     Args:
-        layer: Only this layer: 0, or decoder.1; may be given again.
-        place: Only this place, or a pattern: '*.weights'.
-        npz: Write the numbers themselves to this .npz file.
+        layer: Layer to record, such as 0 or decoder.1; may be repeated (default: all).
+        place: Hook point to record, or a pattern such as '*.weights'; may be repeated (default: all).
+        npz: Output .npz file for the arrays.
     """
     from kotha.api.views import record_pass, to_json, write_arrays
 

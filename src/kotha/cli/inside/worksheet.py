@@ -27,11 +27,11 @@ def worksheet(
     picture: Annotated[Path | None, written(".svg")] = None,
     xlsx: Annotated[Path | None, written(".xlsx")] = None,
 ) -> Output | None:
-    """One attention head as arithmetic on paper; the workshop's, or your model's.
+    """Lay out one attention head as arithmetic on paper: the workshop's, or one of your model.
 
     Args:
-        picture: Write 20 × 512 positions as a picture to this file.
-        xlsx: Write a spreadsheet of live formulas to this file.
+        picture: Output .svg file for a picture of 20 × 512 positions.
+        xlsx: Output .xlsx file for a spreadsheet with live formulas.
     """
     from kotha.api.worksheet import positions_picture
     from kotha.api.worksheet import worksheet as lay_out
@@ -63,13 +63,13 @@ class Questions:
     """Which questions."""
 
     set: Literal["workshop", "assessment"] = "workshop"
-    """The workshop's twelve, or the course's six."""
+    """Question set: the workshop's twelve, or the course's six."""
     preset: str = "bangla-58m"
-    """Whose sizes questions 6 to 11 are about."""
+    """Preset whose sizes questions 6 to 11 are about."""
     size: str | None = None
-    """Questions 1 to 5 of a drawn sheet instead: TOKENSxWIDTHxHEAD, 4x6x3."""
+    """Sizes of a generated sheet for questions 1 to 5, as TOKENSxWIDTHxHEAD: 4x6x3."""
     seed: int | None = None
-    """Draw the numbers anew: one seed, one sheet, say a student's roll number."""
+    """Random seed for the numbers, such as a student's roll number; one seed gives one sheet."""
 
 
 @group
@@ -77,9 +77,9 @@ class Kept:
     """The file of answers."""
 
     progress: Annotated[Path | None, written(".json")] = None
-    """Keep the answers in this file and go on from it; it is what one hands in."""
+    """Answer file to save to and to resume from; it is what a student hands in."""
     name: str | None = None
-    """Whose answers these are, in the file."""
+    """Name of the student in the answer file."""
 
 
 def exercise(
@@ -93,14 +93,14 @@ def exercise(
     paper: bool = False,
     as_json: Annotated[bool, Parameter(name="--json")] = False,
 ) -> Output | None:
-    """A tutor in two languages: questions, hints, recognised mistakes, points.
+    """Practise with a bilingual tutor: questions, hints, recognised mistakes, points.
 
     Args:
-        wanted: all, a question such as 7, or a part such as 7c.
-        tries: Left out: 2 at a terminal, 1 from a pipe.
+        wanted: Questions to ask: all, a question such as 7, or a part such as 7c.
+        tries: Attempts per question (default: 2 at a terminal, 1 from a pipe).
         key: Print the answer key instead of asking.
-        paper: Print the questions instead of asking, for paper.
-        as_json: The summary on stdout; the talk goes to stderr.
+        paper: Print the questions for paper instead of asking.
+        as_json: Print the summary as JSON on stdout, and the dialogue on stderr.
     """
     from kotha.api.exercises import QuestionChoice, on_paper, practise
 
@@ -119,11 +119,11 @@ def exercise(
 
 
 def score(*files: Path, csv: Annotated[Path | None, written(".csv")] = None) -> Output:
-    """Files of answers of a class, marked anew, in one table.
+    """Mark the answer files of a class again, and show them in one table.
 
     Args:
-        files: Files of answers, as the tutor saves them.
-        csv: Write the table to this file, for a spreadsheet.
+        files: Answer files saved by `kotha inside exercise`.
+        csv: Output .csv file for the table.
     """
     from kotha.api.exercises import class_table, mark_class
 
