@@ -32,7 +32,7 @@ def checked(hands_on: Callable[..., Any] | None = None) -> Callable[[Callable[P,
     >>> cut("নদী", times="2")
     Traceback (most recent call last):
     ...
-    kotha.errors.UsageError: times='2' cannot be used; give int
+    kotha.errors.UsageError: times='2' has the wrong type; expected int
     """
 
     def wrap(function: Callable[P, R]) -> Callable[P, R]:
@@ -61,7 +61,7 @@ def checked(hands_on: Callable[..., Any] | None = None) -> Callable[[Callable[P,
             for name, value in {**given, **kwargs}.items():
                 if name in known and not _fits(value, allowed := _type_of(known[name])):
                     raise UsageError(
-                        "{name}={value} cannot be used; give {allowed}",
+                        "{name}={value} has the wrong type; expected {allowed}",
                         name=name,
                         value=reprlib.repr(value),
                         allowed=re.sub(r"\w+\.", "", inspect.formatannotation(allowed)),

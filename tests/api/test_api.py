@@ -170,11 +170,11 @@ def test_a_talk_with_a_model_that_was_never_taught_warns(world: dict[str, Any]) 
 @pytest.mark.parametrize(
     ("path", "wording"),
     [
-        ("nowhere", "there is no nowhere; name a run, a model or a Hugging Face folder, or box"),
-        ("data", "data is a data folder; train a model on it, and load that"),
+        ("nowhere", "nowhere not found; name a run, model or Hugging Face folder, or box"),
+        ("data", "data is a data folder; train a model on it, and load the run"),
         ("tokenizer", "tokenizer is not a model folder"),
         (".", r"\. is not a model folder: it has no config.json"),
-        ("stories.jsonl", "stories.jsonl is a file; name the folder of a model"),
+        ("stories.jsonl", "stories.jsonl is a file; name a model folder"),
     ],
 )
 def test_what_is_no_model_is_answered(world: dict[str, Any], path: str, wording: str) -> None:
@@ -188,42 +188,42 @@ def talk(lm: Any) -> Any:
 
 
 WRONG_ARGUMENTS: list[tuple[Callable[[Any], Any], str]] = [
-    (lambda lm: lm.generate(5), r"prompt=5 cannot be used; give .*str.*list\[str\]"),
-    (lambda lm: lm.generate(None), "prompt=None cannot be used; give "),
-    (lambda lm: lm.generate([1, 2]), r"prompt=\[1, 2\] cannot be used"),
-    (lambda lm: lm.generate("ক", temperature="hot"), "temperature='hot' cannot be used; give float"),
-    (lambda lm: lm.generate("ক", tokens=True), "tokens=True cannot be used; give int"),
+    (lambda lm: lm.generate(5), r"prompt=5 has the wrong type; expected .*str.*list\[str\]"),
+    (lambda lm: lm.generate(None), "prompt=None has the wrong type; expected "),
+    (lambda lm: lm.generate([1, 2]), r"prompt=\[1, 2\] has the wrong type"),
+    (lambda lm: lm.generate("ক", temperature="hot"), "temperature='hot' has the wrong type; expected float"),
+    (lambda lm: lm.generate("ক", tokens=True), "tokens=True has the wrong type; expected int"),
     (lambda lm: lm.generate("ক", token=3), "generate has no argument 'token'; did you mean 'tokens'?"),
-    (lambda lm: lm.generate("ক", stop="।"), "stop='।' cannot be used; give Sequence"),
-    (lambda lm: lm.stream(["ক"]), r"prompt=\['ক'\] cannot be used; give str"),
-    (lambda lm: lm.trace(3), "text=3 cannot be used; give str"),
-    (lambda lm: lm.attention(3), "text=3 cannot be used; give str"),
-    (lambda lm: lm.attention(["ক"]), r"text=\['ক'\] cannot be used; give str"),
-    (lambda lm: lm.flow("ক", generate="12"), "generate='12' cannot be used; give int \\| None"),
+    (lambda lm: lm.generate("ক", stop="।"), "stop='।' has the wrong type; expected Sequence"),
+    (lambda lm: lm.stream(["ক"]), r"prompt=\['ক'\] has the wrong type; expected str"),
+    (lambda lm: lm.trace(3), "text=3 has the wrong type; expected str"),
+    (lambda lm: lm.attention(3), "text=3 has the wrong type; expected str"),
+    (lambda lm: lm.attention(["ক"]), r"text=\['ক'\] has the wrong type; expected str"),
+    (lambda lm: lm.flow("ক", generate="12"), "generate='12' has the wrong type; expected int \\| None"),
     (lambda lm: lm.lens("ক", foo=3), "^lens has no argument 'foo'; known: generate"),
-    (lambda lm: lm.heads(["ক"]), r"text=\['ক'\] cannot be used; give str \| Path \| None"),
-    (lambda lm: lm.worksheet("ক", layer="0"), "layer='0' cannot be used; give int"),
-    (lambda lm: lm.evaluate(5), "text=5 cannot be used; give str \\| PathLike"),
-    (lambda lm: lm.evaluate("এক যে ছিল রাজা"), r"there is no file 'এক যে.*'; a text itself is given in a list: \[text\]"),
-    (lambda lm: lm.evaluate("এক যে ছিল রাজা। " * 50), "a text itself is given in a list"),
-    (lambda lm: talk(lm).say(5), "text=5 cannot be used; give str"),
-    (lambda lm: talk(lm).say("ক", tokens="5"), "tokens='5' cannot be used; give int"),
+    (lambda lm: lm.heads(["ক"]), r"text=\['ক'\] has the wrong type; expected str \| Path \| None"),
+    (lambda lm: lm.worksheet("ক", layer="0"), "layer='0' has the wrong type; expected int"),
+    (lambda lm: lm.evaluate(5), "text=5 has the wrong type; expected str \\| PathLike"),
+    (lambda lm: lm.evaluate("এক যে ছিল রাজা"), r"no file 'এক যে.*'; to evaluate a text itself, pass a list: \[text\]"),
+    (lambda lm: lm.evaluate("এক যে ছিল রাজা। " * 50), "to evaluate a text itself, pass a list"),
+    (lambda lm: talk(lm).say(5), "text=5 has the wrong type; expected str"),
+    (lambda lm: talk(lm).say("ক", tokens="5"), "tokens='5' has the wrong type; expected int"),
     (lambda lm: talk(lm).say("ক", temprature=1), "say has no argument 'temprature'; did you mean 'temperature'"),
-    (lambda lm: lm.tokenizer.encode(5), "text=5 cannot be used; give str"),
-    (lambda lm: lm.tokenizer.encode_batch("ক"), "texts='ক' cannot be used; give "),
+    (lambda lm: lm.tokenizer.encode(5), "text=5 has the wrong type; expected str"),
+    (lambda lm: lm.tokenizer.encode_batch("ক"), "texts='ক' has the wrong type; expected "),
     (lambda lm: lm.tokenizer.decode(5), "tokens=5 cannot be decoded; give a list of token ids"),
     (lambda lm: lm.tokenizer.decode("ক"), "tokens='ক' cannot be decoded; give a list of token ids"),
-    (lambda lm: lm.attention("ক").save(5), "path=5 cannot be used; give str \\| PathLike"),
-    (lambda lm: lm.export("hf", 5), "out=5 cannot be used; give str \\| PathLike"),
-    (lambda lm: kotha.load(5), "path=5 cannot be used; give str \\| PathLike"),
-    (lambda lm: kotha.Run(None), "path=None cannot be used; give str \\| PathLike"),
-    (lambda lm: kotha.compare(5), "runs=5 cannot be used; give Iterable"),
-    (lambda lm: kotha.train("data", minutes="1", out="x"), "minutes='1' cannot be used; give float \\| None"),
+    (lambda lm: lm.attention("ক").save(5), "path=5 has the wrong type; expected str \\| PathLike"),
+    (lambda lm: lm.export("hf", 5), "out=5 has the wrong type; expected str \\| PathLike"),
+    (lambda lm: kotha.load(5), "path=5 has the wrong type; expected str \\| PathLike"),
+    (lambda lm: kotha.Run(None), "path=None has the wrong type; expected str \\| PathLike"),
+    (lambda lm: kotha.compare(5), "runs=5 has the wrong type; expected Iterable"),
+    (lambda lm: kotha.train("data", minutes="1", out="x"), "minutes='1' has the wrong type; expected float \\| None"),
     (lambda lm: kotha.train("data"), r"train: missing a required (keyword-only )?argument: 'out'"),
-    (lambda lm: kotha.train_tokenizer("stories.jsonl", vocab_size="8k"), "vocab_size='8k' cannot be used"),
+    (lambda lm: kotha.train_tokenizer("stories.jsonl", vocab_size="8k"), "vocab_size='8k' has the wrong type"),
     (lambda lm: kotha.train_tokenizer("stories.jsonl", texts=[]), "train_tokenizer has no argument 'texts'"),
     (lambda lm: kotha.prepare("stories.jsonl", "tokenizer", "x", sede=1), "no argument 'sede'; did you mean 'seed'?"),
-    (lambda lm: kotha.write_stories("x.txt", "many"), "documents='many' cannot be used; give int"),
+    (lambda lm: kotha.write_stories("x.txt", "many"), "documents='many' has the wrong type; expected int"),
 ]
 
 
@@ -238,7 +238,7 @@ def test_a_wrong_argument_is_answered_at_the_call(
 @pytest.mark.parametrize("name", ["trace", "attention", "flow", "lens", "heads", "worksheet"])
 def test_the_name_of_a_file_is_not_taken_for_a_text(world: dict[str, Any], name: str) -> None:
     with (
-        pytest.raises(kotha.KothaError, match=r"'stories.jsonl' is the name of a file.* give what the file says"),
+        pytest.raises(kotha.KothaError, match=r"'stories.jsonl' is the name of a file.* pass the contents"),
         contextlib.ExitStack() as entered,
     ):
         looked = getattr(world["lm"], name)("stories.jsonl")
@@ -256,7 +256,7 @@ def test_a_pipe_in_place_of_a_config_is_refused_and_not_waited_for(tmp_path: Pat
 def test_a_device_that_is_not_here_is_answered(world: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("torch.cuda.device_count", lambda: 0)
     for name in ("cuda", "cuda:1", "mps"):
-        with pytest.raises(kotha.KothaError, match=f"device='{name}' is not here; use auto, or cpu"):
+        with pytest.raises(kotha.KothaError, match=f"device='{name}' is not available; use auto, or cpu"):
             kotha.load("run", name)
 
 
@@ -289,7 +289,7 @@ def test_names_that_no_file_can_have_are_refused_before_the_work(world: dict[str
 
 @pytest.mark.parametrize("wrong", ["exactly", None])
 def test_what_happens_to_duplicates_is_a_choice(world: dict[str, Any], wrong: str | None) -> None:
-    with pytest.raises(kotha.KothaError, match=r"duplicates=.* (is not a choice|cannot be used)"):
+    with pytest.raises(kotha.KothaError, match=r"duplicates=.* (is not a choice|has the wrong type)"):
         kotha.prepare("stories.jsonl", "tokenizer", "none", duplicates=wrong)
 
 

@@ -50,7 +50,7 @@ def test_help_and_lists_are_quick_and_load_nothing_heavy(word: str, heavy: list[
         (["tokenizer", "trian"], "did you mean 'train'?"),
         (["corpus", "stories", "--document", "3"], "did you mean '--documents'?"),
         (["prepare", "x", "--out", "y"], "kotha: prepare needs --tokenizer; see kotha prepare --help"),
-        (["train", "x", "--minuts", "1"], "kotha: there is no option --minuts; did you mean '--minutes'?"),
+        (["train", "x", "--minuts", "1"], "kotha: unknown option --minuts; did you mean '--minutes'?"),
         (["train", "x", "--minutes", "1", "--out"], "kotha: --out needs a value"),
         (["plan", "--gpus"], "kotha: --gpus needs a value"),
         (["generate", "box", "--temperature"], "kotha: --temperature needs a value"),
@@ -59,7 +59,7 @@ def test_help_and_lists_are_quick_and_load_nothing_heavy(word: str, heavy: list[
         (["evaluate", "box"], "kotha: evaluate needs PATH, a text to measure on, or --text"),
         (["tokenizer", "train", "x", "--out", "y", "--kind", "unigrm"], "unigram"),
         (["corpus", "stories", "--documents", "many"], "many"),
-        (["corpus", "stories", "--documents", "0"], "give at least 1"),
+        (["corpus", "stories", "--documents", "0"], "use at least 1"),
         (["corpus", "stories", "--kind", "stroy"], "did you mean 'story'?"),
         (["corpus", "stories", "--out", "a.xml"], "use .jsonl or .txt"),
         (["tokenizer", "view", "tok", "\udcff"], "is not UTF-8"),
@@ -275,7 +275,7 @@ def test_a_named_argument_is_no_setting(
     config.write_text(given.replace("other", "'other'") + "\n", encoding="utf-8")
     for way in (["--set", given], ["--config", str(config)]):
         assert main([*words.split(), "--out", str(tmp_path / "run"), *way]) == 2
-        assert f"{given.partition('=')[0]} is no setting; give it as {flag}" in capsys.readouterr().err
+        assert f"{given.partition('=')[0]} is not a setting; use {flag}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,11 @@ def page(made: Path) -> Shown:
 def test_the_page_begins_with_what_came_out(page: Shown) -> None:
     assert page.headings() == [
         *("How it learned", "The same words, before and after", "Look inside it"),
-        *("It goes on with texts that it has never seen", "What to try next", "How it reads: pieces of whole letters"),
+        *(
+            "It continues texts that it has never seen",
+            "What to try next",
+            "How it splits text: pieces are whole graphemes",
+        ),
     ]
     (chart,) = page.blocks("curves")
     names = [text(label).partition(" = ")[0] for _, label in chart["levels"]]
@@ -74,7 +78,7 @@ def test_the_commands_that_it_proposes_run(made: Path, page: Shown, capsys) -> N
 
 def test_it_tells_what_it_does_and_what_to_try(demo: tuple[Path, str]) -> None:
     printed = demo[1]
-    assert re.findall(r"^\d+\. (.*?)  ", printed, re.MULTILINE)[:2] == ["The model in the box", "Stories"]
+    assert re.findall(r"^\d+\. (.*?)  ", printed, re.MULTILINE)[:2] == ["The bundled model", "Stories"]
     assert "The grammar's floor" in printed
     proposed = printed.split("Three things to try next:")[1].strip().splitlines()
     assert [shlex.split(command)[1] for command in proposed] == ["generate", "train", "inside"]
@@ -89,7 +93,7 @@ def test_a_folder_that_no_demo_made_is_left_alone(tmp_path: Path, capsys) -> Non
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "thesis.tex").write_text("years of work")
     assert main(["demo", "--out", str(tmp_path), "--documents", "100"]) == 1
-    assert "holds run, and no demo; choose a new folder" in capsys.readouterr().err
+    assert "holds run and is not a demo folder; choose a new" in capsys.readouterr().err
     assert [path.name for path in tmp_path.rglob("*")] == ["run", "thesis.tex"]
 
 

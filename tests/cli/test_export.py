@@ -127,7 +127,7 @@ def test_a_proof_that_fails_is_a_failure(
     assert main(["export", str(run), "--to", "hf", "--out", str(tmp_path / "hf"), "--json"]) == 1
     told = capsys.readouterr()
     assert json.loads(told.out)["parity"]["passed"] is False
-    assert "is written, and its proof failed: logits differ by" in told.err
+    assert "was written, but verification failed: logits differ by" in told.err
 
 
 def test_what_transformers_cannot_open_is_told_to_be_there(

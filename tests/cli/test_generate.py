@@ -61,14 +61,14 @@ def test_a_run_goes_on_with_a_text_as_the_plain_twin_does(capsys: Any, run: Path
 
 def test_how_a_text_ended_is_said_in_words(capsys: Any, run: Path) -> None:
     assert main(["generate", str(run), "নদীর ধারে", "--tokens", "1"]) == 0
-    assert re.search(r"kotha: 1 token, [\d,]+ a second; no more were asked for", capsys.readouterr().err)
+    assert re.search(r"kotha: 1 token, [\d,]+ per second; token limit reached", capsys.readouterr().err)
 
 
 def test_what_the_model_could_not_see_is_told(capsys: Any, run: Path) -> None:
     context = bundle.load(run).model.config.context_length  # type: ignore[union-attr]
     for words, tokens, told in [
-        (1, context + 5, f"beyond its context of {context:,} tokens it forgot how the text began"),
-        (2 * context, 2, f"of the prompt only the last {context:,} tokens were read, which is this model's context"),
+        (1, context + 5, f"because the model's context is {context:,} tokens"),
+        (2 * context, 2, f"only the last {context:,} tokens of the prompt were read"),
     ]:
         prompt = " ".join(["নদীর"] * words)
         flags = ["--tokens", str(tokens)]
@@ -125,12 +125,12 @@ def test_a_stop_string_ends_the_text(capsys: Any, run: Path) -> None:
         (
             ["generate", "nowhere", "মা"],
             1,
-            "there is no nowhere; name a run, a model or a Hugging Face folder, or box",
+            "nowhere not found; name a run, model or Hugging Face folder, or box",
         ),
         (["generate", "RUN", "মা", "--temperature", "-1"], 2, "--temperature -1.0 cannot work; use 0"),
         (["generate", "RUN", "মা", "--top-p", "2"], 2, "--top-p 2.0 is no share"),
         (["generate", "RUN", "মা", "--tokens", "-2"], 2, "--tokens -2 cannot be written"),
-        (["generate", "RUN", "মা", "--n", "0"], 2, "--n 0 asks for nothing"),
+        (["generate", "RUN", "মা", "--n", "0"], 2, "--n must be at least 1, not 0"),
         (["generate", "RUN", "মা", "--stop", ""], 2, "an empty stop string"),
         (["generate", "RUN", "মা", "--weights", "int9"], 2, "int9"),
         (["chat", "RUN", "--top-k", "0"], 2, "--top-k 0 leaves nothing to draw from"),
@@ -149,7 +149,7 @@ def test_a_run_without_a_model_and_a_model_that_does_not_write(capsys: Any, tmp_
     config = GPTConfig(d_model=8, n_heads=2, n_layers=1, vocab_size=9, context_length=4)
     bundle.save(tmp_path / "model", GPT(config))
     assert main(["generate", str(tmp_path / "model"), "মা"]) == 2
-    assert "without a tokenizer; it writes no text" in capsys.readouterr().err
+    assert "without a tokenizer and cannot generate text" in capsys.readouterr().err
 
 
 # -- chat --------------------------------------------------------------------------------------------------------------

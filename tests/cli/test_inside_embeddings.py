@@ -50,7 +50,7 @@ def test_a_word_in_brackets_is_a_word(run: str, capsys) -> None:
         (["{run}", "মা", "--map", "map.png"], 2, "would be a page; call it map.html"),
         (["{run}", "মা", "--count", "0"], 2, "from 1"),
         (["{run}", "--text", "মা"], 2, "nothing to foretell"),
-        (["nowhere", "মা"], 1, "there is no nowhere"),
+        (["nowhere", "মা"], 1, "nowhere not found"),
     ],
 )
 def test_mistakes_are_answered(run: str, capsys, arguments: list[str], code: int, wording: str) -> None:

@@ -81,16 +81,16 @@ def test_files(capsys: Any, models: dict[str, str], tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "wording"),
     [
-        (["--target", "x"], "--target: for a model that reads; name one with --run"),
-        (["--layer", "3"], "and give it --text"),
-        (["--part", "cross"], "and give it --text"),
-        (["--run", "{gpt}"], "give the model something to read"),
+        (["--target", "x"], "--target: only for the head of a model; name a model with --run"),
+        (["--layer", "3"], "and give --text"),
+        (["--part", "cross"], "and give --text"),
+        (["--run", "{gpt}"], "an input text is required"),
         (["--run", "{gpt}", "--text", "ছোট্ট", "--layer", "7"], "no attention 'blocks.7.attention'"),
         (["--run", "{gpt}", "--text", "ছোট্ট", "--head", "7"], "there is no head 7"),
         (["--run", "{gpt}", "--text", "ছোট্ট", "--part", "cross"], "no attention 'blocks.0.cross'"),
         (["--run", "{gpt}", "--text", "ছোট্ট", "--stack", "encoder"], "no attention 'encoder.0.attention'"),
         (["--run", "{seq2seq}", "--text", "ছোট্ট"], "also needs a target"),
-        (["--run", "{gpt}", "--text", "ছোট্ট", "--size", "4x6x3"], "leave out --run, --text for it"),
+        (["--run", "{gpt}", "--text", "ছোট্ট", "--size", "4x6x3"], "omit --run, --text"),
         (["--size", "1x6x3"], "with 2 to 12 for each number"),
     ],
 )
@@ -176,7 +176,7 @@ def test_ones_own_matrices(capsys: Any, tmp_path: Path) -> None:
     file.write_text("\n\n".join(f"{name}\n{one}" for name in ("X", "W_Q", "W_K", "W_V")), encoding="utf-8")
     assert answer(capsys, "--given", str(file))["tokens"] == ["token 1", "token 2"]
     assert main(["inside", "worksheet", "--given", str(file), "--sheet", "robot"]) != 0
-    assert "each stands alone" in capsys.readouterr().err
+    assert "cannot be combined" in capsys.readouterr().err
     file.write_text("X\n1,x\n", encoding="utf-8")
     assert main(["inside", "worksheet", "--given", str(file)]) != 0
     assert "X: row 1 holds [1.0, 'x']" in capsys.readouterr().err

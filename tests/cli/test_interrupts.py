@@ -14,7 +14,7 @@ from tests.launching import Launcher
 
 from kotha.cli.main import main
 
-STOPPED = "kotha: stopped; nothing half-written was left behind"
+STOPPED = "kotha: stopped; no partial output was left behind"
 pytestmark = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="sees in /proc when a program listens")
 # What each command is given; OUT is a folder of its own, and the rest was made before.
 COMMANDS = {
@@ -121,7 +121,7 @@ def check(start: Start, name: str, paths: dict[str, str], out: Path, moment: flo
     left = sorted(str(path.relative_to(out)) for path in out.rglob("*"))
     assert not [path for path in left if ".kotha-" in path], f"{about}\n{left}"
     if code == 130:
-        assert said.splitlines()[-1] == STOPPED or "go on with: kotha train" in said.splitlines()[-1], about
+        assert said.splitlines()[-1] == STOPPED or "resume with: kotha train" in said.splitlines()[-1], about
         assert said.count("kotha: stopped") == 1, about
         kept = {"train": "run"}.get(name)  # what it has saved can be gone on with
         assert not left or (kept and f"{kept}/config.json" in left) or whole(name, left), f"{about}\n{left}"

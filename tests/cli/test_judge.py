@@ -42,7 +42,7 @@ def test_from_prompts_to_who_won(models: list[str], tmp_path: Path, capsys: Any,
     assert "[1 of 3]" in shown and "1: " in shown and "2: " in shown
     asked = shown.split("model")[0]
     assert not any(Path(name).name in asked for name in models), "blind"
-    assert f"2 pairs left; go on with: kotha judge --out {out} --judge" in err
+    assert f"2 pairs left; resume with: kotha judge --out {out} --judge" in err
     code, shown, _ = call(capsys, monkeypatch, *how, said="0\n2\n")
     assert code == OK and "[2 of 3]" in shown and "[3 of 3]" in shown and "interval" in shown
 
@@ -67,11 +67,11 @@ def test_mistakes_are_answered_before_a_model_writes(
     empty.write_text("\n")
     out = ["--out", tmp_path / "judging"]
     for words, said in (
-        ([models[0], models[0], "--prompts", empty, *out], "give two or more, each once"),
-        ([*models, *out], "what shall the models go on with?"),
+        ([models[0], models[0], "--prompts", empty, *out], "name two or more different models"),
+        ([*models, *out], "prompts are required"),
         ([*models, "--prompts", empty, *out], "holds no prompts"),
         (out, "holds no judging"),
-        ([*models, "--prompts", empty, "--out", tmp_path], "exists; go on with it without naming models"),
+        ([*models, "--prompts", empty, "--out", tmp_path], "already exists; resume it without naming models"),
     ):
         code, _, err = call(capsys, monkeypatch, *words)
         assert code != OK and said in err

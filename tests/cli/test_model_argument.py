@@ -40,5 +40,5 @@ def test_a_prompt_alone_is_for_the_box(words: list[str | None], found: tuple[Pat
 
 @pytest.mark.parametrize("word", ["runn", "runs/last"])
 def test_a_word_that_may_be_a_mistyped_folder_is_refused(word: str) -> None:
-    with pytest.raises(UsageError, match=f"there is no {word}; name a run folder, or .* kotha generate box {word}"):
+    with pytest.raises(UsageError, match=f"{word} not found; name a run folder, or .* kotha generate box {word}"):
         model_and_prompt(word, None, "generate")

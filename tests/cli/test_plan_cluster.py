@@ -50,12 +50,12 @@ def test_a_preset_and_a_number_of_tokens_as_json(capsys) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "reason"),
     [
-        (["--nodes", "2"], 2, "say how many with --gpus"),
+        (["--nodes", "2"], 2, "set the number of GPUs with --gpus"),
         (["--gpus", "0"], 2, "gpus=0 must be from 1"),
         (["--gpus", "12", "--nodes", "5"], 2, "nodes=5 cannot share 12 GPUs evenly"),
         (["--gpus", "8", "--tokens", "many"], 2, "tokens='many' is no number of tokens; write 10B"),
         (["--gpus", "8", "--tokens", "nanB"], 2, "must be from 1 to a million trillion"),
-        (["--gpus", "8", "--minutes", "5"], 2, "--minutes has no place in a plan for many GPUs"),
+        (["--gpus", "8", "--minutes", "5"], 2, "--minutes does not apply to a cluster plan"),
         (["--gpus", "8", "--preset", "bert-base"], 2, "bert-base is a bert"),
         (["--gpus", "8", "--gpu", "t4"], 1, "are too small for"),
         (["--gpus", "8", "--network", "0"], 2, "network must be above 0"),

@@ -79,12 +79,16 @@ def test_the_schedule_is_drawn_from_its_own_numbers() -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "wording"),
     [
-        ([], 2, "say what to plan"),
+        ([], 2, "specify what to plan"),
         (["--minutes", "5"], 2, "--data is missing"),
         (["--minutes", "-5", "--data", __file__], 2, "above 0"),
-        (["--memory-gb", "nan", "--minutes", "5", "--data", __file__], 2, "above 0, up to 1,000,000"),
+        (["--memory-gb", "nan", "--minutes", "5", "--data", __file__], 2, "above 0 and at most 1,000,000"),
         (["--memory-gb", "4", "--data", __file__], 2, "--minutes is missing"),
-        (["--preset", "mini", "--minutes", "5"], 2, "--data is missing: what fits depends on text and time; --preset"),
+        (
+            ["--preset", "mini", "--minutes", "5"],
+            2,
+            "--data is missing: a design depends on the text and the time; --preset",
+        ),
         (["--minutes", "5", "--data", __file__, "--set", "steps=3"], 2, "minutes and steps both say"),
         (["--preset", "mini", "--gpu", "rtx-409"], 2, "did you mean 'rtx-4090'?"),
         (["--minutes", "5", "--data", "nowhere-at-all"], 1, "nowhere-at-all"),

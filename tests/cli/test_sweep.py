@@ -178,7 +178,7 @@ def test_ctrl_c_saves_and_the_trial_is_gone_on_with(capsys, data: Path, tmp_path
     process.send_signal(signal.SIGINT)
     _, told = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert b"stopped and saved; the same command goes on" in told
+    assert b"stopped and saved; run the same command again to resume" in told
     assert states(out) == ["FAIL", "WAITING"]
     assert json.loads((out / "trial-0000" / "summary.json").read_text())["stopped"]
 

@@ -121,9 +121,9 @@ def test_a_classifier_writes_no_text_and_a_writer_names_no_classes(
 ) -> None:
     classifier = runs["gpt"].model
     assert classifier.classify([]) == []
-    with pytest.raises(UsageError, match="is a gpt-classifier and writes no text; it names classes"):
+    with pytest.raises(UsageError, match="is a gpt-classifier and does not generate text; it is a classifier"):
         classifier.generate("আজ")
-    with pytest.raises(UsageError, match="is measured here on texts with labels; give a file of them"):
+    with pytest.raises(UsageError, match="is evaluated on labelled texts; give a file of them"):
         classifier.evaluate(["আজ"])
     with pytest.raises(UsageError, match="this model names classes: ask it why with classify"):
         classifier.attention("আজ")
@@ -131,7 +131,7 @@ def test_a_classifier_writes_no_text_and_a_writer_names_no_classes(
         UsageError, match="this is a gpt model, and no classifier; make one of it with finetune classify"
     ):
         kotha.load(bases["gpt"]).classify("আজ")
-    with pytest.raises(ConfigError, match="a gpt-classifier model learns from texts with labels"):
+    with pytest.raises(ConfigError, match="a gpt-classifier model learns from labelled texts"):
         kotha.prepare([write_lines(tmp_path)], classifier.tokenizer, tmp_path / "data")
         kotha.train(tmp_path / "data", start=runs["gpt"], out=tmp_path / "run", steps=1)
 

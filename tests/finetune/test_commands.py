@@ -62,18 +62,18 @@ def test_from_a_table_to_an_answer(call: Call, bases: dict[str, Path], table: Pa
     score = json.loads(out)
     assert code == OK and score["examples"] == 9 and "majority" in score["baselines"]
     code, out, err = call("evaluate", run, "--text", "আজ")
-    assert code == MISUSED and "is measured here on texts with labels; give a file of them" in err
+    assert code == MISUSED and "is evaluated on labelled texts; give a file of them" in err
     code, _, err = call("generate", run, "আজ")
-    assert code == MISUSED and "writes no text; it names classes" in err
+    assert code == MISUSED and "does not generate text; it is a classifier" in err
     code, _, err = call("chat", run)
-    assert code == MISUSED and "writes no text" in err
+    assert code == MISUSED and "does not generate text" in err
     code, _, err = call("export", run, "--to", "gguf", "--out", tmp_path / "gguf")
     assert code != OK and "export it to hf" in err
 
 
 def test_what_is_wrong_is_said_in_one_line(call: Call, bases: dict[str, Path], table: Path, tmp_path: Path) -> None:
     code, _, err = call("finetune", "classify", table, "--out", tmp_path / "run")
-    assert code == MISUSED and "give data and a model to start from; or go on with --resume" in err
+    assert code == MISUSED and "give data and a model to start from, or resume with --resume" in err
     code, _, err = call("classify", bases["gpt"], "আজ")
     assert code == MISUSED and "this is a gpt model, and no classifier" in err
     code, _, err = call("classify", bases["gpt"])

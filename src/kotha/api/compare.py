@@ -54,7 +54,7 @@ def compare(
     for place, name in zip(places, called, strict=True):
         config = run_config(place)
         if text is None and not config:
-            raise UsageError("{place} holds no run with figures of its own; give a text to measure on", place=place)
+            raise UsageError("{place} is not a run folder with its own scores; give a text to evaluate on", place=place)
         row = row_of_run(name, config, reached(place) if config else {}, find_data(config, place))
         if text is not None:
             model, tokenizer = load(place, device).gpt

@@ -16,10 +16,10 @@ def read_card(path: Place) -> str:
     folder = bundled.place(path)
     file, name = folder / bundled.CARD_FILE, bundled.title(folder)
     if not folder.exists():
-        raise KothaError("there is no {run}; name a run folder or a model folder", run=folder)
+        raise KothaError("{run} not found; name a run folder or a model folder", run=folder)
     if not file.is_file():
         raise KothaError(
-            "{name} has no card ({card_file}); `kotha export {name} --to hf --out FOLDER` writes one",
+            "{name} has no model card ({card_file}); `kotha export {name} --to hf --out FOLDER` writes one",
             name=name,
             card_file=bundled.CARD_FILE,
         )

@@ -42,7 +42,7 @@ from kotha.text.tokenizer.view import view as view_tokens
 def built_in_stories(documents: int = 1000, *, seed: int = 0, kinds: Iterable[str] = ()) -> Iterator[Story]:
     """So many documents of the built-in corpus; the same seed gives the same ones."""
     if documents < 1:
-        raise UsageError("{option}: give at least 1", option=Option("documents", documents))
+        raise UsageError("{option} is too few; use at least 1", option=Option("documents", documents))
     return itertools.islice(endless(seed, kinds=tuple(kinds) or None), documents)
 
 
@@ -65,7 +65,7 @@ def write_stories(
     """
     path, found = Path(out), built_in_stories(documents, seed=seed, kinds=kinds)
     if path.suffix not in (".jsonl", ".txt"):
-        raise UsageError("{path}: the ending decides the format; use .jsonl or .txt", path=path)
+        raise UsageError("{path}: the file name must end in .jsonl or .txt", path=path)
     with atomic_file(path) as file:
         for count, document in enumerate(found, 1):
             row = {name: getattr(document, name) for name in ("text", "kind", "log_probability")}
@@ -94,9 +94,9 @@ def write_questions(
     path = Path(out)
     for name, value in (("stories", stories), ("per_story", per_story)):
         if value < 1:
-            raise UsageError("{option}: give at least 1", option=Option(name, value))
+            raise UsageError("{option} is too few; use at least 1", option=Option(name, value))
     if path.suffix != ".jsonl":
-        raise UsageError("{path}: questions are written as .jsonl; end its name so", path=path)
+        raise UsageError("{path}: the file name must end in .jsonl", path=path)
     count = 0
     with atomic_file(path) as file:
         for story in range(stories):
@@ -155,7 +155,7 @@ def compare_tokenizers(
     found = read_documents(source, field=field, errors=errors, on_problem=on_problem)
     documents = [document.text for document in found]
     if not documents:
-        raise UsageError("{text}: no documents there", text=Option("text", " ".join(source)))
+        raise UsageError("{text}: no documents found", text=Option("text", " ".join(source)))
     loaded = {name: import_tokenizer(name) for name in tokenizers}
     if caution:
         size = max(tokenizer.vocab_size for tokenizer in loaded.values())
@@ -257,4 +257,4 @@ def prepared_table(report: PrepareReport, title: str = "") -> Table:
         Message("{n:,} unreadable", n=report.problems),
     )
     told = [each for each in left_out if each.values["n"]] or Message("nothing")
-    return Table(title, ["", Message("train"), Message("validation")], rows, [Message("left out: {what}", what=told)])
+    return Table(title, ["", Message("train"), Message("validation")], rows, [Message("removed: {what}", what=told)])

@@ -61,14 +61,14 @@ class Demonstration:
 
     def __init__(self, out: Path, documents: int, vocab_size: int, minutes: float, seed: int) -> None:
         if documents < 100:
-            told = "{option}: a tokenizer needs more to learn from; give at least 100"
+            told = "{option} is too few to train a tokenizer; use at least 100"
             raise UsageError(told, option=Option("documents", documents))
         self._request = TrainRequest(minutes=minutes, changes={"seed": TrainConfig(seed=seed).seed})
         if not is_directory(out):
             check_folder_place(out, lambda _: False)
         found = names_in(out) if is_directory(out) else []
         if found and MARK not in found:
-            told = "{out} holds {found}, and no demo; choose a new folder, or an empty one"
+            told = "{out} holds {found} and is not a demo folder; choose a new or empty folder"
             raise KothaError(told, out=out, found=found[0])
         self.out, self._documents, self._vocab_size = out, documents, vocab_size
         self._seed = seed
@@ -92,7 +92,7 @@ class Demonstration:
 
     def _open_box(self) -> list[Text | Table]:
         texts = load().generate(list(_OPENINGS), tokens=_TOKENS_ON_THE_WAY, seed=self._seed)
-        return [*map(_quoted, texts), Message("Now a model of your own, trained beside it:")]
+        return [*map(_quoted, texts), Message("Now a model of your own, trained from scratch:")]
 
     def _stories(self) -> list[Text | Table]:
         """Stories to learn from, and others that are held out; both from the same grammar, by different seeds."""
@@ -112,7 +112,7 @@ class Demonstration:
             size=size,
             held_out=counts[HELD_OUT],
         )
-        return [Message("The first of them:\n"), _quoted(_first(self.written, "story")), told]
+        return [Message("The first story:\n"), _quoted(_first(self.written, "story")), told]
 
     def _tokenizer(self) -> list[Text | Table]:
         folder = self.out / "tokenizer"
@@ -120,7 +120,7 @@ class Demonstration:
             self.out / TRAIN, vocab_size=self._vocab_size, out=folder, overwrite=True
         )
         pieces = "│".join(token.text for token in view(self.tokenizer, sample_of(self.written)))
-        return [Message("{n:,} pieces. One sentence, cut:", n=self.tokenizer.vocab_size), pieces]
+        return [Message("{n:,} pieces. One sentence, tokenized:", n=self.tokenizer.vocab_size), pieces]
 
     def _cut(self) -> list[Text | Table]:
         how: dict[str, Any] = {"validation": self.out / HELD_OUT, "overwrite": True, **self.listeners}
@@ -148,9 +148,9 @@ class Demonstration:
         self.score = self.model.evaluate(data.path, baselines=data.path)
         return [
             Message(
-                "{steps:,} steps, {tokens:,} tokens in {minutes:.1f} minutes. On all {texts:,} texts that were held "
-                "out: {bits:.3f} bits per byte ({character_bits:.3f} per character). The grammar's floor, which no "
-                "model can go below on average, is {floor:.3f}.",
+                "{steps:,} steps, {tokens:,} tokens in {minutes:.1f} minutes. On all {texts:,} held-out "
+                "texts: {bits:.3f} bits per byte ({character_bits:.3f} per character). The grammar's floor, "
+                "which no model can beat on average, is {floor:.3f}.",
                 steps=found["steps"],
                 tokens=found["tokens"],
                 minutes=found["seconds"] / 60,

@@ -44,15 +44,15 @@ def demo_page(demo: Any, folder: str, commands: Sequence[tuple[Message, str]]) -
     before: list[Block] = [Heading(Message("The same words, before and after"))]
     before += [Quote(text, label, demo.prompts[0]) for label, text in _samples(demo)]
     unseen = [
-        [Quote(text, Message("{what}; bold: given", what=Message(name)), prompt)]
+        [Quote(text, Message("{what}; bold: the prompt", what=Message(name)), prompt)]
         for name, prompt, text in zip(TOLD["kinds"].values(), demo.prompts, demo.texts, strict=True)
     ]
     texts = [next(document.text for document in demo.written if document.kind == kind) for kind in TOLD["kinds"]]
-    read = "What it has read: a story, a news item, an encyclopaedia entry, and how many there are"
+    read = "Its training data: a story, a news item, an encyclopaedia entry, and the totals"
     table = replace(prepared_table(demo.shards), remarks=())
     in_python: list[Block] = [
         Code(TOLD["python"].format(folder=folder), Message("The same from Python")),
-        Heading(Message("How it reads: pieces of whole letters")),
+        Heading(Message("How it splits text: pieces are whole graphemes")),
         Pieces([(token.text, token.part) for token in view(demo.tokenizer, sample_of(demo.written))]),
     ]
     blocks: list[Block] = [
@@ -60,14 +60,14 @@ def demo_page(demo: Any, folder: str, commands: Sequence[tuple[Message, str]]) -
         Columns([learned, before]),
         Heading(Message("Look inside it")),
         Links(PAGES),
-        Heading(Message("It goes on with texts that it has never seen")),
+        Heading(Message("It continues texts that it has never seen")),
         Columns(unseen),
         Heading(Message("What to try next")),
         Columns([[Code(command, words) for words, command in commands], in_python]),
         Folded(Message(read), [table, *map(Quote, texts)]),
     ]
     made = Message("Made by `kotha demo`, on this machine, with no network.")
-    signs = Message("␣ is a space, ◌ a sign without its letter.")
+    signs = Message("␣ is a space, ◌ a sign without its base letter.")
     return Report(Message("কথা: your first language model"), [_lead(demo)], blocks, [made, signs]).html()
 
 
@@ -80,9 +80,9 @@ def sample_of(written: list[corpus.Story]) -> str:
 def _lead(demo: Any) -> Message:
     learned = Message("and learned to write its own")
     if demo.score.bits_per_byte >= _unigram(demo):
-        learned = Message("too little yet: whoever only counts how often each token occurs foretells them better")
+        learned = Message("too little yet: token frequencies alone predict them better")
     return Message(
-        "In {time} on this machine it read {tokens} tokens of the {documents:,} Bangla texts it was given, {learned}.",
+        "In {time} on this machine it was trained on {tokens} tokens of {documents:,} Bangla texts, {learned}.",
         time=Duration(demo.record.summary["seconds"]),
         tokens=Count(demo.record.summary["tokens"]),
         documents=demo.shards.train_documents,
@@ -92,11 +92,11 @@ def _lead(demo: Any) -> Message:
 
 def _figures(demo: Any) -> list[tuple[str, Text]]:
     """The result, between what mere counting reaches and what nothing can pass, all on the same texts."""
-    unseen = Message("bits per byte of {n:,} texts that it has never seen; lower is better", n=demo.score.documents)
+    unseen = Message("bits per byte on {n:,} held-out texts; lower is better", n=demo.score.documents)
     return [
         (f"{demo.score.bits_per_byte:.3f}", unseen),
-        (f"{_unigram(demo):.3f}", Message("on the same texts, if it only knew how often each token occurs")),
-        (f"{demo.floor:.3f}", Message("the floor: so much is chance in the texts themselves")),
+        (f"{_unigram(demo):.3f}", Message("on the same texts, from token frequencies alone")),
+        (f"{demo.floor:.3f}", Message("the floor: the randomness of the texts themselves")),
     ]
 
 

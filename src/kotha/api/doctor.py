@@ -36,7 +36,7 @@ def _count(dataset: Dataset | None, config: dict[str, Any]) -> dict[str, float]:
     """The losses of n-gram models on the run's own data."""
     if dataset is None:
         raise UsageError(
-            "{ngrams} counts in the data folder, which was not found; name it with {data}",
+            "{ngrams} needs the data folder, which was not found; name it with {data}",
             ngrams=Option("ngrams"),
             data=Option("data"),
         )

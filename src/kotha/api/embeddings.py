@@ -36,12 +36,15 @@ def look(
     found = view.to_dict()
     shown: list[Table | Text] = [each.table() for each in view.found.words]
     if words and choice.get("centred", True):
-        told = "from the mean of all words ({plain}: from zero), so that two random words have a cosine near 0"
-        shown.append(Message(told, plain=Option("plain", True)))
+        template = (
+            "relative to the mean of all words ({plain}: relative to zero), "
+            "so that two random words have a cosine near 0"
+        )
+        shown.append(Message(template, plain=Option("plain", True)))
     if map_ is not None:
         drawn = view.found.map
         found["map"] = {"file": str(view.save(map_)), "words": len(drawn.dots), "shares": list(drawn.shares)}
-        told = "Map: {path} ({words:,} words, {share:.1%} of their differences; open it in a browser)"
+        told = "Map: {path} ({words:,} words, {share:.1%} of the variance; open it in a browser)"
         shown.append(Message(told, path=map_, words=len(drawn.dots), share=sum(drawn.shares)))
     if text is not None:
         touched = touched_rows(bundle.model, opened.tokenizer.encode(text))

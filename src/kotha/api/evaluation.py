@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 # What is measured on a file alone, by the end of a family's name.
 _FILES = {
-    "classifier": Message("texts with labels"),
+    "classifier": Message("labelled texts"),
     "seq2seq": Message("pairs of texts"),
-    "vit": Message("images, in a folder for each class"),
+    "vit": Message("images, in one folder per class"),
 }
 
 
@@ -70,7 +70,7 @@ class EvaluationMixin(OpenedModel):
         family = self.config.family.rpartition("-")[2]
         if path is None and (how.perturb or family in _FILES):
             name, what = self._called, _FILES.get(family, Message("texts"))
-            raise UsageError("{path} is measured here on {what}; give a file of them", path=name, what=what)
+            raise UsageError("{path} is evaluated on {what}; give a file of them", path=name, what=what)
         if path is not None and how.perturb:
             from kotha.evaluation.robustness import evaluate_perturbed
 

@@ -74,14 +74,13 @@ def _with_pairs(
     data = request.data
     if request.origin is None and request.preset is None:
         told = (
-            "{data} is a file and no data folder: texts to learn from are prepared first; a table of "
-            "pairs needs a preset that translates: {preset}"
+            "{data} is a file, not a data folder; prepare texts first, or for a table of pairs use a "
+            "translation preset: {preset}"
         )
         raise UsageError(told, data=data, preset=Option("preset", pairs.USUAL_PRESET))
     if pair is None and data.suffix != ".parquet" and len(field_names(os.fspath(data))) < 2:
         raise UsageError(
-            "{data} has one column or none, and a pair has two: give tsv, csv or jsonl with a source "
-            "and its target in each row",
+            "{data} has fewer than two columns; give tsv, csv or jsonl with a source and its target in each row",
             data=data,
         )
     folder.check_new()
@@ -104,13 +103,13 @@ def measure_texts(best: Bundle, parts: Parts[Any], run: Path, say: OnRemark) -> 
     """A classifier of texts."""
     score = evaluate_classifier(best, parts.test, parts.train)
     if len(score.baselines) < 2:
-        say(Message("no TF-IDF to compare with: it needs scikit-learn (pip install 'kotha[baselines]')"))
-    return _classes(score, run, "Measured on {n:,} texts that were kept out of training and out of every choice.")
+        say(Message("no TF-IDF baseline: it needs scikit-learn (pip install 'kotha[baselines]')"))
+    return _classes(score, run, "Evaluated on {n:,} texts held out from training and from every choice.")
 
 
 def measure_images(best: Bundle, parts: Parts[Any], run: Path, say: OnRemark) -> dict[str, Any]:
     """A classifier of images."""
-    lead = "Measured on {n:,} images that were kept out of training and out of every choice."
+    lead = "Evaluated on {n:,} images held out from training and from every choice."
     return _classes(evaluate_images(best, parts.test, parts.train), run, lead)
 
 
@@ -126,7 +125,7 @@ def measure_pairs(best: Bundle, parts: Parts[Any], run: Path, say: OnRemark) -> 
         say(Message("no BLEU and no chrF++: they need sacrebleu (pip install 'kotha[scores]')"))
         return {}
     score = evaluate_pairs(best, parts.test, parts.train)
-    lead = Message("{n:,} pairs that were kept out of training and out of every choice.", n=score.sentences)
+    lead = Message("{n:,} pairs held out from training and from every choice.", n=score.sentences)
     page = translations_document(score, parts.test, Message("{name}: translations", name=run.name), lead)
     atomic_write(run / pairs.PAGE, page.html())
     return score.to_dict()

@@ -42,7 +42,7 @@ def practise(
     """
     if progress is None and name is not None:
         raise UsageError(
-            "{name} is for the file of answers; name one with {progress}",
+            "{name} applies only to an answer file; name one with {progress}",
             name=Option("name"),
             progress=Option("progress"),
         )
@@ -69,14 +69,14 @@ def _begin(choice: QuestionChoice, language: Language, path: Path | None, name: 
     record = read(path)
     if choice not in (QuestionChoice(), record.choice):
         raise UsageError(
-            "{path} has other questions ({sheet}, {wanted}); begin a new file",
+            "{path} holds other questions ({sheet}, {wanted}); use a new file",
             path=path,
             sheet=record.choice.sheet,
             wanted=record.choice.wanted,
         )
     if name not in (None, record.name):
         raise UsageError(
-            "{path} is {owner}'s, not {name}'s; begin a new file",
+            "{path} belongs to {owner}, not to {name}; use a new file",
             path=path,
             owner=record.name or Message("nobody"),
             name=name,
@@ -106,5 +106,5 @@ def class_table(rows: Sequence[FileScore]) -> list[Table | Text]:
         for row in rows
     ]
     parts = [f"  {part}" for part in rows[0].parts()] if len(rows) == 1 else []
-    remark = Message("Points are counted anew from what was typed; no file shows who typed it.")
+    remark = Message("Points are computed again from the typed answers; no file shows who typed them.")
     return [Table("", _HEADINGS, cells, [remark]), *parts]

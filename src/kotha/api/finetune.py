@@ -120,7 +120,7 @@ def _finetune(
     if read is None:
         finetune.resume(task, folder, settings, on_event=on_event, on_remark=on_remark)
     elif data is None or start is None:
-        raise UsageError("give data and a model to start from; or go on with {resume}", resume=Option("resume", True))
+        raise UsageError("give data and a model to start from, or resume with {resume}", resume=Option("resume", True))
     else:
         examples, given = read(Path(data))
         how: Any = {**given, **shares}

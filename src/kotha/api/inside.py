@@ -168,8 +168,7 @@ def _as_text(text: Text) -> Text:
     with suppress(OSError, ValueError):  # far too long for a name, or with a NUL in it
         if text is not None and is_file(Path(text)):
             raise UsageError(
-                "{text!r} is the name of a file, and is read as a text; give what the file says (heads also reads a "
-                "path)",
+                "{text!r} is the name of a file, not a text; pass the contents of the file (heads also accepts a path)",
                 text=text,
             )
     return text

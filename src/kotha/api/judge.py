@@ -49,12 +49,12 @@ def judge(
         return Judging.open(folder)
     names = [os.fspath(each) for each in models]
     if len(names) < 2 or len(set(names)) < len(names):
-        raise UsageError("{models}: give two or more, each once", models=Option("models", names))
+        raise UsageError("{models}: name two or more different models", models=Option("models", names))
     if prompts is None:
-        raise UsageError("what shall the models go on with? give prompts: a file with a line each, or a list")
+        raise UsageError("prompts are required: a file with one prompt per line, or a list")
     if exists(folder):
         raise UsageError(
-            "{folder} exists; go on with it without naming models, or choose another folder", folder=folder
+            "{folder} already exists; resume it without naming models, or choose another folder", folder=folder
         )
     given = read_prompts(Path(prompts)) if isinstance(prompts, str | os.PathLike) else list(dict.fromkeys(prompts))
     settings = SamplingSettings(seed=seed, **how)

@@ -28,16 +28,16 @@ if TYPE_CHECKING:
 
 Family = TypeVar("Family", GPT, BERT, Seq2Seq)
 _ONLY: dict[type, str] = {
-    GPT: "{called} is a {family} model; only a GPT foretells text{instead}",
+    GPT: "{called} is a {family} model; only a GPT predicts text{instead}",
     BERT: "{called} is a {family} model; only a BERT fills gaps",
     Seq2Seq: "{called} is a {family} model; only a Seq2Seq translates",
 }
 # What a model is for that is no GPT, by the end of its family's name.
 _USES = {
-    "classifier": Message("; it names classes: ask it to classify"),
-    "vit": Message("; it names classes: ask it to classify"),
-    "bert": Message("; it fills gaps: ask it to fill"),
-    "seq2seq": Message("; ask it to translate"),
+    "classifier": Message("; it is a classifier: use classify"),
+    "vit": Message("; it is a classifier: use classify"),
+    "bert": Message("; it fills gaps: use fill"),
+    "seq2seq": Message("; use translate"),
 }
 
 
@@ -98,7 +98,7 @@ class OpenedModel:
             return read_held_out(os.fspath(text), tokenizer, **reading)
         except (CorpusError, OSError) as error:
             if isinstance(text, str) and len(text.split()) > 1 and not os.path.exists(text):  # noqa: PTH110
-                told = "there is no file {name}; a text itself is given in a list: [text]"
+                told = "no file {name}; to evaluate a text itself, pass a list: [text]"
                 raise UsageError(told, name=reprlib.repr(text)) from error
             raise
 

@@ -64,18 +64,18 @@ def load(path: Place = bundled.NAME, device: str = "auto", adapter: Place | None
     >>> kotha.load("nowhere")
     Traceback (most recent call last):
     ...
-    kotha.errors.KothaError: there is no nowhere; name a run, a model or a Hugging Face folder, or box for the one here
+    kotha.errors.KothaError: nowhere not found; name a run, model or Hugging Face folder, or box for the bundled model
     """
     place = bundled.place(path)
     chosen = _device(device)
     if not exists(place):
         raise KothaError(
-            "there is no {place}; name a run, a model or a Hugging Face folder, or box for the one here", place=place
+            "{place} not found; name a run, model or Hugging Face folder, or box for the bundled model", place=place
         )
     if is_file(place):
-        raise KothaError("{place} is a file; name the folder of a model", place=place)
+        raise KothaError("{place} is a file; name a model folder", place=place)
     if is_file(place / DATASET_FILE):
-        raise KothaError("{place} is a data folder; train a model on it, and load that", place=place)
+        raise KothaError("{place} is a data folder; train a model on it, and load the run", place=place)
     if _is_foreign(place):
         from kotha.export.huggingface.import_ import import_hf
 
@@ -164,9 +164,9 @@ class LanguageModel(InspectionMixin, EvaluationMixin):
         2
         """
         if self.tokenizer is None:
-            raise self._refusal("{called} is a {family} without a tokenizer; it writes no text")
+            raise self._refusal("{called} is a {family} without a tokenizer and cannot generate text")
         if not isinstance(self.model, GPT):
-            raise self._refusal("{called} is a {family} and writes no text{instead}")
+            raise self._refusal("{called} is a {family} and does not generate text{instead}")
         stored = as_they_are(self.model) if weights == "as-they-are" else weights
         wishes: Any = {"max_batch": max_batch, "chat": self.bundle.chat, "kept_bytes": kept_bytes}
         return Engine(self.model, self.tokenizer, weights=stored, **wishes)
@@ -286,13 +286,11 @@ class LanguageModel(InspectionMixin, EvaluationMixin):
         several: list[Place] = [text] if isinstance(text, str | os.PathLike) else list(text)
         if isinstance(self.model, ViT):
             if why:
-                raise UsageError("{why} is for texts; where a ViT looks is shown by its attention", why=Option("why"))
+                raise UsageError("{why} applies only to texts; for a ViT use attention", why=Option("why"))
             answers = classify_images(self.bundle, [Path(each) for each in several])
         else:
             if not all(isinstance(each, str) for each in several):
-                raise UsageError(
-                    "{called} reads texts, and a path names a file; give what the file says", called=self._called
-                )
+                raise UsageError("{called} takes texts, not paths; pass the contents of the file", called=self._called)
             answers = Classifier(self.bundle).classify([str(each) for each in several], why)
         return answers[0] if alone else answers
 
@@ -329,7 +327,9 @@ def _device(name: str) -> str:
         return "cuda" if n_gpus else "cpu"
     known = ["cpu", "cuda", *(f"cuda:{place}" for place in range(n_gpus))][: None if n_gpus else 1]
     if name not in known:
-        raise UsageError("{device} is not here; use auto, or {known}", device=Option("device", str(name)), known=known)
+        raise UsageError(
+            "{device} is not available; use auto, or {known}", device=Option("device", str(name)), known=known
+        )
     return name
 
 

@@ -44,7 +44,7 @@ def _writer(bundle: Bundle, asked: Asked) -> Write | None:
     if isinstance(model, Seq2Seq) and (generate is not None or asked.target is None):
         if asked.temperature:
             given = Option("temperature")
-            raise UsageError("a Seq2Seq's translation is its best one; leave {temperature} out", temperature=given)
+            raise UsageError("a Seq2Seq gives only its best translation; omit {temperature}", temperature=given)
         return translator(bundle, beams=1, tokens=generate)
     if generate is None:
         return None

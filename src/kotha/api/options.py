@@ -36,14 +36,14 @@ class Asked:
     def __post_init__(self) -> None:
         if self.generate is not None and self.generate < 1:
             given = Option("generate", self.generate)
-            raise UsageError("{generate} writes nothing; use 1 or more, or leave it out", generate=given)
+            raise UsageError("{generate} is too few; use 1 or more, or omit it", generate=given)
         if self.generate is None and (self.temperature or self.seed):
             raise UsageError(
-                "{temperature} and {seed} say how the model goes on; say how far with {generate}",
+                "{temperature} and {seed} apply only to generated tokens; set their number with {generate}",
                 **{name: Option(name) for name in ("temperature", "seed", "generate")},
             )
         if self.text is not None and self.image is not None:
-            raise UsageError("a text and an image are for different models; give one of them")
+            raise UsageError("give either a text or an image, not both")
 
 
 @dataclass(frozen=True, kw_only=True)

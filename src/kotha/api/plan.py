@@ -35,14 +35,14 @@ def plan(
     preset, minutes, memory_gb, name = options.preset, options.minutes, options.memory_gb, Option("preset", "NAME")
     if preset is None and memory_gb is None and minutes is None:
         needed = [Option(each) for each in ("memory_gb", "minutes", "data")]
-        raise UsageError("say what to plan: {preset}, or for a design {needed}", preset=name, needed=needed)
+        raise UsageError("specify what to plan: {preset}, or for a design {needed}", preset=name, needed=needed)
     data = options.data if text is None else text
     for each, value in (("minutes", minutes), ("data", data)):
         if value is None and (memory_gb is not None or minutes is not None):
-            message = "{needed} is missing: what fits depends on text and time; {preset} alone needs neither"
+            message = "{needed} is missing: a design depends on the text and the time; {preset} alone needs neither"
             raise UsageError(message, needed=Option(each), preset=name)
     if memory_gb is not None and not 0 < memory_gb <= _MOST_GB:
-        message = "{memory_gb} takes a number above 0, up to {most_gb:,}"
+        message = "{memory_gb} must be above 0 and at most {most_gb:,}"
         raise UsageError(message, memory_gb=Option("memory_gb"), most_gb=_MOST_GB)
     gpu = None if options.gpu is None else gpu_named(options.gpu)
     memory = None if memory_gb is None else int(memory_gb * 1e9)
@@ -55,12 +55,12 @@ def plan_cluster(
 ) -> tuple[dict[str, Any], list[Table]]:
     """Plan on paper, for a preset or for several sizes, what many GPUs would need and give."""
     if cluster.gpus is None:
-        message = "{these} are for many GPUs; say how many with {gpus}"
+        message = "{these} apply only to a cluster; set the number of GPUs with {gpus}"
         these = [Option(name) for name in ("nodes", "tokens", "network", "storage")]
         raise UsageError(message, these=these, gpus=Option("gpus"))
     for name in ("memory_gb", "minutes", "data"):
         if getattr(options, name) is not None:
-            message = "{misplaced} has no place in a plan for many GPUs; leave it out"
+            message = "{misplaced} does not apply to a cluster plan; omit it"
             raise UsageError(message, misplaced=Option(name))
     machines = Cluster(
         gpu_named(options.gpu or _GPU),
@@ -74,7 +74,7 @@ def plan_cluster(
     changes = {name: value for name, value in settings.items() if name not in ("batch_size", "micro_batch_size")}
     choice = choose_settings(TrainRequest(options.preset, plain, changes={**changes, "steps": 1}))
     if not isinstance(choice.model, GPTConfig):
-        message = "many GPUs are planned for a gpt, and {preset} is a {family}"
+        message = "a cluster plan needs a gpt preset; {preset} is a {family}"
         raise UsageError(message, preset=options.preset, family=choice.model.family)
     model = None if options.preset is None else choice.model
     sizes = settings.get("batch_size"), settings.get("context_length")

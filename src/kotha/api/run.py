@@ -66,9 +66,7 @@ class Run:
         """
         found = self.folder.summary()
         if found is None:
-            raise CheckpointError(
-                "{path} has not come to an end, so it has no summary; see its metrics", path=self.path
-            )
+            raise CheckpointError("{path} has not finished, so it has no summary; see its metrics", path=self.path)
         return found
 
     @property
@@ -189,11 +187,11 @@ def _train(
         given = [Option(name) for name, value in of_pairs.items() if value not in (None, False, "stop")]
         if given and not table:
             raise UsageError(
-                "{given}: for a table of pairs, which is a file, and {data} is none", given=given, data=data
+                "{given} applies only to a table of pairs, but {data} is not a file", given=given, data=data
             )
         if images or table:
             if not ranks.alone:
-                raise UsageError("pairs and images are learned by one process; start it without torchrun")
+                raise UsageError("training on pairs or images uses a single process; start it without torchrun")
             train_on_examples(data, folder, request, of_pairs if table else None, **how)
         else:
             dataset = Dataset(data)

@@ -43,10 +43,10 @@ def shown(lm: LanguageModel, score: Any) -> ShownScore:
         return ShownScore(score, Table(name, ["", ""], rows))
     remark = None
     if isinstance(score, TextScore) and not score.baselines:
-        template = "no n-grams to compare with; name a data folder with {baselines}"
+        template = "no n-gram baselines; name a data folder with {baselines}"
         remark = Message(template, baselines=Option("baselines"))
     elif isinstance(score, ClassificationScore) and not score.baselines:
-        remark = Message("nothing to compare with; the run has the examples that it needs")
+        remark = Message("no baselines; they need the training examples, which are in the run folder")
     return ShownScore(score, _TABLES[type(score)](score, name), remark)
 
 

@@ -27,7 +27,13 @@ from kotha.report.table import Table
 
 def attention_table(found: AttentionMaps) -> Table:
     """The strongest looks of every head, and where it looks on average."""
-    header = [Message("head"), Message("strongest looks"), Message("itself"), Message("one before"), Message("first")]
+    header = [
+        Message("head"),
+        Message("strongest attention"),
+        Message("itself"),
+        Message("one before"),
+        Message("first"),
+    ]
     rows = []
     for each in found.maps:
         queries, keys = found.lines[each.queries], found.lines[each.keys]
@@ -36,7 +42,7 @@ def attention_table(found: AttentionMaps) -> Table:
             shares = (head.on_itself, head.on_previous, head.on_first)
             cells = ["-" if share is None else f"{share:.2f}" for share in shares]
             rows.append([f"{each.name}.{head.head}", "   ".join(looks), *cells, f"{head.entropy_bits:.2f}"])
-    return Table(Message("who looks at whom (means over the text)"), [*header, Message("entropy, bits")], rows)
+    return Table(Message("attention (means over the text)"), [*header, Message("entropy, bits")], rows)
 
 
 def flow_tables(view: View[Flow]) -> list[Table]:
@@ -63,8 +69,14 @@ def lens_table(view: View[Lens]) -> Table:
     header: list[Text] = [first, *(each.layer for each in found.layers), Message("entropy, nats")]
     means = [sum(each.kl_nats for each in layer.positions) / len(layer.positions) for layer in found.layers]
     away = [f"{each.layer} {mean:.2f}" for each, mean in zip(found.layers, means, strict=True)]
-    title = Message("{question}? (#: the final answer's rank in that layer)", question=found.question)
-    return Table(title, header, rows, [Message("nats from the final distribution, mean: {away}", away=away)], marks)
+    title = Message("{question}? (#: rank of the final prediction in that layer)", question=found.question)
+    return Table(
+        title,
+        header,
+        rows,
+        [Message("mean KL divergence from the final distribution, in nats: {away}", away=away)],
+        marks,
+    )
 
 
 def record_pass(

@@ -20,19 +20,19 @@ def worksheet(wish: SheetOptions, language: Language = "en") -> SheetView:
     if own != "attention" or wish.given is not None:
         if any(each is not None for each in (run, text, size)) or (wish.given is not None and own != "attention"):
             alone, others = _options("sheet", "given"), _options("run", "text", "size")
-            raise UsageError("{alone}: each stands alone; leave out {others}", alone=alone, others=others)
+            raise UsageError("{alone} cannot be combined with each other or with {others}", alone=alone, others=others)
         made = paper_sheet(own, wish.seed, language) if wish.given is None else sheet_of_file(wish.given)
     elif run is None and text is None:
         chosen = [name for name, value in wish.of_model.items() if value not in (None, 0, "attention")]
         if chosen:
-            message = "{chosen}: for a model that reads; name one with {run}, and give it {text}"
+            message = "{chosen}: only for the head of a model; name a model with {run}, and give {text}"
             raise UsageError(message, chosen=_options(*chosen), run=Option("run"), text=Option("text"))
         made = student_sheet(size, wish.seed)
     elif size is not None:
-        message = "{size} draws a sheet to compute by hand; leave out {others} for it"
+        message = "{size} generates a sheet to compute by hand; omit {others}"
         raise UsageError(message, size=Option("size"), others=_options("run", "text"))
     elif text is None:
-        raise UsageError("give the model something to read: {text}", text=Option("text", ...))
+        raise UsageError("an input text is required: {text}", text=Option("text", ...))
     else:
         from kotha.api.model import load
         from kotha.course.worksheet.model import model_sheet

@@ -100,7 +100,7 @@ def _model_and_question(run: str | None, question: str | None) -> tuple[str | No
     if question is not None:
         return os.fspath(place(run)), question
     if os.path.exists(run):  # noqa: PTH110 - a question may be too long for a path
-        raise UsageError("{run} is a model; what is the question? see kotha ask --help", run=run)
+        raise UsageError("{run} is a model; add a QUESTION; see kotha ask --help", run=run)
     return None, run
 
 

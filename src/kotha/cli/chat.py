@@ -12,7 +12,7 @@ from kotha.i18n.message import Message
 _PROMPT = "› "
 _LEAVE, _NEW, _HELP = ("/exit", "/quit"), "/new", "/help"
 _ADVICE = Message(
-    "a line, and an answer to it; /new forgets what was said, Ctrl-C ends an answer, Ctrl-D or /exit leaves"
+    "type a line to get an answer; /new starts a new conversation, Ctrl-C stops an answer, Ctrl-D or /exit quits"
 )
 
 

@@ -36,15 +36,15 @@ def evaluate(
     from kotha.api.scores import shown
 
     if path is None and text is None:
-        raise UsageError("evaluate needs PATH, a text to measure on, or --text; see kotha evaluate --help")
+        raise UsageError("evaluate needs PATH or --text; see kotha evaluate --help")
     if path is not None and text is not None:
-        raise UsageError("--text is the text itself, instead of a PATH; give one of them")
+        raise UsageError("give either PATH or --text, not both")
     if text is not None and os.path.isfile(text):  # noqa: PTH113 - a text may be too long for a path
         raise UsageError(
-            "--text is the text itself, and {text} is a file; to measure on that leave --text out", text=text
+            "--text takes the text itself, but {text} is a file; to evaluate on the file, omit --text", text=text
         )
     if options.pair is not None and text is not None:
-        raise UsageError("--pair names fields of a file with pairs; give a PATH instead of --text")
+        raise UsageError("--pair names the fields of a file of pairs; give a PATH instead of --text")
     lm = kotha.load(run, device)
     with listening() as heard:
         found = shown(lm, lm.evaluate(path or [text or ""], **vars(options), **heard))

@@ -79,7 +79,7 @@ def _proven(found: dict[str, Any], report: "ParityReport") -> Output:
 
     out, error = found["out"], None
     if not report.passed:
-        error = KothaError("{out} is written, and its proof failed: {failures}", out=out, failures=report.failures)
+        error = KothaError("{out} was written, but verification failed: {failures}", out=out, failures=report.failures)
     facts = {name: value for name in ("architecture", "weights") if (value := getattr(report, name)) is not None}
     table = Table("", [Message("parity"), ""], parity_rows(report))
     told = {**found, **facts, "parity": report.to_dict()}

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 # How many other tokens --probabilities shows at each place.
 _ALTERNATIVES = 5
 _ENDINGS = {
-    "end": Message("the text had come to its end"),
-    "stop string": Message("it came to a stop string"),
-    "length": Message("no more were asked for"),
-    "cancelled": Message("it was cancelled"),
+    "end": Message("end of the text"),
+    "stop string": Message("stop string reached"),
+    "length": Message("token limit reached"),
+    "cancelled": Message("cancelled"),
 }
 
 
@@ -45,7 +45,7 @@ def generate(
     from kotha.api.model import Request
 
     if n < 1:
-        raise UsageError("--n {n} asks for nothing; use 1 or more", n=n)
+        raise UsageError("--n must be at least 1, not {n}", n=n)
     folder, start = model_and_prompt(run, prompt, "generate")
     asked: Any = {"prompt": start, "tokens": writing.tokens, "stop": writing.stop}
     asked["alternatives"] = _ALTERNATIVES if probabilities else None
@@ -65,7 +65,7 @@ def generate(
             print("\n".join(_table(result)))
         log(
             Message(
-                "{tokens}, {speed:,.0f} a second; {why}{forgotten}",
+                "{tokens}, {speed:,.0f} per second; {why}{forgotten}",
                 tokens=Plural("{n} token", "{n:,} tokens", n=result.tokens),
                 speed=result.tokens_per_second,
                 why=_ENDINGS[result.stopped],
@@ -77,10 +77,12 @@ def generate(
 def _forgotten(result: "Result", context_length: int) -> Text:
     """What was out of the model's sight, in words."""
     if result.prompt_tokens > context_length:
-        told = "; of the prompt only the last {n:,} tokens were read, which is this model's context"
+        told = "; only the last {n:,} tokens of the prompt were read, because the model's context is that long"
         return Message(told, n=context_length)
     if result.prompt_tokens + result.tokens > context_length:
-        return Message("; beyond its context of {n:,} tokens it forgot how the text began", n=context_length)
+        return Message(
+            "; the beginning of the text was dropped, because the model's context is {n:,} tokens", n=context_length
+        )
     return ""
 
 

@@ -41,11 +41,11 @@ def doctor(run: Path, /, *, data: Path | None = None, ngrams: bool = False, html
     if found.healthy is not None:
         parts.append(found.healthy)
         if not ngrams:
-            remarks.append(Message("n-grams, which are harder to beat, were not counted; --ngrams does"))
+            remarks.append(Message("n-grams, a stronger baseline, were not counted; use --ngrams"))
     for finding in found.findings:
         parts += [finding.words, Message("What to try:"), *(f"  - {translate(each)}" for each in finding.advice)]
     if not found.looked_at_data:
-        remarks.append(Message("the data folder was not found, so copies and unknown tokens were not looked for"))
+        remarks.append(Message("the data folder was not found, so duplicates and unknown tokens were not checked"))
     return Output(told, *parts, remarks=remarks, page=html)
 
 
@@ -79,5 +79,7 @@ def compare(
         write_page(html, comparison_page(found))
     alone = text is None and len(runs) > 1
     return Output(
-        found, comparison_table(found), remarks=[Message("--text FILE measures all on one text")] if alone else ()
+        found,
+        comparison_table(found),
+        remarks=[Message("--text FILE evaluates all models on the same text")] if alone else (),
     )

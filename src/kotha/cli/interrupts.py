@@ -20,8 +20,8 @@ from kotha.errors import KothaError
 from kotha.i18n.message import Message
 
 INTERRUPTED = 128 + signal.SIGINT
-STOPPED = Message("stopped; nothing half-written was left behind")
-_LEFT = Message("stopped; what was being written could not be removed, and goes when the same command is run again")
+STOPPED = Message("stopped; no partial output was left behind")
+_LEFT = Message("stopped; the partial output could not be removed; run the same command again to remove it")
 _SHOW_CURSOR = "\x1b[?25h\r\x1b[K"  # a progress bar hides it
 
 
@@ -41,7 +41,7 @@ def stopped(summary: Mapping[str, Any], *command: object, alone: bool = True) ->
     if not summary["stopped"]:
         return None
     go_on = shlex.join(["kotha", *map(str, command)])
-    told = "stopped at step {steps:,} and saved; go on with: {go_on}"
+    told = "stopped at step {steps:,} and saved; resume with: {go_on}"
     return StoppedError(told, alone=alone, steps=summary["steps"], go_on=go_on)
 
 

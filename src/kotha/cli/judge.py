@@ -61,10 +61,10 @@ def judge(
     with progress() as advance:
         judging = begin(runs, prompts, out=out, on_progress=advance, **how)
     if judging.same and runs:
-        log(Message("{counted} of equal texts left out", counted=_pairs(judging.same)))
+        log(Message("{counted} of equal texts skipped", counted=_pairs(judging.same)))
     if page is not None:
         judging.page(page)
-        told = "{counted} in {page}; take its files in with --collect"
+        told = "{counted} in {page}; add the files it returns with --collect"
         log(Message(told, counted=_pairs(len(judging.pairs)), page=page))
     for file in collect:
         name, count = judging.collect(file)
@@ -89,7 +89,7 @@ def _ask(judging: "Judging", judge: str) -> None:
         choice = _choice()
         if choice is None:
             go_on = shlex.join(["kotha", "judge", "--out", str(judging.path), "--judge", judge])
-            log(Message("{counted} left; go on with: {go_on}", counted=_pairs(len(waiting) - place), go_on=go_on))
+            log(Message("{counted} left; resume with: {go_on}", counted=_pairs(len(waiting) - place), go_on=go_on))
             return
         judging.record(judge, pair.id, choice)
 

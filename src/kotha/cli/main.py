@@ -30,8 +30,8 @@ from kotha.i18n.message import Message
 from kotha.i18n.numbers import Language
 
 OK, FAILED, MISUSED = 0, 1, 2
-_NO_MEMORY = Message("there is not enough memory for this; take less at a time, or a smaller model")
-_UNREAD = Message("a file could not be read, or the output not be written")
+_NO_MEMORY = Message("not enough memory; process less at a time, or use a smaller model")
+_UNREAD = Message("a file could not be read, or the output could not be written")
 _UNWRITTEN = Message("the output could not be written")
 
 # Whoever sets KOTHA_LANGUAGE once need not say it with each command; set to nothing, it says nothing.
@@ -179,7 +179,7 @@ def _fail(message: Messenger, code: int) -> int:
 def _with_ways(error: KothaError, words: list[str]) -> Messenger:
     """An error, and how ``--errors`` would go on, for a command that has it."""
     if isinstance(error, CorpusError) and error.skippable and "--errors" in _options(words):
-        return Message("{error}, or leave it out with --errors skip", error=error)
+        return Message("{error}, or skip it with --errors skip", error=error)
     return error
 
 

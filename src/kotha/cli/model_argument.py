@@ -13,7 +13,7 @@ from kotha.storage.status import is_directory
 def place(word: str | None) -> Path:
     """Where the model is that a word names; who has a folder of that name here is told how to say so."""
     if word == bundled.NAME and is_directory(Path(word)):
-        log(Message("{name} is the model that came with Kotha; the folder here is ./{name}", name=bundled.NAME))
+        log(Message("{name} is the bundled model; for the folder here write ./{name}", name=bundled.NAME))
     return bundled.place(word)
 
 
@@ -28,7 +28,7 @@ def model_and_prompt(first: str | None, second: str | None, command: str) -> tup
         return place(first), ""
     if first.isascii() and not any(letter.isspace() for letter in first):
         raise UsageError(
-            "there is no {first}; name a run folder, or for a text write: kotha {command} box {first}",
+            "{first} not found; name a run folder, or for a prompt write: kotha {command} box {first}",
             first=first,
             command=command,
         )

@@ -88,7 +88,7 @@ class MoreSettings:
         own = inspect.signature(trains).parameters.keys() - flags.keys()
         for name in found:
             if name in own:
-                raise UsageError("{name} is no setting; give it as {option}", name=name, option=Option(name))
+                raise UsageError("{name} is not a setting; use {option}", name=name, option=Option(name))
         return {**found, **{name: value for name, value in flags.items() if value is not None}}
 
 
@@ -136,7 +136,7 @@ def from_toml(path: Path | None) -> dict[str, Any]:
         with path.open("rb") as file:  # not its size: a pipe is welcome, and has none
             found = file.read(_MOST_CONFIG_BYTES + 1)
         if len(found) > _MOST_CONFIG_BYTES:
-            told = "{path} has more than {most_config_bytes:,} bytes, far more than any settings"
+            told = "{path} is larger than {most_config_bytes:,} bytes, too large for a settings file"
             raise ConfigError(told, path=path, most_config_bytes=_MOST_CONFIG_BYTES)
         return tomllib.loads(found.decode("utf-8"))
     except OSError as error:
@@ -151,7 +151,7 @@ def from_words(words: tuple[str, ...]) -> dict[str, Any]:
     for word in words:
         name, equals, value = word.partition("=")
         if not equals:
-            told = "--set {word}: write NAME=VALUE, such as learning_rate=1e-3, and other words before --set"
+            told = "--set {word}: expected NAME=VALUE, such as learning_rate=1e-3; put other arguments before --set"
             raise UsageError(told, word=word)
         try:
             found[name] = tomllib.loads(f"value = {value}")["value"]

@@ -43,10 +43,10 @@ def classify(
     if not text:
         raise UsageError("classify needs TEXT; see kotha classify --help")
     if not all(each.strip() for each in text):
-        raise UsageError("a TEXT is empty, and nothing has no class; give words, or for a ViT an image file")
+        raise UsageError("a TEXT is empty; give some words, or for a ViT an image file")
     lm = kotha.load(run, device, adapter)
     if attention is not None and (lm.config.family != "vit" or len(text) > 1):
-        raise UsageError("--attention shows one image, of a model that reads images; for texts: kotha inside attention")
+        raise UsageError("--attention needs a ViT and a single image; for texts use kotha inside attention")
     answered = list(zip(text, lm.classify(list(text), why=why), strict=True))
     if attention is not None:
         log(Message("page in {path}", path=lm.attention(image=text[0]).save(attention)))
@@ -94,9 +94,9 @@ def translate(
         alignment: Output file for a page that shows which source words each translated word attends to.
     """
     if alignment is not None and text is None:
-        raise UsageError("--alignment shows one text; give it instead of --file")
+        raise UsageError("--alignment needs a single text; give the text instead of --file")
     if (text is None) == (file is None):
-        raise UsageError("give either a text to translate, or --file")
+        raise UsageError("give either a text or --file")
     import kotha
 
     lm, lines = kotha.load(run), [text or ""] if file is None else _lines(file)
@@ -136,7 +136,7 @@ def fill(run: RunOfOnesOwn, text: str, /, *, words: int = 5, next: str | None = 
     lm = kotha.load(run)
     if next is not None:
         chance = lm.follows(text, next)
-        return Output({"follows": chance}, Message("{chance:.1%} that it follows", chance=chance))
+        return Output({"follows": chance}, Message("{chance:.1%} probability that it follows", chance=chance))
     filled = lm.fill(text, words=words)
     lines: list[Text] = []
     for turn, guesses in enumerate(filled.words):

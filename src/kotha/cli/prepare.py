@@ -54,13 +54,15 @@ def prepare(
         report = make(paths, tokenizer, out, **heard, **how)
     remarks = []
     if report.cut:
-        told = "one document is most of the text, so its end is held out (in a .txt file blank lines part them)"
-        remarks.append(Message(told))
+        template = (
+            "one document is most of the text, so its end is held out (in a .txt file, blank lines separate documents)"
+        )
+        remarks.append(Message(template))
     if not report.validation_documents:
         remarks.append(
             Message(
-                "nothing is held out, so `kotha train` will refuse this folder: give two documents or "
-                "more (in a .txt file blank lines part them), or a file with --validation FILE"
+                "no document is held out, so `kotha train` will reject this folder; give two or more "
+                "documents (in a .txt file, blank lines separate them), or use --validation FILE"
             )
         )
     return Output(report, prepared_table(report, str(out)), remarks=remarks)

@@ -43,6 +43,6 @@ def sweep(
         try:
             found = api.sweep(data, searching, settings, storage=storage, **heard)
         except api.SweepStopped:
-            raise StoppedError("stopped and saved; the same command goes on") from None
+            raise StoppedError("stopped and saved; run the same command again to resume") from None
     best = [] if found.best is None else [Commands(Message("to train the best again:"), [found.command])]
     return Output(found, *found.tables(), *best, page=html)

@@ -82,7 +82,13 @@ def train(
         how["on_progress"] = lambda stage, *_: shown.update(translate(Message("{stage} …", stage=stage)))
         made = train_tokenizer(paths, out=out, on_problem=problems, **how)
     if made.vocab_size < pieces.vocab_size:
-        log(Message("the text fills {n:,} of {asked:,} pieces", n=made.vocab_size, asked=pieces.vocab_size))
+        log(
+            Message(
+                "the text yields only {n:,} of the {asked:,} requested pieces",
+                n=made.vocab_size,
+                asked=pieces.vocab_size,
+            )
+        )
     return _described(made, out)
 
 

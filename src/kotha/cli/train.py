@@ -110,7 +110,7 @@ def _described(run: "Run", error: Any) -> Output:
     remarks = [Message("Report: {path} (open it in a browser)", path=run.path / "report.html")]
     if unmeasured:
         hidden |= {"best_step", "loss_nats"}
-        early = Message("It was stopped before it was first measured, so it has no loss and no best step yet.")
+        early = Message("The run stopped before its first evaluation, so it has no loss and no best step yet.")
         remarks.insert(0, early)
     rows = [[label(name), readable(name, value)] for name, value in summary.items() if name not in hidden]
     for name, value in summary.get("validation", {}).items():

@@ -15,21 +15,21 @@ def misuse(error: CycloptsError, options: Iterable[str]) -> Message:
     error.verbose = False
     if isinstance(error, UnusedCliTokensError):
         unused = " ".join(error.unused_tokens or [])
-        return Message("{unused} is too much; a text of several words needs quotes around it", unused=unused)
+        return Message("unexpected argument {unused}; put quotes around a text of several words", unused=unused)
     if isinstance(error, UnknownCommandError) and error.unused_tokens and isinstance(error.app, App):
         name, known = error.unused_tokens[0], [each for each in error.app if not each.startswith("-")]
-        return Message("there is no command {name!r}{nearest}", name=name, nearest=nearest(name, known))
+        return Message("unknown command {name!r}{nearest}", name=name, nearest=nearest(name, known))
     if isinstance(error, UnknownOptionError):
         return _no_option(error.token.keyword or error.token.value, options)
     if isinstance(error, CoercionError) and error.msg is None and error.token is not None:
         name = error.token.keyword or ("" if error.argument is None else error.argument.name.lstrip("-").upper())
         value, choices = error.token.value, [str(each) for each in get_args(error.target_type)]
         if choices:
-            told = "{name} {value!r} is not known{nearest}"
+            told = "unknown {name} {value!r}{nearest}"
             return Message(told, name=name, value=value, nearest=nearest(value, choices))
         if error.target_type is int:
-            return Message("{name} takes a whole number, and {value!r} is none", name=name, value=value)
-        return Message("{name} takes a number, and {value!r} is none", name=name, value=value)
+            return Message("{name} must be a whole number, not {value!r}", name=name, value=value)
+        return Message("{name} must be a number, not {value!r}", name=name, value=value)
     if isinstance(error, MissingArgumentError) and error.argument is not None:
         name, command = error.argument.name, " ".join(error.command_chain or ())
         words = [word.partition("=")[0] for word in error.root_input_tokens or []]
@@ -43,4 +43,4 @@ def misuse(error: CycloptsError, options: Iterable[str]) -> Message:
 
 
 def _no_option(name: str, known: Iterable[str]) -> Message:
-    return Message("there is no option {name}{nearest}", name=name, nearest=nearest(name, known))
+    return Message("unknown option {name}{nearest}", name=name, nearest=nearest(name, known))

@@ -67,7 +67,7 @@ def test_training_is_told_with_what_was_foretold() -> None:
     assert list(outcome.sides()) == ["kotha", "transformers"]
     assert outcome.amount == 2 * CLASSIC.context_length
     assert outcome.figures.keys() >= {"peak_share", "seconds_per_step", "predicted_seconds_per_step"}
-    assert "foretells" in str(outcome.remarks[-1])
+    assert "predicts" in str(outcome.remarks[-1])
 
 
 def test_a_model_that_has_no_twin_is_measured_alone() -> None:
@@ -80,13 +80,15 @@ def test_what_cannot_be_measured_is_refused_in_words() -> None:
     model = GPT(CLASSIC)
     with pytest.raises(UsageError, match="a bert was given; a GPT is measured"):
         sides.gpt_only(preset("pocket-bert"))
-    with pytest.raises(UsageError, match="batch_size=0 cannot be measured; use 1 to 1,024"):
+    with pytest.raises(UsageError, match="batch_size=0 is out of range; use 1 to 1,024"):
         sides.bench_training(CLASSIC, 0, "float32", 1, quiet)
     with pytest.raises(UsageError, match="batch_size=2000 cannot"):
         sides.bench_writing(model, None, "float32", 2000, 4, 1, quiet)
-    with pytest.raises(UsageError, match="tokens=9 cannot be measured; use 1 to 8"):
+    with pytest.raises(UsageError, match="tokens=9 is out of range; use 1 to 8"):
         sides.bench_writing(model, None, "float32", 1, 9, 1, quiet)
-    with pytest.raises(UsageError, match=r"sees 8 tokens has no room for a prompt of .*; measure one that sees more"):
+    with pytest.raises(
+        UsageError, match=r"context of 8 tokens is too short for a prompt of .*; use a model with a longer context"
+    ):
         sides.bench_writing(GPT(CLASSIC.replace(context_length=8)), None, "float32", 1, 1, 1, quiet)
     with pytest.raises(DataError, match="no text to measure on"):
         sides.bench_tokenizing([""], train(TEXTS, "bpe", vocab_size=400), 1, quiet)

@@ -51,5 +51,5 @@ def test_a_peer_that_cannot_take_part_is_a_remark_and_ours_an_error() -> None:
 
 @pytest.mark.parametrize("rounds", [0, -1, 10**9])
 def test_hostile_numbers_of_rounds_are_refused(rounds: int) -> None:
-    with pytest.raises(UsageError, match=rf"rounds={rounds} cannot be measured; use 1 to 1,000"):
+    with pytest.raises(UsageError, match=rf"rounds={rounds} is out of range; use 1 to 1,000"):
         take_turns(Turns("", "tokens", 1.0), {}, CPU, rounds, quiet)

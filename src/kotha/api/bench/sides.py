@@ -71,7 +71,7 @@ def gpt_only(model: str | ModelConfig) -> GPTConfig:
     config = config_of(model) if isinstance(model, str) else model
     if not isinstance(config, GPTConfig):
         raise UsageError(
-            "a {family} was given; a GPT is measured, such as pocket, bangla-58m or gpt2", family=config.family
+            "the benchmark needs a GPT, not a {family}; use pocket, bangla-58m or gpt2", family=config.family
         )
     return config.replace(dropout=0.0, attention_dropout=0.0)
 
@@ -84,7 +84,10 @@ def bench_training(
     model, how = gpt_only(of), choose_arithmetic(precision, device)
     settings, context = alike(batch_size, how), model.context_length
     title = Message(
-        "training in {precision}, {rows} x {context} a step", precision=how.precision, rows=batch_size, context=context
+        "training in {precision}, {rows} x {context} tokens per step",
+        precision=how.precision,
+        rows=batch_size,
+        context=context,
     )
     outcome = Turns(title, "tokens", batch_size * context)
     sides = {"kotha": our_step, "transformers": their_step}
@@ -97,12 +100,12 @@ def bench_training(
     outcome.figures |= {"peak_share": share, "seconds_per_step": seconds, "predicted_seconds_per_step": foretold}
     outcome.remarks += [
         Message(
-            "Ours uses {share:.0%} of the {products:,.0f} GFLOP/s that large products reach on this machine.",
+            "Kotha reaches {share:.0%} of the {products:,.0f} GFLOP/s of large matrix products on this machine.",
             share=share,
             products=products / 1e9,
         ),
         Message(
-            "A step took {seconds:.4g} seconds; `kotha plan` foretells {foretold:.4g}.",
+            "A step took {seconds:.4g} seconds; `kotha plan` predicts {foretold:.4g}.",
             seconds=seconds,
             foretold=foretold,
         ),
@@ -178,7 +181,7 @@ def bench_writing(
     """
     check_count("batch_size", batch_size, _MOST_ROWS)
     if of is not None and preset is not None:
-        raise UsageError("a run and {preset} are two models; give one of them", preset=Option("preset"))
+        raise UsageError("give either a run or {preset}, not both", preset=Option("preset"))
     if of is None:
         model = GPT(gpt_only(preset or "pocket")).to(choose_arithmetic("float32").device)
     else:
@@ -186,13 +189,15 @@ def bench_writing(
     room = model.config.context_length - _PROMPT
     if room < 1:
         raise UsageError(
-            "a model that sees {context_length} tokens has no room for a prompt of {prompt} and what "
-            "is written after it; measure one that sees more",
+            "a context of {context_length} tokens is too short for a prompt of {prompt} tokens and its "
+            "continuation; use a model with a longer context",
             context_length=model.config.context_length,
             prompt=_PROMPT,
         )
     check_count("tokens", n_tokens, room)
-    title = Message("writing {rows} x {tokens} in {weights}", rows=batch_size, tokens=n_tokens, weights=weights)
+    title = Message(
+        "generating {rows} x {tokens} tokens in {weights}", rows=batch_size, tokens=n_tokens, weights=weights
+    )
     outcome = Turns(title, "tokens", batch_size * n_tokens)
     sides = {"kotha": our_writer, "transformers": their_writer}
     makers = {name: partial(make, model, weights, batch_size, n_tokens) for name, make in sides.items()}
@@ -233,7 +238,7 @@ def bench_tokenizing(
         texts = source
     megabytes = sum(len(text.encode()) for text in texts) / 1e6
     if not megabytes:
-        raise DataError("there is no text to measure on; name a file or a folder of texts")
+        raise DataError("no text to measure on; name a file or a folder of texts")
     if not isinstance(tokenizer, Tokenizer):
         tokenizer = import_tokenizer(tokenizer) if tokenizer else train(texts, vocab_size=_PIECES)
     title = Message("tokenizing {size:.3g} MB, {pieces:,} pieces", size=megabytes, pieces=tokenizer.vocab_size)

@@ -51,8 +51,8 @@ class Turns:
 
     def table(self) -> Table:
         """A row for each side."""
-        header: list[Text] = ["", Message("{unit} a second", unit=self.unit), Message("slowest"), Message("fastest")]
-        header.append(Message("kotha is so many times as fast"))
+        header: list[Text] = ["", Message("{unit} per second", unit=self.unit), Message("slowest"), Message("fastest")]
+        header.append(Message("speedup of kotha"))
         rows = [[name, *(f"{figure:,.4g}" for figure in side.values())] for name, side in self.sides().items()]
         return Table(self.title, header, rows, self.remarks)
 
@@ -93,4 +93,4 @@ def take_turns(
 def check_count(name: str, value: int, most: int) -> None:
     """Refuse a number with which nothing can be measured, or for ever."""
     if not 1 <= value <= most:
-        raise UsageError("{option} cannot be measured; use 1 to {most:,}", option=Option(name, value), most=most)
+        raise UsageError("{option} is out of range; use 1 to {most:,}", option=Option(name, value), most=most)

@@ -70,8 +70,9 @@ def _table(found: "Study") -> Table:
         worth = [f"{each.ablation_nats:+.4f}", f"{each.gradient_nats:.4f}"]
         rows.append([each.head, each.kind, shown, *worth, similar])
     legend = Message(
-        "ablation: nats that the loss rises by without the head; gradient: its slope as the head is turned up; most "
-        "similar: how alike two heads look (1: the same places), and the overlap of what they notice (QK), write (OV)"
+        "ablation: increase of the loss in nats without the head; gradient: slope of the loss as the head is "
+        "scaled up; most similar: similarity of two heads' attention (1: identical), and the overlap of what "
+        "they read (QK) and write (OV)"
     )
     return Table(about, header, rows, [legend], labels=[1])
 

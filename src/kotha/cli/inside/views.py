@@ -36,7 +36,7 @@ def attention(run: Run = BOX, /, *, asked: Reading = Asked(), layers: Several = 
     from kotha.api.views import attention_table
 
     view = kotha.load(run, "cpu").attention(layers=layers, **vars(asked))
-    more = [Message("add --html FILE for a page of every head")]
+    more = [Message("use --html FILE for a page with every head")]
     # A line for each weight would be long.
     return viewed(view, html, attention_table(view.found), indent=None, remarks=more)
 
@@ -84,7 +84,7 @@ def trace(
     from kotha.api.views import record_pass, to_json, write_arrays
 
     if npz is not None and npz.suffix != ".npz":
-        raise UsageError("--npz {npz} would not be found as what it is; name it {name}.npz", npz=npz, name=npz.name)
+        raise UsageError("--npz {npz} must end in .npz; name it {name}.npz", npz=npz, name=npz.name)
     given, found = record_pass(run, asked, layer, place)
     for remark in given.remarks:
         log(remark)
@@ -99,4 +99,4 @@ def trace(
         figures = ("-" if each[name] is None else f"{each[name]:.4f}" for name in ("mean", "std", "min", "max"))
         rows.append([each["place"], " x ".join(map(str, each["shape"])), *figures])
     header = [Message("place"), Message("shape"), Message("mean"), Message("std"), Message("min"), Message("max")]
-    return Output(told, Table(Message("what was seen at each place"), header, rows))
+    return Output(told, Table(Message("activations at each hook point"), header, rows))

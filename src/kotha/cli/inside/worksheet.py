@@ -107,7 +107,7 @@ def exercise(
     choice, language = QuestionChoice(wanted=wanted, **vars(questions)), spoken_language()
     if key or paper:
         if kept.progress is not None:
-            raise UsageError("--key and --paper ask nothing; leave --progress out")
+            raise UsageError("--key and --paper do not ask questions; omit --progress")
         found, lines = on_paper(choice, language, key=key)
         return Output(found, *lines)
 
@@ -128,7 +128,7 @@ def score(*files: Path, csv: Annotated[Path | None, written(".csv")] = None) -> 
     from kotha.api.exercises import class_table, mark_class
 
     if not files:
-        raise UsageError("name files of answers, as the tutor saves them")
+        raise UsageError("name at least one answer file saved by kotha inside exercise")
     rows = mark_class(files, csv)
     if csv is not None:
         log(Message("wrote {path}", path=csv))
