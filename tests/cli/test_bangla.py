@@ -81,15 +81,15 @@ def test_a_newcomer_s_mistake_is_told_in_bangla(words, said, capsys, monkeypatch
 
 
 def test_the_flag_comes_before_the_variable_and_english_after_both(monkeypatch) -> None:
-    assert speech.asked_language(["lessons"]) == "en"
+    assert speech.requested_language(["lessons"]) == "en"
     monkeypatch.setenv("KOTHA_LANGUAGE", "bn")
-    assert speech.asked_language(["lessons"]) == "bn"
-    assert speech.asked_language(["lessons", "--language", "en"]) == "en"
+    assert speech.requested_language(["lessons"]) == "bn"
+    assert speech.requested_language(["lessons", "--language", "en"]) == "en"
     monkeypatch.setenv("KOTHA_LANGUAGE", "en")
-    assert speech.asked_language(["lessons", "--language=bn"]) == "bn"
-    assert speech.asked_language(["corpus", "inspect", "x.txt", "--language", "bn"]) == "en", "that is the corpus's"
+    assert speech.requested_language(["lessons", "--language=bn"]) == "bn"
+    assert speech.requested_language(["corpus", "inspect", "x.txt", "--language", "bn"]) == "en", "that is the corpus's"
     monkeypatch.setenv("KOTHA_LANGUAGE", "fr")
-    assert speech.asked_language(["lessons"]) == "en"
+    assert speech.requested_language(["lessons"]) == "en"
 
 
 def test_a_variable_that_is_set_to_nothing_says_nothing(monkeypatch, capsys) -> None:
@@ -105,7 +105,7 @@ def test_a_variable_that_is_set_to_nothing_says_nothing(monkeypatch, capsys) -> 
 
 def test_the_language_ends_with_the_command() -> None:
     main(["lessons", "run", "nothing", "--language", "bn"])
-    assert speech.spoken_language() == "en"
+    assert speech.current_language() == "en"
 
 
 def test_english_reads_no_catalogue() -> None:

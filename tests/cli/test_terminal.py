@@ -3,7 +3,7 @@
 import pytest
 
 from kotha.cli import terminal
-from kotha.cli.language import speaking
+from kotha.cli.language import use_language
 from kotha.i18n.message import Message
 
 
@@ -42,7 +42,7 @@ def test_work_of_unknown_length_has_no_share(clock: Clock, capsys: pytest.Captur
 
 
 def test_the_share_is_told_in_bangla(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
-    with speaking(["prepare", "--language", "bn"]), terminal.progress() as advance:
+    with use_language(["prepare", "--language", "bn"]), terminal.progress() as advance:
         for done in range(3):
             advance(Message("reading"), done, 4)
             clock.now += 60

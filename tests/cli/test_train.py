@@ -12,9 +12,9 @@ import pytest
 from rich.console import Console
 
 from kotha.artifacts import model_folder as bundle
-from kotha.cli.language import speaking
+from kotha.cli.language import use_language
 from kotha.cli.main import main
-from kotha.cli.training_display import moving_line
+from kotha.cli.training_display import progress_line
 
 
 def listen_to_ctrl_c() -> None:
@@ -222,7 +222,7 @@ def test_a_model_beyond_this_machine_is_refused_before_it_is_made(capsys, data: 
 def test_the_line_that_moves_stays_one_line(language: str, left: str) -> None:
     event = {"step": 1532, "steps": 5551, "tokens": 784_384, "tokens_per_second": 8889.0, "loss_nats": 3.756}
     event |= {"peak_share": 0.06, "memory_bytes": 493_000_000}
-    with speaking(["train", "--language", language]):
-        line = moving_line(event, "trial 10  ")
+    with use_language(["train", "--language", language]):
+        line = progress_line(event, "trial 10  ")
     assert all(word in line.plain for word in ("3.756", "493", "3:51", left, "6%"))
     assert len(Console(width=30).render_lines(line)) == 1

@@ -14,7 +14,7 @@ from textwrap import indent
 from typing import Any, NamedTuple
 
 from kotha.api import data as making
-from kotha.api.demo_page import PAGES, TOLD, demo_page, sample_of
+from kotha.api.demo_page import PAGES, TEXTS, demo_page, sample_of
 from kotha.api.model import load
 from kotha.artifacts.run_folder import RunFolder
 from kotha.errors import KothaError, UsageError
@@ -81,7 +81,7 @@ class Demonstration:
         works += [self.train, self._write, self._look]
         return [
             DemoStep(Message(name), Message(about), work, meanwhile and Message(meanwhile))
-            for work, (name, about, meanwhile) in zip(works, TOLD["steps"], strict=True)
+            for work, (name, about, meanwhile) in zip(works, TEXTS["steps"], strict=True)
         ]
 
     def report(self, commands: list[tuple[Message, str]]) -> Path:

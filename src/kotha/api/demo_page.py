@@ -31,9 +31,9 @@ from kotha.training.reporting.report import loss_chart
 
 _SAMPLE_WORDS = 28
 # What is said of the demo, around what it finds: its steps, its pages, and what to try next.
-TOLD: dict[str, Any] = json.loads(Path(__file__).with_name("demo.json").read_text(encoding="utf-8"))
+TEXTS: dict[str, Any] = json.loads(Path(__file__).with_name("demo.json").read_text(encoding="utf-8"))
 # The pages that the demo makes beside its report: file, name, and what is to be seen there.
-PAGES: list[tuple[str, Text, Text]] = [(file, Message(name), Message(about)) for file, name, about in TOLD["pages"]]
+PAGES: list[tuple[str, Text, Text]] = [(file, Message(name), Message(about)) for file, name, about in TEXTS["pages"]]
 
 
 def demo_page(demo: Any, folder: str, commands: Sequence[tuple[Message, str]]) -> str:
@@ -45,13 +45,13 @@ def demo_page(demo: Any, folder: str, commands: Sequence[tuple[Message, str]]) -
     before += [Quote(text, label, demo.prompts[0]) for label, text in _samples(demo)]
     unseen = [
         [Quote(text, Message("{what}; bold: the prompt", what=Message(name)), prompt)]
-        for name, prompt, text in zip(TOLD["kinds"].values(), demo.prompts, demo.texts, strict=True)
+        for name, prompt, text in zip(TEXTS["kinds"].values(), demo.prompts, demo.texts, strict=True)
     ]
-    texts = [next(document.text for document in demo.written if document.kind == kind) for kind in TOLD["kinds"]]
+    texts = [next(document.text for document in demo.written if document.kind == kind) for kind in TEXTS["kinds"]]
     read = "Its training data: a story, a news item, an encyclopaedia entry, and the totals"
     table = replace(prepared_table(demo.shards), remarks=())
     in_python: list[Block] = [
-        Code(TOLD["python"].format(folder=folder), Message("The same from Python")),
+        Code(TEXTS["python"].format(folder=folder), Message("The same from Python")),
         Heading(Message("How it splits text: pieces are whole graphemes")),
         Pieces([(token.text, token.part) for token in view(demo.tokenizer, sample_of(demo.written))]),
     ]

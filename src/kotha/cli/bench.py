@@ -1,4 +1,4 @@
-"""``kotha bench``: this machine's speed beside Hugging Face's implementation, turn by turn on the same work."""
+"""``kotha bench``: the speed of Kotha compared with Hugging Face's implementation, on the same work."""
 
 from typing import Annotated, Literal
 

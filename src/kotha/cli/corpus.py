@@ -1,11 +1,11 @@
-"""``kotha corpus``: write the built-in stories, look into a corpus."""
+"""``kotha corpus``: write the built-in corpus, or inspect a corpus."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kotha.cli.language import log, translate
 from kotha.cli.options import Field, OnErrors, Paths
-from kotha.cli.terminal import Output, Table, listening, progress
+from kotha.cli.terminal import Output, Table, corpus_listeners, progress
 from kotha.i18n.message import Message, Plural, Text
 
 if TYPE_CHECKING:
@@ -59,8 +59,8 @@ def inspect(paths: Paths, /, *, field: Field = "text", language: str = "bn", err
     """
     from kotha.api.data import inspect_corpus
 
-    with listening() as heard:
-        report = inspect_corpus(paths, field=field, language=language, errors=errors, **heard)
+    with corpus_listeners() as listeners:
+        report = inspect_corpus(paths, field=field, language=language, errors=errors, **listeners)
     return Output(report, _table(report, ", ".join(paths)))
 
 
@@ -73,14 +73,14 @@ def _table(report: "CorpusReport", name: str) -> Table:
         Message("words"): report.words,
         Message("exact duplicates"): report.duplicates,
     }
-    told = "{shortest_characters:,} / {median_characters:,} / {longest_characters:,} characters"
+    lengths = "{shortest_characters:,} / {median_characters:,} / {longest_characters:,} characters"
     shares = list(report.script_shares.items())[:5]
     scripts = ", ".join(translate(Message("{name} {share:.1%}", name=script, share=share)) for script, share in shares)
     changed = ", ".join(f"{rule} {count:,}" for rule, count in report.normalization.items())
     rows: list[list[Text]] = [
         *[[label, f"{count:,}"] for label, count in counts.items()],
         [Message("documents in {language}", language=report.language), f"{report.language_share:.1%}"],
-        [Message("shortest / median / longest"), Message(told, **vars(report))],
+        [Message("shortest / median / longest"), Message(lengths, **vars(report))],
         [Message("scripts"), scripts],
         [Message("normalization would change"), changed],
         [Message("problems"), f"{report.problems:,}"],

@@ -13,7 +13,7 @@ from kotha.cli.training_display import training_display
 
 @group
 class FinetuneOptions:
-    """What every use takes."""
+    """Options of every fine-tuning command."""
 
     out: Path
     """Run folder to create or to resume."""
@@ -31,16 +31,16 @@ class FinetuneOptions:
     def run(self, use: str, data: Path | None, **own: Any) -> Output:
         """Fine-tune the model and show its score."""
         import kotha
-        from kotha.api.scores import reached
+        from kotha.api.scores import summary_score
 
         finetune = getattr(kotha, f"finetune_{use}")
         given = self.settings.given(finetune, seed=self.seed, lora=self.lora)
-        how: dict[str, Any] = {"out": self.out, "start": self.from_, "errors": self.errors, "resume": self.resume}
-        with training_display() as heard:
-            run = finetune(data, **how, **own, **given, **heard)
+        common: dict[str, Any] = {"out": self.out, "start": self.from_, "errors": self.errors, "resume": self.resume}
+        with training_display() as listeners:
+            run = finetune(data, **common, **own, **given, **listeners)
         error = stopped(run.summary, "finetune", use, "--out", self.out, "--resume")
-        told = None if error else reached(run)
-        parts, remarks = ([told.table], [told.remark]) if told else ([], [])
+        score = None if error else summary_score(run)
+        parts, remarks = ([score.table], [score.remark]) if score else ([], [])
         return Output(run.summary, *parts, remarks=filter(None, remarks), error=error)
 
 

@@ -1,4 +1,4 @@
-"""What there is to know of presets, models and runs: ``kotha presets``, ``card``, ``doctor`` and ``compare``."""
+"""Information about presets, models and runs: ``kotha presets``, ``card``, ``doctor`` and ``compare``."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from kotha.i18n.message import Message, Text
 
 
 def presets() -> Output:
-    """List the presets that train, plan and inside flow know by name."""
+    """List the presets with their sizes and purposes."""
     import kotha
 
     found = kotha.presets()
@@ -19,14 +19,14 @@ def presets() -> Output:
 
 
 def card(run: Run = BOX, /) -> None:
-    """Show the card of a model: what it has read, under which licence, how good it is, and what it is not for."""
+    """Show a model card: training data, licence, scores and limits of use."""
     from kotha.api.conversion import read_card
 
     print(read_card(run), end="")
 
 
 def doctor(run: Path, /, *, data: Path | None = None, ngrams: bool = False, html: Page = None) -> Output:
-    """Read the loss curve of a run and say in plain words what it shows, with the evidence.
+    """Explain in plain words what the loss curve of a run shows, with the evidence.
 
     Args:
         run: Run folder, finished or not.
@@ -36,8 +36,8 @@ def doctor(run: Path, /, *, data: Path | None = None, ngrams: bool = False, html
     """
     from kotha.api.doctor import doctor as examine
 
-    told = examine(run, data=data, ngrams=ngrams)
-    found, parts, remarks = told.found, list[Text](), []
+    examination = examine(run, data=data, ngrams=ngrams)
+    found, parts, remarks = examination.found, list[Text](), []
     if found.healthy is not None:
         parts.append(found.healthy)
         if not ngrams:
@@ -46,7 +46,7 @@ def doctor(run: Path, /, *, data: Path | None = None, ngrams: bool = False, html
         parts += [finding.words, Message("What to try:"), *(f"  - {translate(each)}" for each in finding.advice)]
     if not found.looked_at_data:
         remarks.append(Message("the data folder was not found, so duplicates and unknown tokens were not checked"))
-    return Output(told, *parts, remarks=remarks, page=html)
+    return Output(examination, *parts, remarks=remarks, page=html)
 
 
 def compare(
@@ -59,10 +59,10 @@ def compare(
     device: Device = "auto",
     html: Page = None,
 ) -> Output:
-    """Compare models across tokenizers: by bits per byte and per character, and by perplexity only where it is fair.
+    """Compare models across tokenizers by bits per byte and per character, and by perplexity only where it is fair.
 
-    With --text each row says whether that model has learned from the text. A best one is named where none has, and
-    where the difference is more than chance.
+    With --text, each row says whether that model was trained on the text. A best model is named only if none was
+    trained on the text and the difference is statistically significant.
 
     Args:
         runs: Run folders; with --text also model folders and box.

@@ -1,11 +1,11 @@
-"""``kotha lessons``: the course's questions, each answered by small models that are trained and measured here."""
+"""``kotha lessons``: answer the course's questions by training and measuring small models."""
 
 import shlex
 from pathlib import Path
 
 from rich.text import Text as Line
 
-from kotha.cli.language import log, spoken_language, translate
+from kotha.cli.language import current_language, log, translate
 from kotha.cli.terminal import Output, Table, progress
 from kotha.i18n import catalogue
 from kotha.i18n.message import Text
@@ -15,13 +15,13 @@ from kotha.i18n.numbers import LANGUAGES
 def lessons() -> Output:
     """List the lessons with their questions and durations."""
     from kotha.api.lessons import WORDS
-    from kotha.api.lessons import lessons as known
+    from kotha.api.lessons import lessons as all_lessons
 
-    found = known()
-    asked = {each.name: {key: catalogue.translate(each.question, key) for key in LANGUAGES} for each in found}
-    told = [{"name": each.name, "question": asked[each.name], "minutes": each.minutes} for each in found]
+    found = all_lessons()
+    questions = {each.name: {key: catalogue.translate(each.question, key) for key in LANGUAGES} for each in found}
+    listed = [{"name": each.name, "question": questions[each.name], "minutes": each.minutes} for each in found]
     rows: list[list[Text]] = [[each.name, each.question, f"{each.minutes:g}"] for each in found]
-    return Output(told, Table("", translate(WORDS["header"]).split(","), rows, [WORDS["minutes"]]))
+    return Output(listed, Table("", translate(WORDS["header"]).split(","), rows, [WORDS["minutes"]]))
 
 
 def run(name: str, /, *, seeds: int = 3, steps: int | None = None, out: Path | None = None) -> Output:
@@ -35,12 +35,12 @@ def run(name: str, /, *, seeds: int = 3, steps: int | None = None, out: Path | N
     """
     from kotha.api.lessons import lesson, save_lesson, teach
 
-    language = spoken_language()
+    language = current_language()
     with progress() as advance:
         found = teach(name, seeds=seeds, steps=steps, on_progress=advance)
-    asked = ["kotha", "lessons", "run", name, "--seeds", str(seeds)]
-    asked += [] if steps is None else ["--steps", str(steps)]
-    record = {"command": shlex.join(asked), **found.plain}
+    command = ["kotha", "lessons", "run", name, "--seeds", str(seeds)]
+    command += [] if steps is None else ["--steps", str(steps)]
+    record = {"command": shlex.join(command), **found.plain}
     if out is not None:
         save_lesson(found, record, out, language)
         log(f"{out / name}.json, {out / name}.svg")

@@ -1,4 +1,4 @@
-"""``kotha prepare``: documents to token shards."""
+"""``kotha prepare``: turn documents into token shards."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -7,13 +7,13 @@ from cyclopts import Parameter
 
 from kotha.api.data import Duplicates
 from kotha.cli.options import Field, OnErrors, Paths, TokenizerName, WorkPlace, group
-from kotha.cli.terminal import Output, listening
+from kotha.cli.terminal import Output, corpus_listeners
 from kotha.i18n.message import Message
 
 
 @group
-class Preparing:
-    """What is read, and how."""
+class PrepareCommandOptions:
+    """How documents are read and encoded."""
 
     seed: int = 0
     """Random seed for the choice of held-out documents."""
@@ -36,9 +36,9 @@ def prepare(
     out: Path,
     validation: float | str = 0.05,
     leaks: Annotated[bool, Parameter(negative="--keep-leaks")] = True,
-    preparing: Preparing = Preparing(),  # noqa: B008 - frozen
+    options: PrepareCommandOptions = PrepareCommandOptions(),  # noqa: B008 - frozen
 ) -> Output:
-    """Turn documents into token shards: split, cleaned, encoded, verified by hash.
+    """Turn documents into token shards: clean, split, encode, and store hashes for verification.
 
     Args:
         out: Data folder to create.
@@ -48,10 +48,10 @@ def prepare(
     from kotha.api.data import prepare as make
     from kotha.api.data import prepared_table
 
-    how: dict[str, Any] = {"validation": validation, **vars(preparing)}
-    how |= {} if leaks else {"leak_threshold": None}
-    with listening() as heard:
-        report = make(paths, tokenizer, out, **heard, **how)
+    arguments: dict[str, Any] = {"validation": validation, **vars(options)}
+    arguments |= {} if leaks else {"leak_threshold": None}
+    with corpus_listeners() as listeners:
+        report = make(paths, tokenizer, out, **listeners, **arguments)
     remarks = []
     if report.cut:
         template = (

@@ -1,4 +1,4 @@
-"""``kotha tokenizer``: train, compare, view, import."""
+"""``kotha tokenizer``: train, compare, view and import tokenizers."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -8,7 +8,7 @@ from cyclopts import Parameter
 from kotha.api.data import FILE_NAME, Kind, Level
 from kotha.cli.language import log, translate
 from kotha.cli.options import Field, OnErrors, Page, Paths, Several, TokenizerName, WorkPlace, group
-from kotha.cli.terminal import Output, problems_told, status
+from kotha.cli.terminal import Output, report_problems, status
 from kotha.i18n.message import Message, Plural
 
 if TYPE_CHECKING:
@@ -37,15 +37,15 @@ def card(
     """
     from kotha.api.data import cards_table, compare_tokenizers
 
-    how: Any = {"caution": caution, "field": field, "errors": errors}
-    with status(Message("measuring …")), problems_told() as problems:
-        found = compare_tokenizers(tokenizers, text, **how, on_problem=problems)
+    options: Any = {"caution": caution, "field": field, "errors": errors}
+    with status(Message("measuring …")), report_problems() as problems:
+        found = compare_tokenizers(tokenizers, text, **options, on_problem=problems)
     return Output(found, cards_table(found.found), page=html)
 
 
 @group
-class OfPieces:
-    """Which pieces, and of what text."""
+class TokenizerOptions:
+    """Options of the tokenizer and of its training text."""
 
     kind: Kind = "unigram"
     """Algorithm: unigram suits most uses; wordpiece is BERT's; llama.cpp reads unigram and bpe."""
@@ -68,7 +68,7 @@ def train(
     /,
     *,
     out: Path,
-    pieces: OfPieces = OfPieces(),  # noqa: B008 - frozen
+    options: TokenizerOptions = TokenizerOptions(),  # noqa: B008 - frozen
 ) -> Output:
     """Train a tokenizer on text, with tokens that respect grapheme clusters.
 
@@ -77,19 +77,19 @@ def train(
     """
     from kotha.api.data import train_tokenizer
 
-    how: Any = {**vars(pieces)}
-    with status(Message("reading …")) as shown, problems_told() as problems:
-        how["on_progress"] = lambda stage, *_: shown.update(translate(Message("{stage} …", stage=stage)))
-        made = train_tokenizer(paths, out=out, on_problem=problems, **how)
-    if made.vocab_size < pieces.vocab_size:
+    arguments: Any = {**vars(options)}
+    with status(Message("reading …")) as shown, report_problems() as problems:
+        arguments["on_progress"] = lambda stage, *_: shown.update(translate(Message("{stage} …", stage=stage)))
+        tokenizer = train_tokenizer(paths, out=out, on_problem=problems, **arguments)
+    if tokenizer.vocab_size < options.vocab_size:
         log(
             Message(
                 "the text yields only {n:,} of the {asked:,} requested pieces",
-                n=made.vocab_size,
-                asked=pieces.vocab_size,
+                n=tokenizer.vocab_size,
+                asked=options.vocab_size,
             )
         )
-    return _described(made, out)
+    return _described(tokenizer, out)
 
 
 def view(tokenizer: TokenizerName, text: str, /) -> Output:
@@ -120,7 +120,7 @@ def import_(source: str, /, *, out: Path, extra_ids: int | None = None, overwrit
     return _described(keep_tokenizer(source, out, extra_ids=extra_ids, overwrite=overwrite), out)
 
 
-def _described(made: "Tokenizer", out: Path) -> Output:
-    about: dict[str, Any] = {name: getattr(made, name) for name in ("kind", "vocab_size", "fingerprint")}
+def _described(tokenizer: "Tokenizer", out: Path) -> Output:
+    about: dict[str, Any] = {name: getattr(tokenizer, name) for name in ("kind", "vocab_size", "fingerprint")}
     found = {"path": str(out if out.suffix == ".json" else out / FILE_NAME), **about}
     return Output(found, Message("{kind} tokenizer with {vocab_size:,} pieces in {path}", **found))

@@ -1,4 +1,4 @@
-"""``kotha train``: from a data folder, a table of pairs, or images, to a run folder."""
+"""``kotha train``: train a model on a data folder, a table of pairs, or images."""
 
 import os
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from kotha.cli.interrupts import stopped
-from kotha.cli.model_argument import place
+from kotha.cli.model_argument import model_path
 from kotha.cli.options import MoreSettings, OnErrors, Pair, group
 from kotha.cli.terminal import Output, Table
 from kotha.cli.training_display import label, readable, training_display
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 
 @group
-class OfPairs:
-    """How a table of pairs is read."""
+class PairOptions:
+    """Options for a table of pairs."""
 
     pair: Pair = None
     reverse: bool = False
@@ -34,8 +34,8 @@ class OfPairs:
 
 
 @group
-class Processes:
-    """How the processes of a training work, and what they write beside the run."""
+class ProcessOptions:
+    """How the processes of a training run work, and what they log."""
 
     resume: bool = False
     """Resume from the last checkpoint in --out."""
@@ -62,8 +62,8 @@ def train(
     lora: int | None = None,
     teacher: tuple[str, ...] = (),
     settings: MoreSettings = MoreSettings(),  # noqa: B008 - frozen
-    pairs: OfPairs = OfPairs(),  # noqa: B008
-    processes: Processes = Processes(),  # noqa: B008
+    pairs: PairOptions = PairOptions(),  # noqa: B008
+    processes: ProcessOptions = ProcessOptions(),  # noqa: B008
 ) -> Output | None:
     """Train a model. Ctrl-C stops the run, and --resume resumes it.
 
@@ -90,32 +90,32 @@ def train(
     """
     import kotha
 
-    asked: dict[str, Any] = {"minutes": minutes, "preset": preset, "recipe": recipe, "start": from_}
-    asked |= {"teachers": [place(each) for each in teacher], **vars(pairs), **vars(processes)}
-    asked |= settings.given(kotha.train, steps=steps, checkpoint_every=checkpoint_every, seed=seed, lora=lora)
+    arguments: dict[str, Any] = {"minutes": minutes, "preset": preset, "recipe": recipe, "start": from_}
+    arguments |= {"teachers": [model_path(each) for each in teacher], **vars(pairs), **vars(processes)}
+    arguments |= settings.given(kotha.train, steps=steps, checkpoint_every=checkpoint_every, seed=seed, lora=lora)
     is_first, alone = os.environ.get("RANK", "0") == "0", os.environ.get("WORLD_SIZE", "1") == "1"
-    with training_display(speaks=is_first) as heard:
-        run = kotha.train(data, out=out, **heard, **asked)
+    with training_display(prints=is_first) as listeners:
+        run = kotha.train(data, out=out, **listeners, **arguments)
     if not is_first:
         return None
     return _described(run, stopped(run.summary, "train", data, "--out", out, "--resume", alone=alone))
 
 
 def _described(run: "Run", error: Any) -> Output:
-    from kotha.api.scores import reached
+    from kotha.api.scores import summary_score
 
-    summary, told = run.summary, reached(run)
+    summary, presented = run.summary, summary_score(run)
     unmeasured = summary["stopped"] and summary["best_step"] is None
-    hidden = {"validation", *(told.score.to_dict() if told else ())}
+    hidden = {"validation", *(presented.score.to_dict() if presented else ())}
     remarks = [Message("Report: {path} (open it in a browser)", path=run.path / "report.html")]
     if unmeasured:
         hidden |= {"best_step", "loss_nats"}
-        early = Message("The run stopped before its first evaluation, so it has no loss and no best step yet.")
-        remarks.insert(0, early)
+        remark = Message("The run stopped before its first evaluation, so it has no loss and no best step yet.")
+        remarks.insert(0, remark)
     rows = [[label(name), readable(name, value)] for name, value in summary.items() if name not in hidden]
     for name, value in summary.get("validation", {}).items():
         rows.append([Message("validation {what}", what=label(name)), readable(name, value)])
     table = Table(str(run.path), [Message("summary"), ""], rows, remarks)
-    beside = [told.table] if told else []
-    said = [told.remark] if told and told.remark else []
-    return Output(summary, *beside, table, remarks=said, error=error)
+    scores = [presented.table] if presented else []
+    notes = [presented.remark] if presented and presented.remark else []
+    return Output(summary, *scores, table, remarks=notes, error=error)

@@ -1,4 +1,4 @@
-"""``kotha inside embeddings``: the token table of a model, from several sides."""
+"""``kotha inside embeddings``: the embedding table of a model."""
 
 from typing import Annotated, Any
 

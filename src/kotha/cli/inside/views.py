@@ -1,4 +1,4 @@
-"""What happens as a model reads: ``kotha inside attention``, ``flow``, ``lens`` and ``trace``."""
+"""What happens inside a model as it reads: ``kotha inside attention``, ``flow``, ``lens`` and ``trace``."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,18 +15,18 @@ from kotha.i18n.message import Message, Text
 if TYPE_CHECKING:
     from kotha.api.views import View
 
-Reading = Annotated[Asked, Flat]
+InputOptions = Annotated[Asked, Flat]
 Html = Annotated[Page, Parameter(help="Output file for the result as an offline HTML page.")]
 
 
-def viewed(view: "View[Any]", html: Path | None, *parts: Table | Text, **how: Any) -> Output:
-    """A view's tables, and its page; what there is to say of its input is said in any case."""
+def viewed(view: "View[Any]", html: Path | None, *parts: Table | Text, **options: Any) -> Output:
+    """Return the output of a view; remarks on its input are always printed."""
     for remark in view.remarks:
         log(remark)
-    return Output(view, *parts, page=html, **how)
+    return Output(view, *parts, page=html, **options)
 
 
-def attention(run: Run = BOX, /, *, asked: Reading = Asked(), layers: Several = (), html: Html = None) -> Output:  # noqa: B008
+def attention(run: Run = BOX, /, *, asked: InputOptions = Asked(), layers: Several = (), html: Html = None) -> Output:  # noqa: B008
     """Show the attention weights of every head, layer by layer.
 
     Args:
@@ -37,7 +37,7 @@ def attention(run: Run = BOX, /, *, asked: Reading = Asked(), layers: Several = 
 
     view = kotha.load(run, "cpu").attention(layers=layers, **vars(asked))
     more = [Message("use --html FILE for a page with every head")]
-    # A line for each weight would be long.
+    # Without indentation: one line per weight would be too long.
     return viewed(view, html, attention_table(view.found), indent=None, remarks=more)
 
 
@@ -45,7 +45,7 @@ def flow(
     run: Run = BOX,
     /,
     *,
-    asked: Reading = Asked(),  # noqa: B008 - frozen
+    asked: InputOptions = Asked(),  # noqa: B008 - frozen
     html: Html = None,
 ) -> Output:
     """Follow a text through the model, with shapes and figures at every stage."""
@@ -56,7 +56,7 @@ def flow(
     return viewed(view, html, *flow_tables(view))
 
 
-def lens(run: Run = BOX, /, *, asked: Reading = Asked(), html: Html = None) -> Output:  # noqa: B008
+def lens(run: Run = BOX, /, *, asked: InputOptions = Asked(), html: Html = None) -> Output:  # noqa: B008
     """Show what each layer would predict next (logit lens)."""
     import kotha
     from kotha.api.views import lens_table
@@ -69,7 +69,7 @@ def trace(
     run: Run = BOX,
     /,
     *,
-    asked: Reading = Asked(),  # noqa: B008 - frozen
+    asked: InputOptions = Asked(),  # noqa: B008 - frozen
     layer: tuple[str, ...] = (),
     place: tuple[str, ...] = (),
     npz: Annotated[Path | None, written()] = None,
@@ -88,15 +88,15 @@ def trace(
     given, found = record_pass(run, asked, layer, place)
     for remark in given.remarks:
         log(remark)
-    seen = [each.to_dict() for each in found]
-    told = {"lines": to_json(given.lines), "places": seen}
+    records = [each.to_dict() for each in found]
+    result = {"lines": to_json(given.lines), "places": records}
     if npz is not None:
         write_arrays(npz, found)
         log(Message("{n_found} arrays in {npz}", n_found=len(found), npz=npz))
-        return Output(told)
+        return Output(result)
     rows = []
-    for each in seen:
+    for each in records:
         figures = ("-" if each[name] is None else f"{each[name]:.4f}" for name in ("mean", "std", "min", "max"))
         rows.append([each["place"], " x ".join(map(str, each["shape"])), *figures])
     header = [Message("place"), Message("shape"), Message("mean"), Message("std"), Message("min"), Message("max")]
-    return Output(told, Table(Message("activations at each hook point"), header, rows))
+    return Output(result, Table(Message("activations at each hook point"), header, rows))

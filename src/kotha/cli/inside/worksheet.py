@@ -1,4 +1,4 @@
-"""The course's arithmetic: ``kotha inside worksheet``, a tutor that asks (``exercise``), and a class's ``score``."""
+"""The course's arithmetic: ``kotha inside worksheet``, a tutor (``exercise``), and the ``score`` of a class."""
 
 import sys
 from pathlib import Path
@@ -10,7 +10,7 @@ from rich.text import Text
 from kotha.api.options import SheetOptions
 from kotha.cli.inside.views import Html
 from kotha.cli.interrupts import read_line
-from kotha.cli.language import log, spoken_language, translate
+from kotha.cli.language import current_language, log, translate
 from kotha.cli.options import Flat, group, written
 from kotha.cli.terminal import Output, Table
 from kotha.errors import UsageError
@@ -41,7 +41,7 @@ def worksheet(
         log(Message("wrote {path}", path=picture))
         if sheet.sheet == "attention":
             return None
-    view = lay_out(sheet, spoken_language())
+    view = lay_out(sheet, current_language())
     for file, write in ((html, view.save), (xlsx, view.save_spreadsheet)):
         if file is not None:
             log(Message("wrote {path}", path=write(file)))
@@ -59,8 +59,8 @@ def _steps(view: "SheetView") -> list[Any]:
 
 
 @group
-class Questions:
-    """Which questions."""
+class QuestionOptions:
+    """Which questions to ask."""
 
     set: Literal["workshop", "assessment"] = "workshop"
     """Question set: the workshop's twelve, or the course's six."""
@@ -73,8 +73,8 @@ class Questions:
 
 
 @group
-class Kept:
-    """The file of answers."""
+class AnswerFileOptions:
+    """The answer file."""
 
     progress: Annotated[Path | None, written(".json")] = None
     """Answer file to save to and to resume from; it is what a student hands in."""
@@ -86,9 +86,9 @@ def exercise(
     wanted: str = "all",
     /,
     *,
-    questions: Questions = Questions(),  # noqa: B008 - frozen
+    questions: QuestionOptions = QuestionOptions(),  # noqa: B008 - frozen
     tries: Literal[1, 2] | None = None,
-    kept: Kept = Kept(),  # noqa: B008
+    answers: AnswerFileOptions = AnswerFileOptions(),  # noqa: B008
     key: bool = False,
     paper: bool = False,
     as_json: Annotated[bool, Parameter(name="--json")] = False,
@@ -104,18 +104,18 @@ def exercise(
     """
     from kotha.api.exercises import QuestionChoice, on_paper, practise
 
-    choice, language = QuestionChoice(wanted=wanted, **vars(questions)), spoken_language()
+    choice, language = QuestionChoice(wanted=wanted, **vars(questions)), current_language()
     if key or paper:
-        if kept.progress is not None:
+        if answers.progress is not None:
             raise UsageError("--key and --paper do not ask questions; omit --progress")
         found, lines = on_paper(choice, language, key=key)
         return Output(found, *lines)
 
-    def say(line: str) -> None:
+    def print_line(line: str) -> None:
         print(line, file=sys.stderr if as_json else sys.stdout, flush=True)
 
     n_tries = tries or (2 if sys.stdin.isatty() else 1)
-    return Output(practise(choice, language, read_line, say, tries=n_tries, **vars(kept)))
+    return Output(practise(choice, language, read_line, print_line, tries=n_tries, **vars(answers)))
 
 
 def score(*files: Path, csv: Annotated[Path | None, written(".csv")] = None) -> Output:
