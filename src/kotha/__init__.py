@@ -1,11 +1,11 @@
-"""Kotha (কথা): small language models from raw text, and a clear view of what happens inside them.
+"""Kotha (কথা): train small language models from raw text, and inspect what happens inside them.
 
     tokenizer = kotha.train_tokenizer(["news.jsonl"], kind="unigram", vocab_size=8192)
     data = kotha.prepare(["news.jsonl"], tokenizer, "data")
     run = kotha.train(data, minutes=10, out="run")
     run.model.generate("নদীর ধারে", tokens=40)
 
-These names are the face of the package; what stands behind them is imported when it is first used.
+These names are the public API; their modules are imported on first use.
 """
 
 from importlib import import_module
@@ -43,14 +43,14 @@ _NAMES = {
     "kotha.model.presets": ["presets"],
     "kotha.text.tokenizer.tokenizer": ["Tokenizer"],
 }
-_HOMES = {name: home for home, names in _NAMES.items() for name in names}
-__all__ = sorted(_HOMES)
+_MODULES = {name: module for module, names in _NAMES.items() for name in names}
+__all__ = sorted(_MODULES)
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"kotha has no {name!r}; it has {', '.join(__all__)}")
-    return getattr(import_module(_HOMES[name]), name)
+    return getattr(import_module(_MODULES[name]), name)
 
 
 def __dir__() -> list[str]:

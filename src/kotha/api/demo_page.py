@@ -1,7 +1,6 @@
-"""The page that ``kotha demo`` leaves behind: the curve, what the model wrote before and after, and where to go on.
+"""The page of ``kotha demo``: the loss curve, samples from before and after training, and what to try next.
 
-It is the first page that a newcomer opens, so it begins with what came out. What was read to get there is folded away
-at its end.
+It is the first page that a new user opens, so it begins with the results. The training data is folded away at the end.
 """
 
 import json
@@ -30,14 +29,14 @@ from kotha.text.tokenizer.view import view
 from kotha.training.reporting.report import loss_chart
 
 _SAMPLE_WORDS = 28
-# What is said of the demo, around what it finds: its steps, its pages, and what to try next.
+# The fixed texts of the demo: its steps, its pages, and what to try next.
 TEXTS: dict[str, Any] = json.loads(Path(__file__).with_name("demo.json").read_text(encoding="utf-8"))
-# The pages that the demo makes beside its report: file, name, and what is to be seen there.
+# The pages that the report links to: file, name and description.
 PAGES: list[tuple[str, Text, Text]] = [(file, Message(name), Message(about)) for file, name, about in TEXTS["pages"]]
 
 
 def demo_page(demo: Any, folder: str, commands: Sequence[tuple[Message, str]]) -> str:
-    """The report; ``folder`` is where all of it lies, ``commands`` what to try next, in words and to copy."""
+    """Return the report as HTML; ``folder`` holds the demo, ``commands`` are descriptions with commands to copy."""
     learned: list[Block] = [Heading(Message("How it learned"))]
     if chart := loss_chart(demo.record):
         learned.append(chart)
@@ -48,7 +47,7 @@ def demo_page(demo: Any, folder: str, commands: Sequence[tuple[Message, str]]) -
         for name, prompt, text in zip(TEXTS["kinds"].values(), demo.prompts, demo.texts, strict=True)
     ]
     texts = [next(document.text for document in demo.written if document.kind == kind) for kind in TEXTS["kinds"]]
-    read = "Its training data: a story, a news item, an encyclopaedia entry, and the totals"
+    title = "Its training data: a story, a news item, an encyclopaedia entry, and the totals"
     table = replace(prepared_table(demo.shards), remarks=())
     in_python: list[Block] = [
         Code(TEXTS["python"].format(folder=folder), Message("The same from Python")),
@@ -64,15 +63,15 @@ def demo_page(demo: Any, folder: str, commands: Sequence[tuple[Message, str]]) -
         Columns(unseen),
         Heading(Message("What to try next")),
         Columns([[Code(command, words) for words, command in commands], in_python]),
-        Folded(Message(read), [table, *map(Quote, texts)]),
+        Folded(Message(title), [table, *map(Quote, texts)]),
     ]
-    made = Message("Made by `kotha demo`, on this machine, with no network.")
+    credit = Message("Made by `kotha demo`, on this machine, with no network.")
     signs = Message("␣ is a space, ◌ a sign without its base letter.")
-    return Report(Message("কথা: your first language model"), [_lead(demo)], blocks, [made, signs]).html()
+    return Report(Message("কথা: your first language model"), [_lead(demo)], blocks, [credit, signs]).html()
 
 
 def sample_of(written: list[corpus.Story]) -> str:
-    """The beginning of the first story."""
+    """Return the beginning of the first story."""
     first = next(document for document in written if document.kind == "story")
     return " ".join(first.text.split()[:_SAMPLE_WORDS])
 
@@ -91,7 +90,7 @@ def _lead(demo: Any) -> Message:
 
 
 def _figures(demo: Any) -> list[tuple[str, Text]]:
-    """The result, between what mere counting reaches and what nothing can pass, all on the same texts."""
+    """Return the score with the unigram baseline and the floor, all on the same texts."""
     unseen = Message("bits per byte on {n:,} held-out texts; lower is better", n=demo.score.documents)
     return [
         (f"{demo.score.bits_per_byte:.3f}", unseen),
@@ -101,12 +100,12 @@ def _figures(demo: Any) -> list[tuple[str, Text]]:
 
 
 def _unigram(demo: Any) -> float:
-    """Bits per byte of the held-out texts for one who knows how often each token occurs."""
+    """Return the bits per byte of a unigram model on the held-out texts."""
     return float(demo.score.baselines["unigram"]["bits_per_byte"])
 
 
 def _samples(demo: Any) -> list[tuple[Text, str]]:
-    """What it wrote after the same words: with random weights, halfway, and at the end."""
+    """Return samples for the same prompt: with random weights, halfway, and at the end."""
     rows: list[dict[str, Any]] = [row for row in demo.record.evaluations if row.get("sample")]
     chosen = [rows[len(rows) // 2], rows[-1]] if len(rows) > 1 else rows
     steps = demo.record.summary["steps"]

@@ -1,4 +1,4 @@
-"""The tutor: questions asked and marked, the same on paper with their key, and a class's answers in one table."""
+"""The tutor: questions with marking, the same questions on paper with their key, and the answers of a class."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
@@ -20,10 +20,10 @@ _HEADINGS = tuple(map(Message, ("name", "questions", "points", "percent", "right
 
 
 def on_paper(choice: QuestionChoice, language: Language, *, key: bool) -> tuple[dict[str, Any], Iterable[str]]:
-    """The questions, with ``key`` also their answers: ready for JSON, and line by line."""
+    """Return the questions, with their answers if ``key``: as JSON, and as lines."""
     questions = choice.prepare()
-    told = {"choice": asdict(choice), "questions": key_dict(questions, language, key)}
-    return told, paper_lines(questions, language, key)
+    record = {"choice": asdict(choice), "questions": key_dict(questions, language, key)}
+    return record, paper_lines(questions, language, key)
 
 
 def practise(
@@ -36,9 +36,9 @@ def practise(
     progress: Path | None = None,
     name: str | None = None,
 ) -> dict[str, Any]:
-    """Ask the questions of a choice, grade what is answered, and say how it went.
+    """Ask the chosen questions, mark the answers, and return a summary.
 
-    The answers are kept in the file ``progress``, under a ``name``, and gone on from.
+    The answers are saved under a ``name`` in the file ``progress``, from which the next call resumes.
     """
     if progress is None and name is not None:
         raise UsageError(
@@ -58,12 +58,12 @@ def practise(
     summary = Quiz(language, read, tell, tries, keep).ask_all(record.choice.prepare(), record.outcomes())
     if progress is not None:
         record.save(progress)
-    told = {"language": language, "preset": record.choice.preset}
-    return {**told, "choice": asdict(record.choice), **summary.to_dict()}
+    settings = {"language": language, "preset": record.choice.preset}
+    return {**settings, "choice": asdict(record.choice), **summary.to_dict()}
 
 
 def _begin(choice: QuestionChoice, language: Language, path: Path | None, name: str | None) -> AnswerFile:
-    """What was kept, to go on from; or a beginning."""
+    """Open the answer file to resume from, or a new one."""
     if path is None or not path.exists():
         return AnswerFile(name or "", language, choice)
     record = read(path)
@@ -85,7 +85,7 @@ def _begin(choice: QuestionChoice, language: Language, path: Path | None, name: 
 
 
 def mark_class(files: Sequence[Path], csv: Path | None = None) -> list[FileScore]:
-    """Mark score files anew, from the answers up; with ``csv`` also write the table for a spreadsheet."""
+    """Mark answer files again from the answers; ``csv`` also writes the table."""
     rows = read_class(files)
     if csv is not None:
         atomic_write(csv, as_csv(rows), ".csv")
@@ -93,7 +93,7 @@ def mark_class(files: Sequence[Path], csv: Path | None = None) -> list[FileScore
 
 
 def class_table(rows: Sequence[FileScore]) -> list[Table | Text]:
-    """A row for each file, and of a single one also its questions."""
+    """Return a table with a row for each file, and the questions of a single file."""
     cells: list[list[Text]] = [
         [
             row.name or "–",

@@ -1,7 +1,7 @@
-"""What may be chosen of a piece of work: a frozen dataclass each, which a command parses and hands over as it is.
+"""The options of API functions as frozen dataclasses, which commands parse and pass on unchanged.
 
-Nothing here imports torch, so that a wrong option is refused before anything heavy is loaded. The words below a field
-are its help.
+This module does not import torch, so wrong options are rejected before anything heavy is loaded. The string below a
+field is its help.
 """
 
 import os
@@ -16,7 +16,7 @@ from kotha.text.choices import Errors
 
 @dataclass(frozen=True)
 class Asked:
-    """What a model shall read while it is watched, and how many words of its own it adds."""
+    """The input of an inspected model, and the number of tokens it generates."""
 
     text: str | None = None
     """Input text; [MASK] hides a word from a BERT."""
@@ -48,7 +48,7 @@ class Asked:
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluateOptions:
-    """How a model is measured."""
+    """Options for evaluating a model."""
 
     context: int | None = None
     """Window length in tokens (default: the model's context length)."""
@@ -72,7 +72,7 @@ class EvaluateOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class SweepOptions:
-    """What is searched, and how."""
+    """Options of a sweep."""
 
     out: Path | None = None
     """Sweep folder to create or to resume, with one run per trial (default: DATA-sweep)."""
@@ -96,7 +96,7 @@ class SweepOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class PlanOptions:
-    """What is planned: a preset, or a design for a budget."""
+    """Options of a plan: for a preset, or a design for a budget."""
 
     preset: str | None = None
     """Preset name, such as bangla-58m."""
@@ -118,7 +118,7 @@ class PlanOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterOptions:
-    """Many GPUs, on paper."""
+    """Options of a cluster estimate."""
 
     gpus: int | None = None
     """Number of GPUs, to estimate a cluster."""
@@ -134,7 +134,7 @@ class ClusterOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class SheetOptions:
-    """Which sheet of arithmetic, and how it is written."""
+    """Options of a worksheet."""
 
     sheet: Literal["attention", "block", "thinking", "robot", "bank", "positions"] = "attention"
     """Sheet: one head, a whole block, an example of the notes (thinking, robot, bank), or positions."""
@@ -161,5 +161,5 @@ class SheetOptions:
 
     @property
     def of_model(self) -> dict[str, Any]:
-        """Which head of a model."""
+        """The options that select a head of a model."""
         return {name: getattr(self, name) for name in ("layer", "head", "stack", "part", "target")}

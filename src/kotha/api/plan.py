@@ -1,4 +1,4 @@
-"""What a training takes before it starts, a design for a budget, and many GPUs on paper."""
+"""Estimates of a training run, designs for a budget, and estimates of clusters."""
 
 from collections.abc import Callable
 from typing import Any
@@ -26,11 +26,11 @@ def plan(
     text: TextSize | None = None,
     before_timing: Callable[[], Any] = use_fastest_threads,
 ) -> TrainingPlan:
-    """Count a preset's parameters, work, memory and time; or design a model for memory, minutes and data.
+    """Estimate a preset's parameters, compute, memory and time; or design a model for memory, minutes and data.
 
-    What comes back has all that was ``found``, ready for JSON, and tells it in tables and sentences and on a page.
-    ``settings`` are those of a training, and sizes of the model. ``text`` is the size of one that is not there yet, in
-    place of the ``data``; a few small steps are timed once ``before_timing`` has settled how this machine computes.
+    The result has ``found`` for JSON, tables, sentences and a page. ``settings`` are training settings and model sizes.
+    ``text`` is the size of a text that does not exist yet, instead of ``data``. A few small steps are timed after
+    ``before_timing`` has set the number of threads.
     """
     preset, minutes, memory_gb, name = options.preset, options.minutes, options.memory_gb, Option("preset", "NAME")
     if preset is None and memory_gb is None and minutes is None:
@@ -53,7 +53,7 @@ def plan(
 def plan_cluster(
     cluster: ClusterOptions, options: PlanOptions, settings: dict[str, Any]
 ) -> tuple[dict[str, Any], list[Table]]:
-    """Plan on paper, for a preset or for several sizes, what many GPUs would need and give."""
+    """Estimate memory, time and cost on a cluster, for a preset or for several sizes."""
     if cluster.gpus is None:
         message = "{these} apply only to a cluster; set the number of GPUs with {gpus}"
         these = [Option(name) for name in ("nodes", "tokens", "network", "storage")]
@@ -69,10 +69,10 @@ def plan_cluster(
         NETWORK if cluster.network is None else cluster.network * 1e9 / 8,
         STORAGE if cluster.storage is None else cluster.storage * 1e9,
     )
-    # Muon's products are not counted here, so the modern recipe gives way to AdamW's.
-    plain = "classic" if options.recipe == "modern" else options.recipe
+    # The estimate does not cover Muon, so the modern recipe is replaced by classic (AdamW).
+    recipe = "classic" if options.recipe == "modern" else options.recipe
     changes = {name: value for name, value in settings.items() if name not in ("batch_size", "micro_batch_size")}
-    choice = choose_settings(TrainRequest(options.preset, plain, changes={**changes, "steps": 1}))
+    choice = choose_settings(TrainRequest(options.preset, recipe, changes={**changes, "steps": 1}))
     if not isinstance(choice.model, GPTConfig):
         message = "a cluster plan needs a gpt preset; {preset} is a {family}"
         raise UsageError(message, preset=options.preset, family=choice.model.family)

@@ -33,7 +33,7 @@ def written(rows: list[list[int]], batch_size: int, n_tokens: int) -> bool:
 
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 def test_both_train_on_the_same_losses(model: GPTConfig) -> None:
-    settings = sides.alike(3, FLOAT32)
+    settings = sides.constant_settings(3, FLOAT32)
     ours, theirs = (make(model, settings, FLOAT32) for make in (sides.our_step, sides.their_step))
     losses = [(float(ours()), float(theirs())) for _ in range(4)]
     assert all(mine == pytest.approx(other, abs=1e-4) for mine, other in losses), losses

@@ -26,7 +26,7 @@ def viewed(view: "View[Any]", html: Path | None, *parts: Table | Text, **options
     return Output(view, *parts, page=html, **options)
 
 
-def attention(run: Run = BOX, /, *, asked: InputOptions = Asked(), layers: Several = (), html: Html = None) -> Output:  # noqa: B008
+def attention(run: Run = BOX, /, *, options: InputOptions = Asked(), layers: Several = (), html: Html = None) -> Output:  # noqa: B008
     """Show the attention weights of every head, layer by layer.
 
     Args:
@@ -35,7 +35,7 @@ def attention(run: Run = BOX, /, *, asked: InputOptions = Asked(), layers: Sever
     import kotha
     from kotha.api.views import attention_table
 
-    view = kotha.load(run, "cpu").attention(layers=layers, **vars(asked))
+    view = kotha.load(run, "cpu").attention(layers=layers, **vars(options))
     more = [Message("use --html FILE for a page with every head")]
     # Without indentation: one line per weight would be too long.
     return viewed(view, html, attention_table(view.found), indent=None, remarks=more)
@@ -45,23 +45,23 @@ def flow(
     run: Run = BOX,
     /,
     *,
-    asked: InputOptions = Asked(),  # noqa: B008 - frozen
+    options: InputOptions = Asked(),  # noqa: B008 - frozen
     html: Html = None,
 ) -> Output:
     """Follow a text through the model, with shapes and figures at every stage."""
     import kotha
     from kotha.api.views import flow_tables
 
-    view = kotha.load(run, "cpu").flow(**vars(asked))
+    view = kotha.load(run, "cpu").flow(**vars(options))
     return viewed(view, html, *flow_tables(view))
 
 
-def lens(run: Run = BOX, /, *, asked: InputOptions = Asked(), html: Html = None) -> Output:  # noqa: B008
+def lens(run: Run = BOX, /, *, options: InputOptions = Asked(), html: Html = None) -> Output:  # noqa: B008
     """Show what each layer would predict next (logit lens)."""
     import kotha
     from kotha.api.views import lens_table
 
-    view = kotha.load(run, "cpu").lens(**vars(asked))
+    view = kotha.load(run, "cpu").lens(**vars(options))
     return viewed(view, html, lens_table(view))
 
 
@@ -69,7 +69,7 @@ def trace(
     run: Run = BOX,
     /,
     *,
-    asked: InputOptions = Asked(),  # noqa: B008 - frozen
+    options: InputOptions = Asked(),  # noqa: B008 - frozen
     layer: tuple[str, ...] = (),
     place: tuple[str, ...] = (),
     npz: Annotated[Path | None, written()] = None,
@@ -85,7 +85,7 @@ def trace(
 
     if npz is not None and npz.suffix != ".npz":
         raise UsageError("--npz {npz} must end in .npz; name it {name}.npz", npz=npz, name=npz.name)
-    given, found = record_pass(run, asked, layer, place)
+    given, found = record_pass(run, options, layer, place)
     for remark in given.remarks:
         log(remark)
     records = [each.to_dict() for each in found]
