@@ -57,6 +57,6 @@ def test_table_and_json_carry_the_figures(
         (["generate", "--tokens", "100000"], "--tokens 100000 is out of range; use 1 to 240"),
     ],
 )
-def test_hostile_numbers_are_refused(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_numbers_out_of_range_are_rejected(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", *words]) == 2
     assert said in capsys.readouterr().err

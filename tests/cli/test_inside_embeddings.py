@@ -53,6 +53,6 @@ def test_a_word_in_brackets_is_a_word(run: str, capsys) -> None:
         (["nowhere", "মা"], 1, "nowhere not found"),
     ],
 )
-def test_mistakes_are_answered(run: str, capsys, arguments: list[str], code: int, wording: str) -> None:
+def test_usage_errors(run: str, capsys, arguments: list[str], code: int, wording: str) -> None:
     assert main(["inside", "embeddings", *(each.format(run=run) for each in arguments)]) == code
     assert wording in capsys.readouterr().err

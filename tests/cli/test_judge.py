@@ -1,4 +1,4 @@
-"""``kotha judge``: asked line by line, stopped and gone on with, a page, files taken in, JSON."""
+"""``kotha judge``: questions at the terminal, resuming, a page, collected files, JSON."""
 
 import io
 import json
@@ -33,7 +33,7 @@ def call(capsys: Any, monkeypatch: Any, *words: object, said: str = "") -> tuple
     return code, found.out, found.err
 
 
-def test_from_prompts_to_who_won(models: list[str], tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
+def test_from_prompts_to_the_ranking(models: list[str], tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
     prompts, out = tmp_path / "prompts.txt", tmp_path / "judging"
     prompts.write_text("নদীর\n\nমা\nআম\nনদীর\n", encoding="utf-8")
     how = ["--out", out, "--judge", "মিনা"]
@@ -60,9 +60,7 @@ def test_from_prompts_to_who_won(models: list[str], tmp_path: Path, capsys: Any,
     assert result["standings"][0]["low"] < result["standings"][0]["strength"] < result["standings"][0]["high"]
 
 
-def test_mistakes_are_answered_before_a_model_writes(
-    models: list[str], tmp_path: Path, capsys: Any, monkeypatch: Any
-) -> None:
+def test_usage_errors_come_before_generation(models: list[str], tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
     empty = tmp_path / "empty.txt"
     empty.write_text("\n")
     out = ["--out", tmp_path / "judging"]

@@ -153,7 +153,7 @@ def test_other_families_and_other_settings_are_refused(run: kotha.Run, table: Pa
         kotha.train(table, out=out, start=gpt, steps=2)
     with pytest.raises(ConfigError, match="pocket is a gpt model, and pairs of texts are for a seq2seq: preset="):
         kotha.train(table, out=out, preset="pocket", steps=2)
-    with pytest.raises(UsageError, match="a table of pairs needs a preset that translates"):
+    with pytest.raises(UsageError, match="for a table of pairs use a translation preset"):
         kotha.train(table, out=out)
     with pytest.raises(ConfigError, match="class_weights is for classes"):
         kotha.train(table, out=out, **QUICK, class_weights="balanced")

@@ -91,7 +91,7 @@ def test_commands_work_with_no_training(words: list[str], capsys: Any, beside_a_
     [
         (["generate", "runn"], 2, "runn not found; name a run folder, or for a prompt write: kotha generate box runn"),
         (["evaluate"], 2, "evaluate needs RUN"),
-        (["evaluate", "box"], 2, "evaluate needs PATH, a text to measure on, or --text"),
+        (["evaluate", "box"], 2, "evaluate needs PATH or --text"),
         (["evaluate", "box", "x", "--text", "নদী"], 2, "give either PATH or --text, not both"),
         (["doctor", "box"], 1, "holds no run"),
         (["card", "."], 1, ". has no model card (README.md)"),

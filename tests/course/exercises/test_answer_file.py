@@ -109,7 +109,7 @@ def test_a_class_in_one_table(capsys: Any, tmp_path: Path) -> None:
     table = tmp_path / "class.csv"
     assert main(["inside", "score", *names, "--csv", str(table)]) == 0
     said, remarks = capsys.readouterr()
-    assert "25 / 25" in said and "is broken" in said and "who typed it" in said + remarks
+    assert "25 / 25" in said and "is broken" in said and "who typed them" in said + remarks
     lines = list(csv.reader(io.StringIO(table.read_text(encoding="utf-8"))))
     assert lines[0][:3] == ["name", "sheet", "points"] and "9b" in lines[0] and len(lines) == 6
     assert "'=cmd()" in {line[0] for line in lines}, "no name runs as a formula"
