@@ -163,7 +163,7 @@ def test_chat_can_start_a_new_conversation(capsys: Any, run: Path, monkeypatch: 
     told = capsys.readouterr()
     first, _, again = (json.loads(line) for line in told.out.splitlines())
     assert first["text"] == again["text"], "the conversation is cleared"
-    assert "/new starts a new conversation" in told.err and "/exit leaves" in told.err
+    assert "/new starts a new conversation" in told.err and "/exit quits" in told.err
 
 
 def test_chat_with_a_base_model_continues_the_text(capsys: Any, monkeypatch: Any, run: Path) -> None:

@@ -45,7 +45,7 @@ def test_a_word_in_brackets_is_a_word(run: str, capsys) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "wording"),
     [
-        ([], 2, "name a word, --map FILE or --text TEXT"),
+        ([], 2, "give a word, --map FILE or --text TEXT"),
         (["{run}", "☃র‍্যা"], 2, "no letters for “☃র‍্যা”"),
         (["{run}", "মা", "--map", "map.png"], 2, "would be a page; call it map.html"),
         (["{run}", "মা", "--count", "0"], 2, "from 1"),

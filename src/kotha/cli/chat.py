@@ -62,7 +62,7 @@ def _lines(as_json: bool) -> Iterator[str]:
             line = read_line(_PROMPT if interactive else "")
         except KeyboardInterrupt:  # at the prompt: the current line is dropped
             print(file=sys.stderr)
-            log(Message("Ctrl-D or /exit leaves"))
+            log(Message("Ctrl-D or /exit quits"))
             continue
         if line is None or line.strip() in _LEAVE:
             return

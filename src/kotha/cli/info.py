@@ -14,7 +14,7 @@ def presets() -> Output:
 
     found = kotha.presets()
     rows = [[each.name, each.family, f"{each.parameters:,}", each.sizes, each.purpose] for each in found]
-    header = [Message("name"), Message("family"), Message("parameters"), Message("sizes"), Message("what for")]
+    header = [Message("name"), Message("family"), Message("parameters"), Message("sizes"), Message("purpose")]
     return Output([{**vars(each), "config": each.config.to_dict()} for each in found], Table("", header, rows))
 
 

@@ -44,5 +44,5 @@ def sweep(
             found = api.sweep(data, options, settings, storage=storage, **listeners)
         except api.SweepStopped:
             raise StoppedError("stopped and saved; run the same command again to resume") from None
-    best = [] if found.best is None else [Commands(Message("to train the best again:"), [found.command])]
+    best = [] if found.best is None else [Commands(Message("to train with the best settings:"), [found.command])]
     return Output(found, *found.tables(), *best, page=html)

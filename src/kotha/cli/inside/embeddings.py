@@ -32,7 +32,7 @@ def embeddings(
     from kotha.api.embeddings import look
 
     if not (words or map_ or text):
-        raise UsageError("name a word, --map FILE or --text TEXT; see kotha inside embeddings --help")
+        raise UsageError("give a word, --map FILE or --text TEXT; see kotha inside embeddings --help")
     choice: Any = {"count": count, "centred": centred, "map_words": map_words}
     found = look(run, words, map_, text, **choice)
     return Output(found, *found.shown)
