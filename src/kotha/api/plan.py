@@ -53,7 +53,7 @@ def plan(
 def plan_cluster(
     cluster: ClusterOptions, options: PlanOptions, settings: dict[str, Any]
 ) -> tuple[dict[str, Any], list[Table]]:
-    """Estimate memory, time and cost on a cluster, for a preset or for several sizes."""
+    """Estimate memory and time on a cluster, for a preset or for several sizes."""
     if cluster.gpus is None:
         message = "{these} apply only to a cluster; set the number of GPUs with {gpus}"
         these = [Option(name) for name in ("nodes", "tokens", "network", "storage")]

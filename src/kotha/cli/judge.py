@@ -48,8 +48,8 @@ def judge(
         out: Folder of the comparison, to create or to resume.
         prompts: File with one prompt per line, or .jsonl with a prompt field.
         judge: Name of the judge (default: your user name).
-        page: Output file for a page on which people without Kotha can judge.
-        collect: Answer files returned from such a page, to add to the comparison.
+        page: Output file for a page for judges without Kotha, instead of asking at the terminal.
+        collect: Answer files from such pages to add, instead of asking at the terminal.
         tokens: Maximum number of tokens per continuation.
         temperature: Sampling temperature: 0 always takes the likeliest token, 1 samples from the model's distribution.
         top_k: Number of likeliest tokens to sample from.
