@@ -58,7 +58,7 @@ assert "torch" not in sys.modules
         (["index", "a.md", "--out", "a.md"], "is no index, or damaged"),
     ],
 )
-def test_a_mistake_is_one_line(index: Path, words: list[str], said: str, capsys, monkeypatch) -> None:
+def test_usage_errors_are_one_line(index: Path, words: list[str], said: str, capsys, monkeypatch) -> None:
     monkeypatch.chdir(index.parent)
     capsys.readouterr()
     assert main([word.replace("INDEX", str(index)) for word in words]) in (1, 2)
@@ -66,7 +66,7 @@ def test_a_mistake_is_one_line(index: Path, words: list[str], said: str, capsys,
     assert said in error and error.count("\n") == 1
 
 
-def test_a_model_makes_the_search_both_and_its_silence_is_said(data: Path, tmp_path: Path, capsys) -> None:
+def test_a_base_model_adds_search_by_meaning_but_no_written_answer(data: Path, tmp_path: Path, capsys) -> None:
     run, index = tmp_path / "run", tmp_path / "index"
     small = {"n_layers": 2, "d_model": 32, "n_heads": 2, "context_length": 32}
     kotha.train(data, preset="char", steps=2, out=run, batch_size=2, **small)

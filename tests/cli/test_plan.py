@@ -28,7 +28,7 @@ def test_the_course_model_has_its_count(capsys) -> None:
     assert json.loads(capsys.readouterr().out)["parameters"]["total"] == 58_139_648
 
 
-def test_time_is_told(capsys) -> None:
+def test_time_is_reported(capsys) -> None:
     assert main(["plan", "--preset", "mini", *PLAIN, "steps=10", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["seconds"] == pytest.approx(10 * found["seconds_per_step"])
@@ -54,7 +54,7 @@ def test_settings_change_the_plan(capsys) -> None:
         (["--preset", "vit-digits", "--set", "vocab_size=5"], "vocab_size"),
     ],
 )
-def test_mistakes_are_answered(capsys, arguments: list[str], wording: str) -> None:
+def test_usage_errors(capsys, arguments: list[str], wording: str) -> None:
     assert main(["plan", "--no-time", *arguments]) == 1
     assert wording in capsys.readouterr().err
 
@@ -67,6 +67,6 @@ def test_mistakes_are_answered(capsys, arguments: list[str], wording: str) -> No
         (["d_model=1073741824", "d_head=1073741824", "n_heads=4"], "make matrices beyond any machine"),
     ],
 )
-def test_sizes_beyond_this_machine_are_refused_at_once(capsys, sizes: list[str], wording: str) -> None:
+def test_sizes_beyond_this_machine_are_rejected_at_once(capsys, sizes: list[str], wording: str) -> None:
     assert main(["plan", "--preset", "pocket", *PLAIN, "--set", *sizes]) == 1
     assert wording in capsys.readouterr().err

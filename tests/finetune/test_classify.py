@@ -25,7 +25,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory, bases: dict[str, Path], table
     folder = tmp_path_factory.mktemp("runs")
     settings = {**QUICK, "steps": 40, "evaluate_every": 10, "batch_size": 16}
     return {
-        name: kotha.adapt_classify(table, start=base, out=folder / name, **settings) for name, base in bases.items()
+        name: kotha.finetune_classify(table, start=base, out=folder / name, **settings) for name, base in bases.items()
     }
 
 
@@ -80,7 +80,7 @@ def test_a_pass_reads_long_texts_whole(tmp_path: Path, bases: dict[str, Path]) -
     steps = []
     for name, times in (("short", 1), ("long", 10)):
         table = write_table(tmp_path / f"{name}.csv", [(f"{text} " * times, label) for text, label in moods(60)])
-        run = kotha.adapt_classify(
+        run = kotha.finetune_classify(
             table, start=bases["gpt"], out=tmp_path / name, epochs=1, batch_size=4, patience=None
         )
         task_sees = [
@@ -121,15 +121,17 @@ def test_a_classifier_writes_no_text_and_a_writer_names_no_classes(
 ) -> None:
     classifier = runs["gpt"].model
     assert classifier.classify([]) == []
-    with pytest.raises(UsageError, match="is a gpt-classifier and writes no text; it names classes"):
+    with pytest.raises(UsageError, match="is a gpt-classifier and does not generate text; it is a classifier"):
         classifier.generate("আজ")
-    with pytest.raises(UsageError, match="is measured here on texts with labels; give a file of them"):
+    with pytest.raises(UsageError, match="is evaluated on labelled texts; give a file of them"):
         classifier.evaluate(["আজ"])
     with pytest.raises(UsageError, match="this model names classes: ask it why with classify"):
         classifier.attention("আজ")
-    with pytest.raises(UsageError, match="this is a gpt model, and no classifier; make one of it with adapt classify"):
+    with pytest.raises(
+        UsageError, match="this is a gpt model, and no classifier; make one of it with finetune classify"
+    ):
         kotha.load(bases["gpt"]).classify("আজ")
-    with pytest.raises(ConfigError, match="a gpt-classifier model learns from texts with labels"):
+    with pytest.raises(ConfigError, match="a gpt-classifier model learns from labelled texts"):
         kotha.prepare([write_lines(tmp_path)], classifier.tokenizer, tmp_path / "data")
         kotha.train(tmp_path / "data", start=runs["gpt"], out=tmp_path / "run", steps=1)
 
@@ -142,7 +144,7 @@ def write_lines(folder: Path) -> Path:
 
 def test_a_classifier_can_be_started_from_again(runs: dict[str, kotha.Run], tmp_path: Path) -> None:
     other = write_table(tmp_path / "two.csv", [row for row in moods(60, seed=5) if row[1] != "মাঝারি"])
-    again = kotha.adapt_classify(other, start=runs["gpt"], out=tmp_path / "run", **QUICK)
+    again = kotha.finetune_classify(other, start=runs["gpt"], out=tmp_path / "run", **QUICK)
     assert [each["label"] for each in again.summary["classes"]] == ["ভালো", "মন্দ"]
 
 
@@ -151,19 +153,19 @@ def test_a_run_that_was_stopped_ends_as_one_that_was_not(
     bases: dict[str, Path], table: Path, tmp_path: Path, lora
 ) -> None:
     given: dict[str, Any] = {**QUICK, "lora": lora, "optimizer": "muon", "ema_decay": 0.5}
-    train = partial(kotha.adapt_classify, table, start=bases["gpt"], **given)
-    stopped_and_resumed(train, kotha.adapt_classify, tmp_path)
+    train = partial(kotha.finetune_classify, table, start=bases["gpt"], **given)
+    stopped_and_resumed(train, kotha.finetune_classify, tmp_path)
 
 
 def test_a_run_killed_at_its_start_goes_on_from_the_weights_that_it_was_given(
     bases: dict[str, Path], table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = kotha.adapt_classify(table, start=bases["gpt"], out=tmp_path / "whole", **QUICK)
+    whole = kotha.finetune_classify(table, start=bases["gpt"], out=tmp_path / "whole", **QUICK)
     with monkeypatch.context() as patch:
         patch.setattr("kotha.finetune.examples._finish", lambda *_: (_ for _ in ()).throw(KothaError("killed")))
         with pytest.raises(KothaError, match="killed"):
-            kotha.adapt_classify(table, start=bases["gpt"], out=tmp_path / "killed", **QUICK)
-    again = kotha.adapt_classify(out=tmp_path / "killed", resume=True)
+            kotha.finetune_classify(table, start=bases["gpt"], out=tmp_path / "killed", **QUICK)
+    again = kotha.finetune_classify(out=tmp_path / "killed", resume=True)
     assert whole.summary["validation"] == again.summary["validation"]
 
 
@@ -181,12 +183,12 @@ def test_bad_examples_are_refused_and_leave_nothing(
 ) -> None:
     file = write_table(tmp_path / "bad.csv", rows)
     with pytest.raises(KothaError, match=message):
-        kotha.adapt_classify(file, start=bases["gpt"], out=tmp_path / "run", text="said", label="mood")
+        kotha.finetune_classify(file, start=bases["gpt"], out=tmp_path / "run", text="said", label="mood")
     assert not (tmp_path / "run").exists()
 
 
 def test_weights_of_another_family_are_refused(table: Path, tmp_path: Path) -> None:
     vit = bundle.save(tmp_path / "vit", build(preset("vit-digits").replace(n_layers=1, d_model=16, n_heads=2)))
     with pytest.raises(KothaError, match=r"has no tokenizer|a vit model cannot classify texts"):
-        kotha.adapt_classify(table, start=vit, out=tmp_path / "run")
+        kotha.finetune_classify(table, start=vit, out=tmp_path / "run")
     assert not (tmp_path / "run").exists()

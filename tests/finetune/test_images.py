@@ -82,7 +82,7 @@ def test_it_answers_for_files_and_is_measured_again(run: kotha.Run, archive: Pat
     assert sum(answers[0].probabilities.values()) == pytest.approx(1)
     assert run.model.classify(str(files[1])).probabilities == pytest.approx(answers[1].probabilities)
     assert run.model.evaluate(archive).seen == 64
-    with pytest.raises(UsageError, match="why is for texts"):
+    with pytest.raises(UsageError, match="why applies only to texts"):
         run.model.classify(files[0], why=True)
 
 

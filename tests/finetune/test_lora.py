@@ -119,8 +119,8 @@ def tuned(tmp_path_factory: pytest.TempPathFactory, bases: dict[str, Path]) -> d
     other = write_table(folder / "two.csv", [row for row in moods(60, seed=4) if row[1] != "মন্দ"])
     return {
         "text": kotha.train(data, start=base, out=folder / "text", lora=4, ema_decay=None, warmup_steps=1, **QUICK),
-        "moods": kotha.adapt_classify(table, start=base, out=folder / "moods", lora=4, **QUICK),
-        "two": kotha.adapt_classify(other, start=base, out=folder / "two", lora=2, **QUICK),
+        "moods": kotha.finetune_classify(table, start=base, out=folder / "moods", lora=4, **QUICK),
+        "two": kotha.finetune_classify(other, start=base, out=folder / "two", lora=2, **QUICK),
     }
 
 

@@ -125,8 +125,8 @@ def test_a_run_for_some_time(table: Path, tmp_path: Path) -> None:
     ("name", "text", "message"),
     [
         ("a.tsv", "", "the file is empty"),
-        ("a.tsv", "en\none\n", "has one column or none, and a pair has two"),
-        ("a.jsonl", '{"text": "একটি"}\n', "has one column or none"),
+        ("a.tsv", "en\none\n", "has fewer than two columns"),
+        ("a.jsonl", '{"text": "একটি"}\n', "has fewer than two columns"),
         ("a.tsv", "en\tbn\n", "holds no examples"),
         ("a.tsv", "en\tbn\none\tএক\ntwo\n", "the row has 1 cells, the first row has 2"),
         ("a.tsv", "en\tbn\none\tএক\ntwo\t\n", "line 3: the field 'bn' is empty; put it right"),
@@ -153,7 +153,7 @@ def test_other_families_and_other_settings_are_refused(run: kotha.Run, table: Pa
         kotha.train(table, out=out, start=gpt, steps=2)
     with pytest.raises(ConfigError, match="pocket is a gpt model, and pairs of texts are for a seq2seq: preset="):
         kotha.train(table, out=out, preset="pocket", steps=2)
-    with pytest.raises(UsageError, match="a table of pairs needs a preset that translates"):
+    with pytest.raises(UsageError, match="for a table of pairs use a translation preset"):
         kotha.train(table, out=out)
     with pytest.raises(ConfigError, match="class_weights is for classes"):
         kotha.train(table, out=out, **QUICK, class_weights="balanced")

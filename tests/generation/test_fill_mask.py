@@ -99,7 +99,7 @@ def test_what_cannot_be_filled_is_said(folder: Path, tmp_path: Path) -> None:
         lm.fill("মা " * 60 + GAP)
     with pytest.raises(UsageError, match="one of them is empty"):
         lm.follows("মা", " ")
-    with pytest.raises(UsageError, match="is a bert and writes no text; it fills gaps: ask it to fill"):
+    with pytest.raises(UsageError, match="is a bert and does not generate text; it fills gaps: use fill"):
         lm.generate("মা")
     gpt = kotha.LanguageModel(Bundle(shaken(GPTConfig(**SIZES)).model, lm.tokenizer))
     with pytest.raises(UsageError, match="only a BERT fills gaps"):

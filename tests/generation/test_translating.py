@@ -72,7 +72,7 @@ def test_what_cannot_be_translated_is_said(folder: Path, tmp_path: Path, capsys:
     gpt = build(GPTConfig(vocab_size=lm.config.vocab_size, context_length=8, n_layers=1, d_model=16, n_heads=2))
     with pytest.raises(UsageError, match="only a Seq2Seq translates"):
         kotha.LanguageModel(Bundle(gpt, lm.tokenizer)).translate(SHORT)
-    with pytest.raises(UsageError, match="is a seq2seq and writes no text; ask it to translate"):
+    with pytest.raises(UsageError, match="is a seq2seq and does not generate text; use translate"):
         lm.generate("মা")
     unmarked = Tokenizer(lm.tokenizer.backend)
     del unmarked.special["bos"]
@@ -80,8 +80,8 @@ def test_what_cannot_be_translated_is_said(folder: Path, tmp_path: Path, capsys:
         kotha.LanguageModel(Bundle(lm.model, unmarked)).translate(SHORT)
     (tmp_path / "latin.txt").write_bytes(b"\xff\xfe\xe9")
     for words, said in (
-        ([], "give either a text to translate, or --file"),
-        ([SHORT, "--file", "x"], "give either a text to translate, or --file"),
+        ([], "give either a text or --file"),
+        ([SHORT, "--file", "x"], "give either a text or --file"),
         (["--file", str(tmp_path / "latin.txt")], "is not UTF-8 text"),
         (["--file", str(tmp_path / "none.txt")], "No such file"),
         ([SHORT, "--beams", "0"], "follows nothing; use 1 or more"),

@@ -57,7 +57,7 @@ def test_a_training_that_went_on_still_needs_its_table(tmp_path: Path) -> None:
     table = store.bring("text,label\n", "csv")
     id = ended(store, table)
     assert json.loads(noted(tmp_path, id)["files"]) == [table]
-    note(tmp_path, id, commands=json.dumps([["adapt", "classify", "--resume"]]))
+    note(tmp_path, id, commands=json.dumps([["finetune", "classify", "--resume"]]))
     assert store.remove_spare_files() == [] and ids(store) == {table}
 
 

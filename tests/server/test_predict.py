@@ -229,7 +229,7 @@ def test_a_plan_is_the_librarys_own(office: Address, house: Address) -> None:
     assert "h200" in refused(office, "plan", preset="pocket", gpu="h201")
     for size, value in {"n_layers": 129, "d_model": 1 << 15, "n_heads": 257, "d_ff": 1 << 18}.items():
         assert f"{size}: it must be " in refused(office, "plan", preset="pocket", **{size: value})
-    assert "say what to plan" in refused(office, "plan")
+    assert "specify what to plan" in refused(office, "plan")
     assert "data is missing" in refused(office, "plan", minutes=3)
     empty = http.post(f"{office.url}/api/files", json={"text": " ", "ending": "jsonl"}).json()["id"]
     said = refused(office, "plan", minutes=3, data=empty)

@@ -142,7 +142,7 @@ def test_the_commands_are_what_one_would_type(tmp_path: Path) -> None:
     table = store.bring("a,b\n1,2\n", "csv")
     place = str(store.uploads.place(table))
     [taught] = AdaptJob(kind="adapt", use="instruct", table=table, fields=("q", "a"), model="m").commands(store, Path)
-    assert taught[:3] == ["adapt", "instruct", place] and taught[-8:-4] == ["--instruction", "q", "--answer", "a"]
+    assert taught[:3] == ["finetune", "instruct", place] and taught[-8:-4] == ["--instruction", "q", "--answer", "a"]
     [pairs] = PairsJob(kind="pairs", table=table, minutes=2, fields=("a", "b"), reverse=True).commands(store, Path)
     assert pairs[:6] == ["train", place, "--preset", USUAL_PRESET, "--minutes", "2.0"]
     assert pairs[6:10] == ["--pair", "a", "b", "--reverse"]

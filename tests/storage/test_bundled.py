@@ -89,14 +89,14 @@ def test_commands_work_with_no_training(words: list[str], capsys: Any, beside_a_
 @pytest.mark.parametrize(
     ("words", "code", "wording"),
     [
-        (["generate", "runn"], 2, "there is no runn; name a run folder, or for a text write: kotha generate box runn"),
+        (["generate", "runn"], 2, "runn not found; name a run folder, or for a prompt write: kotha generate box runn"),
         (["evaluate"], 2, "evaluate needs RUN"),
-        (["evaluate", "box"], 2, "evaluate needs PATH, a text to measure on, or --text"),
-        (["evaluate", "box", "x", "--text", "নদী"], 2, "--text is the text itself, instead of a PATH; give one"),
+        (["evaluate", "box"], 2, "evaluate needs PATH or --text"),
+        (["evaluate", "box", "x", "--text", "নদী"], 2, "give either PATH or --text, not both"),
         (["doctor", "box"], 1, "holds no run"),
-        (["card", "."], 1, ". has no card (README.md)"),
-        (["card", "runn"], 1, "there is no runn; name a run folder or a model folder"),
-        (["generate", "আমি", "ভাত", "খাই"], 2, "খাই is too much; a text of several words needs quotes around it"),
+        (["card", "."], 1, ". has no model card (README.md)"),
+        (["card", "runn"], 1, "runn not found; name a run folder or a model folder"),
+        (["generate", "আমি", "ভাত", "খাই"], 2, "unexpected argument খাই; put quotes around a text of several words"),
         (["inside", "heads"], 2, "box knows no data that is still there; give --text …, or the path of one"),
     ],
 )
@@ -111,7 +111,7 @@ def test_mistakes_are_answered(
 
 def test_a_files_name_is_no_text(capsys: Any, beside_a_text: Path) -> None:
     assert main(["evaluate", "box", "--text", "text.txt"]) == 2
-    assert "--text is the text itself, and text.txt is a file" in capsys.readouterr().err
+    assert "--text takes the text itself, but text.txt is a file" in capsys.readouterr().err
 
 
 def test_whatever_the_locale_says_it_writes_bangla(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_a_folder_of_that_name_is_told_of(capsys: Any, tmp_path: Path, monkeypat
     monkeypatch.chdir(tmp_path)
     Path("box").mkdir()
     assert main(["generate", "box", "আমি", "--tokens", "1"]) == 0
-    assert "box is the model that came with Kotha; the folder here is ./box" in capsys.readouterr().err
+    assert "box is the bundled model; for the folder here write ./box" in capsys.readouterr().err
 
 
 def test_python_finds_it_too(lm: kotha.LanguageModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,7 +134,7 @@ def test_python_finds_it_too(lm: kotha.LanguageModel, tmp_path: Path, monkeypatc
     text = lm.generate("আমি", tokens=5)
     assert text.startswith("আমি") and kotha.load("box").generate("আমি", tokens=5) == text
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(kotha.KothaError, match="there is no box; name a run"):
+    with pytest.raises(kotha.KothaError, match="box not found; name a run"):
         kotha.load(Path("box"))
 
 

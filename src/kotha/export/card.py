@@ -136,7 +136,7 @@ def _scores(about: About) -> list[str]:
     rows = [f"| {title} | {value:.4f} |" for title, value in known if value is not None]
     classes = "macro_f1" in about.summary
     what = (
-        "`kotha adapt classify` on examples that were held out"
+        "`kotha finetune classify` on examples that were held out"
         if classes
         else ("`kotha train` on the validation split of the data above")
     )

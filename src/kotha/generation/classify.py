@@ -65,7 +65,7 @@ class Classifier:
     def __init__(self, bundle: Bundle) -> None:
         if not isinstance(bundle.model, TextClassifier):
             raise UsageError(
-                "this is a {family} model, and no classifier; make one of it with adapt classify",
+                "this is a {family} model, and no classifier; make one of it with finetune classify",
                 family=bundle.config.family,
             )
         if bundle.tokenizer is None:

@@ -36,7 +36,7 @@ from safetensors import safe_open
 from torch import Tensor
 
 from kotha.artifacts import run_folder as runs
-from kotha.errors import CheckpointError, KothaError, is_of_the_machine
+from kotha.errors import CheckpointError, KothaError, is_io_or_memory_error
 from kotha.i18n.message import Message
 from kotha.storage.atomic import (
     atomic_directory,
@@ -204,7 +204,7 @@ def latest_checkpoint(folder: Path, ranks: Ranks = ALONE) -> Checkpoint | None:
         try:
             return load_checkpoint(checkpoint_path(folder, step), ranks)
         except KothaError as error:
-            if is_of_the_machine(error):
+            if is_io_or_memory_error(error):
                 raise
             broken.append(error)
     if broken:

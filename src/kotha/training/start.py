@@ -383,7 +383,7 @@ def _open(model: ModelConfig, config: TrainConfig, data: Dataset, folder: RunFol
     """The training of a run, new or resumed: a data folder offers next tokens to a GPT, masked words to a BERT."""
     if not isinstance(model, GPTConfig | BERTConfig) or isinstance(model, ClassifierConfig):
         said = "a {family} model learns from {needs}, and {path} holds plain text; name those, or use a gpt or a bert"
-        needs = _OTHERS.get(model.family, Message("texts with labels"))
+        needs = _OTHERS.get(model.family, Message("labelled texts"))
         raise ConfigError(said, family=model.family, needs=needs, path=data.path)
     task = NextToken(model, config, data) if isinstance(model, GPTConfig) else MaskedWords(model, config, data)
     return Training(model, config, task, folder, **how)

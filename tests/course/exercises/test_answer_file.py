@@ -65,7 +65,7 @@ def test_progress_is_kept_and_gone_on_with(capsys: Any, monkeypatch: pytest.Monk
 @pytest.mark.parametrize(
     ("words", "wording"),
     [
-        (["9", "--seed", "9"], "has other questions (workshop, seed 8, 9)"),
+        (["9", "--seed", "9"], "holds other questions (workshop, seed 8, 9)"),
         (["--name", "করিম"], "is রহিমা's, not করিম's"),
     ],
 )
@@ -78,7 +78,7 @@ def test_another_s_progress_is_not_gone_on_with(capsys: Any, tmp_path: Path, wor
 
 def test_flags_that_do_not_go_together(capsys: Any, tmp_path: Path) -> None:
     assert main(["inside", "exercise", "--key", "--progress", str(tmp_path / "x.json")]) == 2
-    assert "--key and --paper ask nothing" in capsys.readouterr().err
+    assert "--key and --paper do not ask questions" in capsys.readouterr().err
     assert main(["inside", "exercise", "--name", "x"]) == 2
     assert "name one with --progress" in capsys.readouterr().err
     assert main(["inside", "exercise", "7", "--set", "assessment"]) == 2
@@ -109,7 +109,7 @@ def test_a_class_in_one_table(capsys: Any, tmp_path: Path) -> None:
     table = tmp_path / "class.csv"
     assert main(["inside", "score", *names, "--csv", str(table)]) == 0
     said, remarks = capsys.readouterr()
-    assert "25 / 25" in said and "is broken" in said and "who typed it" in said + remarks
+    assert "25 / 25" in said and "is broken" in said and "who typed them" in said + remarks
     lines = list(csv.reader(io.StringIO(table.read_text(encoding="utf-8"))))
     assert lines[0][:3] == ["name", "sheet", "points"] and "9b" in lines[0] and len(lines) == 6
     assert "'=cmd()" in {line[0] for line in lines}, "no name runs as a formula"

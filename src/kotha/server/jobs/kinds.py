@@ -171,7 +171,7 @@ class AdaptJob(_FromTable):
         columns = ("text", "label") if self.use == "classify" else ("instruction", "answer")
         named = dict(zip(columns, self.fields or (None, None), strict=True))
         how = self.flags("epochs", **named, errors=self.broken)
-        return [["adapt", self.use, self.read(store), "--from", str(place(self.model)), *how]]
+        return [["finetune", self.use, self.read(store), "--from", str(place(self.model)), *how]]
 
 
 class PairsJob(_FromTable, _ForSoLong):

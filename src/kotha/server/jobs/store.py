@@ -157,7 +157,7 @@ class JobStore:
             if not has_saved(folder):
                 raise JobConflictError("the job {id} had saved nothing yet; begin it anew", id=id)
             (folder / ERROR).unlink(missing_ok=True)
-            command = json.loads(row["commands"])[-1][:2]  # train DATA, adapt USE: the rest is in the run's folder
+            command = json.loads(row["commands"])[-1][:2]  # train DATA, finetune USE: the rest is in the run's folder
             update(table, id, commands=[[*command, "--out", str(folder / OUT), "--resume"]])
 
     def label(self, id: str, name: str | None = None, tags: Sequence[str] | None = None) -> None:
