@@ -202,5 +202,5 @@ def test_advice_names_only_flags_that_the_command_has(capsys: Any, place: Path, 
     for command, given in words.items():
         assert main(given) == 1
         said = capsys.readouterr().err
-        assert "line 2: not valid JSON" in said and "put it right" in said
+        assert "line 2: not valid JSON" in said and "fix the input" in said
         assert ("or leave it out with --errors skip" in said) == (command == "evaluate"), said

@@ -188,7 +188,7 @@ def test_text_that_cannot_be_measured_is_refused(data, make_data, texts, tokeniz
         from_dataset(make_data(texts[:5], validation=0.0), tokenizer)
     with pytest.raises(DataError, match="has no split 'test'"):
         from_dataset(data, tokenizer, "test")
-    with pytest.raises(DataError, match="nothing holds no text"):
+    with pytest.raises(DataError, match="nothing contains no text"):
         from_texts([], tokenizer, "nothing")
 
 

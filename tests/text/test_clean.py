@@ -161,7 +161,7 @@ def test_a_changed_word_is_a_near_copy_and_half_the_text_is_not():
 
 @pytest.mark.parametrize("threshold", [0.0, -1.0, 1.5, float("nan")])
 def test_a_threshold_that_is_none(threshold):
-    with pytest.raises(ConfigError, match=re.escape(f"threshold={threshold} is not a similarity; give a number")):
+    with pytest.raises(ConfigError, match=re.escape(f"threshold={threshold} must be above 0 and at most 1")):
         LeakIndex([], threshold)
 
 
@@ -250,11 +250,11 @@ def test_scripts_count_letters_and_signs():
 @pytest.mark.parametrize(
     ("module", "call", "words"),
     [
-        ("rensa", Signer, "near-duplicates need rensa: pip install 'kotha[clean]'"),
+        ("rensa", Signer, "near-duplicate detection needs rensa: pip install 'kotha[clean]'"),
         (
             "py3langid",
             lambda: language_of("abc"),
-            "telling languages apart needs py3langid: pip install 'kotha[clean]'",
+            "the language check needs py3langid: pip install 'kotha[clean]'",
         ),
     ],
 )

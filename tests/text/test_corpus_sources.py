@@ -38,16 +38,16 @@ def test_what_a_folder_holds_besides_is_passed_over_and_told(tmp_path):
     assert names(tmp_path, [tmp_path], errors="skip", on_problem=told.append) == ["a.txt"]
     reasons = {Path(problem.source).name: str(problem.reason) for problem in told}
     assert reasons.keys() == {".hidden.txt", ".git", "notes.pdf", "b.json", "loop", "gone.txt"}
-    assert reasons[".git"] == reasons[".hidden.txt"] == "passed over: hidden"
-    assert reasons["loop"] == "passed over: a symlinked folder"
-    assert reasons["notes.pdf"].startswith("passed over: unknown ending '.pdf'; known: .txt")
+    assert reasons[".git"] == reasons[".hidden.txt"] == "skipped: hidden"
+    assert reasons["loop"] == "skipped: a symlinked folder"
+    assert reasons["notes.pdf"].startswith("skipped: unknown file extension '.pdf'; supported: .txt")
     assert "jq -c" in reasons["b.json"]
     assert reasons["gone.txt"] == "cannot be opened (No such file or directory)"
 
 
 def test_a_dead_link_in_a_folder_stops_unless_told_otherwise(tmp_path):
     (tmp_path / "gone.txt").symlink_to(tmp_path / "nothing")
-    with pytest.raises(CorpusError, match=r"gone\.txt: cannot be opened \(No such file or directory\); put it right"):
+    with pytest.raises(CorpusError, match=r"gone\.txt: cannot be opened \(No such file or directory\); fix the input"):
         list_sources([tmp_path])
 
 
@@ -71,7 +71,7 @@ def test_globs(tmp_path):
     assert names(tmp_path, [f"{tmp_path}/*.txt"]) == ["a.txt", "b.txt"]
     assert names(tmp_path, [f"{tmp_path}/**/*.txt"]) == ["a.txt", "b.txt", "d/e.txt"]
     assert names(tmp_path, [f"{tmp_path}/*"]) == ["a.txt", "b.txt", "c.jsonl", "d/e.txt"]
-    with pytest.raises(CorpusError, match=re.escape(f"{tmp_path}/*.csv: no file to read there; known: .txt")):
+    with pytest.raises(CorpusError, match=re.escape(f"{tmp_path}/*.csv: no supported files found; supported: .txt")):
         list_sources([f"{tmp_path}/*.csv"])
 
 
@@ -96,7 +96,7 @@ def test_a_pipe_is_not_read(tmp_path):
     plant(tmp_path, "a.txt")
     os.mkfifo(tmp_path / "pipe.txt")
     assert names(tmp_path, [tmp_path]) == ["a.txt"]
-    with pytest.raises(CorpusError, match=r"pipe\.txt: not a regular file; a pipe is read as standard input"):
+    with pytest.raises(CorpusError, match=r"pipe\.txt: not a regular file; to read a pipe, give - for standard input"):
         list_sources([tmp_path / "pipe.txt"])
 
 
@@ -115,7 +115,7 @@ def test_names_that_stand_for_nothing(tmp_path):
         list_sources([tmp_path / "zzz"])
     with pytest.raises(CorpusError, match=r"no/such\.txt does not exist$"):
         list_sources([tmp_path / "no/such.txt"])
-    with pytest.raises(CorpusError, match=r"empty: no file to read there; known: \.txt"):
+    with pytest.raises(CorpusError, match=r"empty: no supported files found; supported: \.txt"):
         list_sources([tmp_path / "empty"])
     with pytest.raises(CorpusError, match=r"embedded null (byte|character)"):
         list_sources(["a\0.txt"])
@@ -160,7 +160,7 @@ def test_a_hub_data_set_is_chosen_by_split_and_configuration(hub):
     assert chosen(f"{name}:train:bn") == ["bn/train-0.txt", "bn/train-1.txt"]
     assert chosen(f"{name}:test:bn") == ["bn/test-0.txt"]
     assert chosen(f"{name}::as") == ["as/train.txt"]
-    with pytest.raises(CorpusError, match=r"3 configurations; name one as hf:owner/name:train:CONFIG: as, bn, en"):
+    with pytest.raises(CorpusError, match=r"3 configurations; choose one as hf:owner/name:train:CONFIG: as, bn, en"):
         chosen(name)
     with pytest.raises(CorpusError, match=r"no configuration 'bnn'; did you mean 'bn'\?"):
         chosen(f"{name}:train:bnn")

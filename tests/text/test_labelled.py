@@ -45,7 +45,9 @@ def test_named_fields_are_taken_and_half_named_ones_too(tmp_path: Path) -> None:
     assert read_labelled(file, label_field="c").text_field == "b"
     bare = write(tmp_path / "b.csv", "x,one\ny,two\n")
     assert read_labelled(bare, "2", "1").texts == ("one", "two")
-    with pytest.raises(CorpusError, match=r"no field '[12]' among .*; without a header, name it by its number"):
+    with pytest.raises(
+        CorpusError, match=r"no field '[12]' among .*; if the file has no header, give the column number"
+    ):
         read_labelled(file, "2", "a")
     with pytest.raises(CorpusError, match="b2"):
         read_labelled(file, "b2", "a")
@@ -53,7 +55,7 @@ def test_named_fields_are_taken_and_half_named_ones_too(tmp_path: Path) -> None:
 
 def test_rows_without_a_label_stop_or_are_left_out(tmp_path: Path) -> None:
     file = write(tmp_path / "a.csv", "said,mood\none,x\ntwo,\nthree,y\n")
-    with pytest.raises(CorpusError, match=r"a\.csv, line 3: the field 'mood' is empty; put it right"):
+    with pytest.raises(CorpusError, match=r"a\.csv, line 3: the field 'mood' is empty; fix the input"):
         read_labelled(file, "said", "mood")
     heard: list[CorpusProblem] = []
     found = read_labelled(file, "said", "mood", errors="skip", on_problem=heard.append)
@@ -63,10 +65,10 @@ def test_rows_without_a_label_stop_or_are_left_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("a.txt", "only a text", "has no fields to tell a text from its label"),
-        ("a.csv", "text\none\n", "has no fields to tell a text from its label"),
-        ("a.csv", "text,id\n" + "".join(f"t{n},{n}\n" for n in range(9)), "so none can be the label; name its field"),
-        ("a.csv", "text,label\n", "holds no examples"),
+        ("a.txt", "only a text", "has no separate fields for text and label"),
+        ("a.csv", "text\none\n", "has no separate fields for text and label"),
+        ("a.csv", "text,id\n" + "".join(f"t{n},{n}\n" for n in range(9)), "name the label field"),
+        ("a.csv", "text,label\n", "contains no examples"),
     ],
 )
 def test_what_is_no_table_of_labels_is_refused(tmp_path: Path, name: str, text: str, message: str) -> None:

@@ -219,7 +219,7 @@ def test_a_corpus_that_changes_between_the_readings_is_refused(
 
 
 def test_wrong_options_say_what_to_do() -> None:
-    with pytest.raises(UsageError, match=r"validation=5 is not a share; give 0 to 0\.99"):
+    with pytest.raises(UsageError, match=r"validation=5 must be at least 0 and below 1"):
         PrepareOptions(validation=5)
     with pytest.raises(UsageError, match="workers=0: give at least 1"):
         PrepareOptions(workers=0)

@@ -91,18 +91,18 @@ def test_swapped_shards_are_refused_by_name(folder: Path) -> None:
 
 def test_a_foreign_tokenizer_is_refused(folder: Path) -> None:
     trained("bpe-words").save(folder)
-    with pytest.raises(DataError, match="but the shards were made by"):
+    with pytest.raises(DataError, match="but the shards were made with"):
         Dataset(folder)
 
 
 @pytest.mark.parametrize(
     ("change", "wording"),
     [
-        ({"format": "other"}, "does not describe a Kotha data folder of format version 1"),
-        ({"format_version": 99}, "does not describe a Kotha data folder of format version 1"),
-        ({"dtype": "float64"}, "is broken: .*dtype='float64'"),
-        ({"splits": {"train": {"documents": 1}}}, "is broken"),
-        ({"splits": [1]}, "is broken"),
+        ({"format": "other"}, "does not describe a Kotha data folder in format version 1"),
+        ({"format_version": 99}, "does not describe a Kotha data folder in format version 1"),
+        ({"dtype": "float64"}, "is not valid: .*dtype='float64'"),
+        ({"splits": {"train": {"documents": 1}}}, "is not valid"),
+        ({"splits": [1]}, "is not valid"),
     ],
 )
 def test_a_description_that_cannot_be_is_refused(folder: Path, change: dict, wording: str) -> None:
@@ -121,7 +121,7 @@ def test_a_description_cannot_point_outside_its_folder(folder: Path) -> None:
 
 @pytest.mark.parametrize("name", ["", "pairs.tsv"])
 def test_a_folder_that_is_no_data_folder_says_what_to_do(tmp_path: Path, name: str) -> None:
-    with pytest.raises(DataError, match="`kotha prepare` makes one"):
+    with pytest.raises(DataError, match="create one with `kotha prepare`"):
         Dataset(tmp_path / name)
 
 
@@ -156,13 +156,13 @@ def test_offsets_that_cut_elsewhere_are_refused_though_their_sum_is_right(folder
     offsets[: len(wrong)] = wrong
     offsets.tofile(path)
     change(folder, offsets_sha256=hashlib.sha256(path.read_bytes()).hexdigest())
-    with pytest.raises(DataError, match=r"train.offsets does not say where the documents of train begin and end"):
+    with pytest.raises(DataError, match=r"train.offsets does not match the shards of train"):
         list(Dataset(folder)["train"])
 
 
 def test_a_shard_with_a_name_that_no_file_can_have_is_missing(folder: Path) -> None:
     change(folder, shards=[{"file": "x" * 5000, "tokens": 1, "sha256": ""}])
-    with pytest.raises(DataError, match="xxx is missing; prepare again"):
+    with pytest.raises(DataError, match="xxx is missing; run `kotha prepare` again"):
         Dataset(folder)
 
 

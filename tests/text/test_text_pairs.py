@@ -61,7 +61,7 @@ def test_named_fields_are_taken_and_half_named_ones_too(tmp_path: Path) -> None:
 
 def test_rows_without_a_side_stop_or_are_left_out(tmp_path: Path) -> None:
     file = write(tmp_path / "a.tsv", "en\tbn\none\tএক\ntwo\t \n\nthree\tতিন\n")
-    with pytest.raises(CorpusError, match=r"a\.tsv, line 3: the field 'bn' is empty; put it right"):
+    with pytest.raises(CorpusError, match=r"a\.tsv, line 3: the field 'bn' is empty; fix the input"):
         read_text_pairs(file)
     heard: list[CorpusProblem] = []
     found = read_text_pairs(file, errors="skip", on_problem=heard.append)
@@ -71,11 +71,11 @@ def test_rows_without_a_side_stop_or_are_left_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("a.tsv", "", r"a\.tsv: the file is empty; put it right"),
-        ("a.tsv", "en\none\n", "has no fields to tell a source from its target"),
-        ("a.txt", "only a text", "has no fields to tell a source from its target"),
-        ("a.jsonl", '{"text": "একটি"}', "has no fields to tell a source from its target"),
-        ("a.tsv", "en\tbn\n", "holds no examples"),
+        ("a.tsv", "", r"a\.tsv: the file is empty; fix the input"),
+        ("a.tsv", "en\none\n", "has no separate fields for source and target"),
+        ("a.txt", "only a text", "has no separate fields for source and target"),
+        ("a.jsonl", '{"text": "একটি"}', "has no separate fields for source and target"),
+        ("a.tsv", "en\tbn\n", "contains no examples"),
         ("a.tsv", "en\tbn\none\n", "the row has 1 cells, the first row has 2"),
         ("a.tsv", "en\tbn\n\tএক\n", "the field 'en' is empty"),
     ],

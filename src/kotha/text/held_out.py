@@ -105,7 +105,7 @@ def from_texts(texts: Iterable[str], tokenizer: Tokenizer, name: Text = "texts")
                 n_characters += len(normalized)
                 parts.append(np.array([*ids, end], np.int64))
     if not parts:
-        raise DataError("{name} holds no text to measure on", name=name)
+        raise DataError("{name} contains no text to evaluate on", name=name)
     return _made(name, np.concatenate(parts), n_bytes, n_characters, tokenizer)
 
 
@@ -113,8 +113,8 @@ def from_dataset(data: Dataset, tokenizer: Tokenizer, split: str = "validation")
     """A split of a data folder that the same tokenizer has made."""
     if data.tokenizer.fingerprint != tokenizer.fingerprint:
         raise DataError(
-            "{path} was made by tokenizer {theirs}, and the model reads with {ours}; the same ids mean other "
-            "text. Give the text itself, or prepare it again",
+            "{path} was made with tokenizer {theirs}, but the model uses {ours}, so the token ids do not "
+            "match. Give the text itself, or run `kotha prepare` again",
             path=data.path,
             theirs=data.tokenizer.fingerprint,
             ours=tokenizer.fingerprint,
@@ -122,7 +122,7 @@ def from_dataset(data: Dataset, tokenizer: Tokenizer, split: str = "validation")
     held_out = data[split]
     if not held_out.info.tokens:
         raise DataError(
-            "{path} has no {split} documents; prepare it with a share of validation, or give a text",
+            "{path} has no {split} documents; run `kotha prepare` with a validation share, or give a text",
             path=data.path,
             split=split,
         )
@@ -143,7 +143,7 @@ def tokens_of(split: Split, most: int | None = None) -> Line:
 def end_token(tokenizer: Tokenizer) -> int:
     """The token between documents."""
     if "eos" not in tokenizer.special:
-        raise DataError("this tokenizer has no end-of-text token, so documents could not be told apart")
+        raise DataError("this tokenizer has no end-of-text token to separate documents")
     return tokenizer.special["eos"]
 
 

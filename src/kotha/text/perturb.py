@@ -129,7 +129,7 @@ def perturb(text: str, kind: str, *, share: float = 0.2, seed: int = 0) -> str:
     """
     check_choice("kind", kind, PERTURBATIONS)
     if not 0 < share <= 1:
-        raise UsageError("{share} of the words must be above 0, and at most 1", share=Option("share", share))
+        raise UsageError("{share} of the words must be above 0 and at most 1", share=Option("share", share))
     text = unicodedata.normalize("NFC", text)  # where ড় is a letter and its dot
     if kind in _WHOLE:
         return _WHOLE[kind](text)

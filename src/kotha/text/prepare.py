@@ -70,7 +70,7 @@ class PrepareOptions:
     def __post_init__(self) -> None:
         if isinstance(self.validation, float | int) and not 0 <= self.validation < 1:
             raise UsageError(
-                "{validation} is not a share; give 0 to 0.99, such as 0.05, or a file",
+                "{validation} must be at least 0 and below 1, such as 0.05, or a file",
                 validation=Option("validation", self.validation),
             )
         check_choice("duplicates", self.duplicates, get_args(Duplicates))
@@ -137,7 +137,7 @@ def prepare(
                 setattr(report, f"{name}_{figure}", getattr(info, figure))
         report.duplicates, report.cut = job.kept.count(0), job.cut is not None
         if not report.train_documents:
-            raise CorpusError("no training documents are left; is the validation share or the leak check too wide?")
+            raise CorpusError("no training documents are left; lower the validation share, or relax the leak check")
         write_description(folder, tokenizer, infos, job.made_by(report))
     return report
 
@@ -230,7 +230,7 @@ class _Job:
             elif not surveyed or self.kept[index]:
                 yield (VALIDATION if index in self.held_out else TRAIN), text
         if surveyed and count != surveyed:
-            raise DataError("the files changed between the two readings; run again when nothing writes to them")
+            raise DataError("the files changed between the two passes; run again when nothing writes to them")
 
     def _read(self, stage: Message, on_problem: Callable[[CorpusProblem], None] | None) -> Iterator[str]:
         done = 0

@@ -204,7 +204,7 @@ class Split:
         ends = offsets[0] == 0 and offsets[-1] == starts[-1] and bool((offsets[:-1] <= offsets[1:]).all())
         if not ends or not np.array_equal(offsets[np.searchsorted(offsets, starts)], starts):
             raise DataError(
-                "{path} does not say where the documents of {name} begin and end; prepare again",
+                "{path} does not match the shards of {name}; run `kotha prepare` again",
                 path=path,
                 name=self.name,
             )
@@ -221,16 +221,19 @@ class Split:
         for name, size, sha256 in [*files, (f"{self.name}.offsets", 8 * (len(self) + 1), self.info.offsets_sha256)]:
             path = self._folder / name
             if not is_file_in(self._folder, name):
-                raise DataError("{path} is missing; prepare again", path=self._folder / name[:200])
+                raise DataError("{path} is missing; run `kotha prepare` again", path=self._folder / name[:200])
             found = path.stat().st_size
             if found != size:
                 raise DataError(
-                    "{path} has {n:,} bytes instead of {size:,}; prepare again", path=path, n=found, size=size
+                    "{path} has {n:,} bytes instead of {size:,}; run `kotha prepare` again",
+                    path=path,
+                    n=found,
+                    size=size,
                 )
             if hashes:
                 with reading(path), path.open("rb") as file:
                     if hashlib.file_digest(file, "sha256").hexdigest() != sha256:
-                        raise DataError("{path} is not the file that was prepared: its sha256 differs", path=path)
+                        raise DataError("{path} has changed since it was prepared: its sha256 differs", path=path)
         if sum(shard.tokens for shard in self.info.shards) != self.info.tokens:
             raise DataError(
                 "{path}: the shards of {name} do not add up to its {tokens:,} tokens",
@@ -249,8 +252,8 @@ class Dataset:
         self.tokenizer = Tokenizer.load(self.path / TOKENIZER_FILE)
         if self.tokenizer.fingerprint != self.description["tokenizer"]:
             raise DataError(
-                "{path} has fingerprint {found}, but the shards were made by {wanted}; "
-                "prepare again with the tokenizer that you want",
+                "{path} has fingerprint {found}, but the shards were made with {wanted}; run `kotha prepare` "
+                "again with the tokenizer you want",
                 path=self.path / TOKENIZER_FILE,
                 found=self.tokenizer.fingerprint,
                 wanted=self.description["tokenizer"],
@@ -284,14 +287,14 @@ def _read_description(folder: Path) -> tuple[dict[str, Any], dict[str, SplitInfo
     path = folder / DATASET_FILE
     if not is_file(path):
         raise DataError(
-            "{folder} is not a data folder: it has no {file}; `kotha prepare` makes one",
+            "{folder} is not a data folder: it has no {file}; create one with `kotha prepare`",
             folder=folder,
             file=DATASET_FILE,
         )
     description = read_table(path, DataError, most_bytes=_MOST_BYTES)
     if (description.get("format"), description.get("format_version")) != (FORMAT, FORMAT_VERSION):
         raise DataError(
-            "{path} does not describe a Kotha data folder of format version {reads}; prepare again",
+            "{path} does not describe a Kotha data folder in format version {reads}; run `kotha prepare` again",
             path=path,
             reads=FORMAT_VERSION,
         )
@@ -303,7 +306,7 @@ def _read_description(folder: Path) -> tuple[dict[str, Any], dict[str, SplitInfo
         if any(Path(name).name != name for name in [*infos, *files]):
             raise DataError("{path} names a file outside its folder", path=path)
     except (KeyError, TypeError, AttributeError) as error:
-        raise DataError("{path} is broken: {why}; prepare again", path=path, why=str(error)) from error
+        raise DataError("{path} is not valid: {why}; run `kotha prepare` again", path=path, why=str(error)) from error
     return description, infos
 
 

@@ -27,7 +27,7 @@ def test_turns_are_marked_and_only_the_assistants_words_and_ends_are_its_own() -
     assert (tokens, written) == (expected, own)
     assert tokens.count(tokenizer.special["end"]) == len(TURNS), "who spells a mark does not end a turn"
     assert template.prompt(tokenizer, TURNS[:1])[-1] == tokenizer.special["assistant"]
-    with pytest.raises(TokenizerError, match="no mark for a turn of 'teacher'"):
+    with pytest.raises(TokenizerError, match="no special token for the role 'teacher'"):
         template.encode(tokenizer, [Turn("teacher", "ক")])
 
 

@@ -224,9 +224,9 @@ def test_the_reader_of_the_file_finds_what_is_in_it():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"model_type": "word", "vocab_size": 60}, "of kind word; only unigram and bpe can be read"),
-        ({"model_type": "char", "vocab_size": 60}, "of kind char; only unigram and bpe can be read"),
-        ({"vocab_size": 300, "treat_whitespace_as_suffix": True}, "writes spaces after words"),
+        ({"model_type": "word", "vocab_size": 60}, "of type word; only unigram and bpe are supported"),
+        ({"model_type": "char", "vocab_size": 60}, "of type char; only unigram and bpe are supported"),
+        ({"vocab_size": 300, "treat_whitespace_as_suffix": True}, "with spaces after words"),
     ],
 )
 def test_models_of_sentencepiece_that_cannot_be_read_are_named(tmp_path, settings, message):
@@ -289,7 +289,7 @@ def test_a_model_cut_off_anywhere_is_read_or_answered_in_words(tmp_path):
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", "it holds no pieces"),
+        (b"", "it has no pieces"),
         (b"\x0a\xff\xff\xff\xff\xff\xff\xff\xff\x7f", "9223372036854775807 bytes announced at 10"),
         (b"\x0a\xff\xff\xff\xff\x7f" + b"x" * 50, "34359738367 bytes announced"),
         (b"\x0a" + b"\xff" * 30, "a number without an end at byte 11"),
@@ -300,9 +300,9 @@ def test_a_model_cut_off_anywhere_is_read_or_answered_in_words(tmp_path):
         (field(1, field(2, b"12345")), "requires a buffer of 4 bytes"),
         (field(1, field(2, float("nan"))), "a piece with the score nan"),
         (field(1, field(2, float("-inf"))), "a piece with the score -inf"),
-        (piece("ক", -1.0, spiece.NORMAL), "without an unknown piece"),
-        (UNKNOWN + field(2, field(3, 9)), "a SentencePiece model of kind type 9"),
-        (UNKNOWN + field(3, field(2, b"\xff\xff")), "cannot be made into a tokenizer: .*precompiled_charsmap"),
+        (piece("ক", -1.0, spiece.NORMAL), "has no unknown piece"),
+        (UNKNOWN + field(2, field(3, 9)), "a SentencePiece model of type type 9"),
+        (UNKNOWN + field(3, field(2, b"\xff\xff")), "cannot be imported as a tokenizer: .*precompiled_charsmap"),
     ],
 )
 def test_a_model_that_contradicts_itself_is_answered_in_words(tmp_path, data, message):
@@ -398,9 +398,9 @@ def test_windows_line_ends_and_rare_separators_shift_no_id(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", r"vocab\.txt cannot be made into a tokenizer: no \[UNK\] among its 0 lines; is it WordPiece"),
+        (b"", r"vocab\.txt cannot be imported as a tokenizer: no \[UNK\] among its 0 lines; is it a WordPiece"),
         ("ক\nখ\n".encode(), r"no \[UNK\] among its 2 lines"),
-        (b"[UNK]\n\xff\n", r"vocab\.txt cannot be made into a tokenizer: 'utf-8' codec can't decode byte 0xff"),
+        (b"[UNK]\n\xff\n", r"vocab\.txt cannot be imported as a tokenizer: 'utf-8' codec can't decode byte 0xff"),
     ],
 )
 def test_a_vocab_txt_that_is_none_is_answered_in_words(tmp_path, content, message):
@@ -474,7 +474,9 @@ def test_vocab_and_merges_belong_together(gpt2, tmp_path, missing):
     shutil.copytree(gpt2, tmp_path / "copy")
     (tmp_path / "copy" / missing).unlink()
     other = {"vocab.json": "merges.txt", "merges.txt": "vocab.json"}[missing]
-    with pytest.raises(TokenizerError, match=rf"{missing} is missing; vocab\.json and merges\.txt belong together"):
+    with pytest.raises(
+        TokenizerError, match=rf"{missing} is missing; vocab\.json and merges\.txt must lie in one folder"
+    ):
         import_tokenizer(tmp_path / "copy" / other)
 
 
@@ -494,13 +496,13 @@ def test_a_folder_with_one_model_of_any_name(tmp_path):
     (tmp_path / "bn.model").write_bytes(spiece_bytes("unigram"))
     assert import_tokenizer(tmp_path).kind == "unigram"
     (tmp_path / "en.model").write_bytes(spiece_bytes("unigram"))
-    with pytest.raises(TokenizerError, match=r"holds none of tokenizer\.json, spiece\.model, "):
+    with pytest.raises(TokenizerError, match=r"contains none of tokenizer\.json, spiece\.model, "):
         import_tokenizer(tmp_path)
 
 
 def test_an_unknown_ending_is_answered_with_the_known(tmp_path):
     (tmp_path / "words.csv").write_text("ক", encoding="utf-8")
-    with pytest.raises(TokenizerError, match=r"unknown ending '\.csv'; known: \.json, \.model, \.txt"):
+    with pytest.raises(TokenizerError, match=r"unknown file extension '\.csv'; supported: \.json, \.model, \.txt"):
         import_tokenizer(tmp_path / "words.csv")
 
 
@@ -540,7 +542,7 @@ def test_a_hub_repository_gives_all_files_that_belong_together(gpt2, tmp_path, h
     fetched = hub({"a/gpt2": gpt2})
     assert import_tokenizer("a/gpt2").kind == "bpe"
     assert sorted(fetched) == ["merges.txt", "vocab.json"]
-    with pytest.raises(TokenizerError, match=r"a/b holds none of tokenizer\.json, "):
+    with pytest.raises(TokenizerError, match=r"a/b contains none of tokenizer\.json, "):
         hub({"a/b": tmp_path})
         import_tokenizer("a/b")
     write_vocab(tmp_path, do_lower_case=True)
@@ -608,7 +610,7 @@ def test_half_a_character_in_a_vocabulary_is_refused(tmp_path):
     ids = {piece: index for index, piece in enumerate([*pre_tokenizers.ByteLevel.alphabet(), "\ud800"])}
     (tmp_path / "vocab.json").write_text(json.dumps(ids), encoding="utf-8")
     (tmp_path / "merges.txt").write_text("#version: 0.2", encoding="utf-8")
-    with pytest.raises(TokenizerError, match="cannot be made into a tokenizer"):
+    with pytest.raises(TokenizerError, match="cannot be imported as a tokenizer"):
         import_tokenizer(tmp_path)
 
 

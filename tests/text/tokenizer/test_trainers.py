@@ -245,18 +245,21 @@ def test_an_empty_corpus_is_answered_in_words(kind, texts):
         ({"kind": "xyz"}, "kind='xyz' is not a choice; known: bpe, char, unigram, wordpiece"),
         ({"kind": "char", "level": "aksara"}, "level='aksara' is not a choice; did you mean 'akshara'"),
         ({"kind": "bpe", "split": "qwen3"}, "split='qwen3' is not a choice; did you mean 'qwen35'"),
-        ({"kind": "unigram", "split": "words"}, "split='words' is for bpe; unigram has its own"),
-        ({"kind": "bpe", "vocab_size": 100}, "vocab_size=100 is too small: 266 are taken by special tokens, bytes"),
-        ({"kind": "unigram", "vocab_size": 256}, "vocab_size=256 is too small: 364 are taken"),
+        ({"kind": "unigram", "split": "words"}, "split='words' is only for bpe; unigram has a split of its own"),
+        (
+            {"kind": "bpe", "vocab_size": 100},
+            "vocab_size=100 is too small: special tokens, bytes and ASCII already take 266",
+        ),
+        ({"kind": "unigram", "vocab_size": 256}, "vocab_size=256 is too small: .* already take 364"),
         ({"kind": "wordpiece", "vocab_size": 10}, "vocab_size=10 is too small: .* ASCII"),
-        ({"kind": "char", "vocab_size": -5}, "vocab_size=-5 is too small: 8 are taken by special"),
+        ({"kind": "char", "vocab_size": -5}, "vocab_size=-5 is too small: .* already take 8 entries"),
         *(
             ({"kind": kind, "vocab_size": 10**12}, "vocab_size=1000000000000 must be a whole number up to 1,000,000")
             for kind in ("unigram", "bpe", "wordpiece", "char")
         ),
         ({"vocab_size": math.nan}, "vocab_size=nan must be a whole number"),
         ({"vocab_size": "many"}, "vocab_size='many' must be a whole number"),
-        ({"kind": "char", "level": "akshara", "vocab_size": 100}, "too small: 108 are taken .*; try 512"),
+        ({"kind": "char", "level": "akshara", "vocab_size": 100}, "too small: .* already take 108 entries; try 512"),
     ],
 )
 def test_mistakes_are_answered_with_what_is_allowed(arguments, message):

@@ -73,7 +73,7 @@ class ExactDuplicates:
 
 
 def _rensa() -> Any:
-    return library("rensa", "near-duplicates need rensa: pip install 'kotha[clean]'")
+    return library("rensa", "near-duplicate detection needs rensa: pip install 'kotha[clean]'")
 
 
 class Signer:

@@ -71,7 +71,7 @@ def language_of(text: str) -> str:
         return UNDETERMINED
     if found := _by_bengali_letters(text, counts):
         return found
-    classifier = library("py3langid", "telling languages apart needs py3langid: pip install 'kotha[clean]'")
+    classifier = library("py3langid", "the language check needs py3langid: pip install 'kotha[clean]'")
     label, _ = classifier.classify(text.strip()[:_SAMPLE_CHARACTERS])
     return str(label)
 

@@ -43,7 +43,7 @@ class LeakIndex:
     ) -> None:
         if not 0 < threshold <= 1:
             raise ConfigError(
-                "{threshold} is not a similarity; give a number above 0 and up to 1, such as 0.7",
+                "{threshold} must be above 0 and at most 1, such as 0.7",
                 threshold=Option("threshold", threshold),
             )
         self.threshold = threshold

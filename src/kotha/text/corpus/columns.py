@@ -52,13 +52,17 @@ def read_two_columns(
     values = {"path": path, "first": called[0], "second": called[1]}
     given = [field for field in named if field is not None]
     if len(set(given)) < len(given):
-        raise UsageError("{first} and {second} cannot both be the field {field!r}; name two", field=given[0], **values)
+        raise UsageError(
+            "{first} and {second} cannot both be the field {field!r}; name two different fields",
+            field=given[0],
+            **values,
+        )
     if len(given) < 2:
         names = field_names(path)
         if len(names) < 2:
             raise DataError(
-                "{path} has no fields to tell a {first} from its {second}; give csv, tsv or jsonl with both in "
-                "each row, or name the columns of a file without a header by their numbers",
+                "{path} has no separate fields for {first} and {second}; give csv, tsv or jsonl with both in "
+                "each row, or the column numbers of a file without a header",
                 **values,
             )
         given = list(dict.fromkeys([*given, *among(names)]))
@@ -77,5 +81,5 @@ def read_two_columns(
         else:
             Complaints(source, errors, on_problem).report(empty_field(empty), line=line, field=empty)
     if not pairs:
-        raise DataError("{path} holds no examples; give a table with a {first} and a {second} in each row", **values)
+        raise DataError("{path} contains no examples; give a table with a {first} and a {second} in each row", **values)
     return [first for first, _ in pairs], [second for _, second in pairs], fields

@@ -77,7 +77,7 @@ def read_dialogues(
             Complaints(name, errors, on_problem).report(error.reason, line=line)
     if not turns:
         raise DataError(
-            "{path} holds no conversation; give rows with an instruction and its answer, or {messages}",
+            "{path} contains no conversations; give rows with an instruction and its answer, or {messages}",
             path=path,
             messages=MESSAGES,
         )
@@ -109,7 +109,7 @@ def _pair_fields(path: str | Path, names: list[str], instruction: str | None, an
     reply = answer or _first(names, _ANSWERS)
     if chosen is None or reply is None:
         raise DataError(
-            "{path} has {fields}, and none that is known as an instruction with its answer; name them with "
+            "{path} has {fields}, but no known names of an instruction and its answer; name the fields with "
             "instruction and answer, or give {messages}",
             path=path,
             fields=names or Message("no fields"),
@@ -133,10 +133,12 @@ def _messages(text: str) -> Dialogue:
     for message in json.loads(text) if text.startswith("[") else ():
         role, said = (message.get(name) if isinstance(message, dict) else None for name in ("role", "content"))
         if role not in ROLES or not isinstance(said, str) or not said.strip() or "\0" in said:
-            raise Unreadable(Message("a turn needs a role out of {roles}, and content that is a text", roles=ROLES))
+            raise Unreadable(Message("a turn needs a role (one of {roles}) and non-empty text as content", roles=ROLES))
         turns.append(Turn(role, said.strip()))
     if len(turns) < 2 or turns[-1].role != "assistant":
         raise Unreadable(
-            Message("expected {messages}, a list of turns of which the last is the assistant's", messages=MESSAGES)
+            Message(
+                "expected {messages}, a list of at least two turns that ends with the assistant's", messages=MESSAGES
+            )
         )
     return tuple(turns)

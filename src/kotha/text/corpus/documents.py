@@ -72,12 +72,12 @@ def read_records(
     """
     check_choice("errors", errors, get_args(Errors))
     if not all(fields):
-        raise UsageError("the field has no name; name the field that holds the text, such as 'text'")
+        raise UsageError("the field name is empty; name the field that holds the text, such as 'text'")
     sources = list_sources(paths, errors=errors, on_problem=on_problem)
     for source in sources:
         if source.format == "txt" and len(fields) > 1:
             raise UsageError(
-                "{name}: a txt file has no fields; pairs come from csv, tsv, jsonl or parquet", name=source.name
+                "{name}: a txt file has no fields; give pairs as csv, tsv, jsonl or parquet", name=source.name
             )
 
     def records() -> Iterator[tuple[str, Record]]:
@@ -105,7 +105,7 @@ def read_first(source: Source) -> dict[str, Any]:
             stream = TextBytes(decompress(file_chunks(file), source.compression))
             return RecordReader(source.format, (), MAX_DOCUMENT_BYTES, Complaints(source.name, "skip")).first(stream)
     except Unreadable as error:
-        raise CorpusError("{problem}; put it right", problem=CorpusProblem(source.name, error.reason)) from error
+        raise CorpusError("{problem}; fix the input", problem=CorpusProblem(source.name, error.reason)) from error
 
 
 def field_names(path: str | Path) -> list[str]:

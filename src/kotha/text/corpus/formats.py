@@ -157,12 +157,12 @@ class RecordReader:
         if n == 1:
             return names.index(field)
         if by_number:
-            reason = Message("no column {field}: the first row has {n}, counted from 1", field=field, n=len(header))
+            reason = Message("no column {field}: the first row has columns 1 to {n}", field=field, n=len(header))
         elif n:
-            reason = Message("{n} columns are named '{field}'; name one by its number", n=n, field=field)
+            reason = Message("{n} columns are named '{field}'; give a column number instead", n=n, field=field)
         else:
             reason = missing(field, header, self._alone)
-            reason = Message("{reason}; without a header, name it by its number", reason=reason)
+            reason = Message("{reason}; if the file has no header, give the column number", reason=reason)
         raise Unreadable(reason)
 
     def _rows(self, stream: TextBytes) -> Iterator[Row]:
@@ -211,7 +211,7 @@ class RecordReader:
         """Rows of a parquet file, counted from 1; ``on_bytes`` hears of its ``size`` as if rows were all alike."""
         if not file.seekable():
             raise Unreadable(
-                Message("a parquet file is read from its end, not through a pipe or from a web server; save it first")
+                Message("a parquet file cannot be read from a pipe or a web server; save it to disk first")
             )
         if not file.read(1):
             raise Unreadable(Message("the file is empty"))

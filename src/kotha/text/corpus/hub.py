@@ -18,7 +18,7 @@ _NAME = re.compile(r"hf:(?P<repository>[\w.-]+/[\w.-]+)(?::(?P<split>[\w.-]*)(?:
 _SPLITS = ("train", "training", "validation", "valid", "dev", "val", "test", "testing", "eval", "evaluation")
 # Folders that say nothing about the configuration of the files in them.
 _PLAIN_FOLDERS = {"data", "", *_SPLITS}
-_OFFLINE = Message("files on this machine work without the hub: download them elsewhere and give their folder")
+_OFFLINE = Message("to work offline, download the files on another machine and give their folder")
 
 Kind = Literal["dataset", "model"]
 
@@ -46,7 +46,7 @@ def _reached(repository: str, kind: Kind) -> Iterator[Any]:
     except Exception as error:  # the network, in all the ways it can fail
         why = " ".join(str(error).split())[:200] or type(error).__name__
         if type(error).__name__ in ("RepositoryNotFoundError", "GatedRepoError", "HFValidationError"):
-            reason = Message("nothing of that name here or on the hub, or it wants a login: {why}", why=why)
+            reason = Message("not found locally or on the hub, or it requires a login: {why}", why=why)
         else:
             reason = Message("the hub cannot be reached ({why}); {offline}", why=why, offline=_OFFLINE)
         raise kind_of_error("{name}: {reason}", name=repository, reason=reason) from error
@@ -78,7 +78,7 @@ def choose_files(name: str, files: Sequence[str], split: str, config: str | None
     configs = {some[-1] for some in folders if some}
     if config is None and len(configs) > 1:
         raise CorpusError(
-            "{name}: {n} configurations; name one as hf:owner/name:{split}:CONFIG: {some}",
+            "{name}: {n} configurations; choose one as hf:owner/name:{split}:CONFIG: {some}",
             name=name,
             n=len(configs),
             split=split,

@@ -73,7 +73,7 @@ def _guess(path: str | Path, columns: Columns, named: Named) -> tuple[str, str]:
         few = sorted((count, -place, name) for place, (name, count) in enumerate(kinds.items()) if 1 < count <= most)
         if not called and not few:
             raise DataError(
-                "no field of {path} has few different values ({counts}), so none can be the label; name its field",
+                "no field of {path} has few enough distinct values to be the label ({counts}); name the label field",
                 path=path,
                 counts=[Message("{name}: {n:,}", name=name, n=n) for name, n in kinds.items()],
             )

@@ -24,7 +24,7 @@ _NO_TEXT: tuple[tuple[re.Pattern[str], Callable[[int], Message]], ...] = (
     (re.compile("\0"), lambda _: Message("a NUL character (is this a text file?)")),
     (
         re.compile("[\ud800-\udfff]"),
-        lambda n: Message("the lone surrogate \\u{code} is no character", code=f"{n:04x}"),
+        lambda n: Message("the lone surrogate \\u{code} is not a character", code=f"{n:04x}"),
     ),
 )
 
@@ -82,7 +82,7 @@ class Complaints:
         problem = CorpusProblem(self.source, reason, **place)
         self.note(problem)
         if self.errors == "stop":
-            raise CorpusError("{problem}; put it right", skippable=True, problem=problem)
+            raise CorpusError("{problem}; fix the input", skippable=True, problem=problem)
 
     def pass_over(self, error: OSError | Unreadable) -> None:
         """Stop, or pass over the rest of a file: it is broken, or the disk does not give it."""
@@ -150,7 +150,7 @@ def missing(name: str, known: Iterable[str], alone: bool = True) -> Message:
     ``alone`` it holds the text, and the argument ``field`` names another: one spelled alike, or the last.
 
     >>> print(missing("txt", ["id", "text"]))
-    no field 'txt' among id, text; name another with field='text'
+    no field 'txt' among id, text; try field='text'
     """
     names = [shown(each)[:40] for each in islice(known, _LONGEST_LIST + 1)]
     listed = names[:_LONGEST_LIST] + ["…"] * (len(names) - _LONGEST_LIST) or Message("none")
@@ -158,4 +158,4 @@ def missing(name: str, known: Iterable[str], alone: bool = True) -> Message:
     if not alone or not names:
         return Message("no field '{name}' among {known}", **values)
     another = Option("field", closest(name, names) or names[-1])
-    return Message("no field '{name}' among {known}; name another with {field}", **values, field=another)
+    return Message("no field '{name}' among {known}; try {field}", **values, field=another)

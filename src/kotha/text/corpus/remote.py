@@ -60,16 +60,16 @@ def scheme_of(url: str) -> str:
     scheme, address = scheme.lower(), told_address(url)
     if scheme not in SCHEMES:
         raise UsageError(
-            "{address}: files are not read by {scheme}://{nearest}",
+            "{address}: files cannot be read over {scheme}://{nearest}",
             address=address,
             scheme=scheme,
             nearest=nearest(scheme, SCHEMES),
         )
     if "::" in url and scheme not in _WEB:  # to fsspec, one address within another
-        raise UsageError("{address}: an address within an address (::) is not read; give one alone", address=address)
+        raise UsageError("{address}: chained addresses (::) are not supported; give a single one", address=address)
     if "@" in rest.partition("/")[0]:
         raise UsageError(
-            "{address}: an address holds no name or password here; leave out what is before @", address=address
+            "{address}: an address cannot contain a user name or password; remove the part before @", address=address
         )
     return scheme
 
@@ -138,13 +138,13 @@ class HttpFile(io.RawIOBase):
             error.close()
             if error.code == 404:
                 raise FileNotFoundError(None, Message("the server has no such file")) from None
-            raise OSError(None, Message("the server answers {code}", code=error.code)) from None
+            raise OSError(None, Message("the server returned HTTP {code}", code=error.code)) from None
         except URLError as error:
             raise OSError(None, str(getattr(error.reason, "strerror", None) or error.reason)) from None
         length = self._response.headers.get("Content-Length", "")
         if not length.isdecimal():
             self.close()
-            raise OSError(None, Message("the server does not say how long it is; download it first"))
+            raise OSError(None, Message("the server does not send the file's length; download the file first"))
         self.size = self._left = int(length)
 
     def readable(self) -> bool:
@@ -156,7 +156,9 @@ class HttpFile(io.RawIOBase):
         count = int(self._response.readinto(buffer))
         self._left -= count
         if not count and self._left:
-            reason = Message("the server ends it at byte {at:,} of {size:,}", at=self.size - self._left, size=self.size)
+            reason = Message(
+                "the server closed the connection at byte {at:,} of {size:,}", at=self.size - self._left, size=self.size
+            )
             raise OSError(None, reason)
         return count
 
@@ -175,5 +177,5 @@ class OnlyOnTheWeb(HTTPRedirectHandler):
     def redirect_request(self, req: Request, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Request | None:
         """Follow to http and https alone, and from https to https alone."""
         if urlsplit(newurl).scheme not in (_WEB if req.type == "http" else ("https",)):
-            raise OSError(None, Message("the server sends on to a place that is not followed"))
+            raise OSError(None, Message("the server redirects to an address that is not allowed"))
         return super().redirect_request(req, fp, code, msg, headers, newurl)

@@ -17,7 +17,7 @@ from kotha.text.corpus.remote import is_remote, list_remote, told_address
 
 _ENDINGS = {".txt": "txt", ".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".tsv": "tsv", ".parquet": "parquet"}
 _COMPRESSIONS = {".gz": "gz", ".zst": "zst"}
-_KNOWN = Message("known: {endings}, and all but parquet with .gz or .zst after it", endings=[*_ENDINGS])
+_KNOWN = Message("supported: {endings}; all but parquet may also be compressed (.gz, .zst)", endings=[*_ENDINGS])
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +54,13 @@ def kind_of(name: str) -> tuple[str, str | None]:
     ending = endings[-1] if compression is None else "".join(endings[-2:-1])
     kind = _ENDINGS.get(ending)
     if kind == "parquet" and compression is not None:
-        raise Unreadable(Message("parquet is compressed inside; unpack the file first"))
+        raise Unreadable(Message("a compressed parquet file cannot be read; decompress it first"))
     if kind is not None:
         return kind, compression
     if ending == ".json":
-        whole = "a .json file is one value that would have to be read whole; put one object on each line: jq -c '.[]'"
+        whole = "a .json file is one value and cannot be streamed; put one object on each line: jq -c '.[]'"
         raise Unreadable(Message(whole))
-    raise Unreadable(Message("unknown ending '{ending}'; {known}", ending=shown(ending), known=_KNOWN))
+    raise Unreadable(Message("unknown file extension '{ending}'; {known}", ending=shown(ending), known=_KNOWN))
 
 
 def list_sources(
@@ -76,7 +76,7 @@ def list_sources(
     and ``on_problem`` hears of each. A name that stands for nothing at all is always a CorpusError.
     """
     if isinstance(paths, str | Path):
-        raise UsageError("{paths} is one path; give a list of them", paths=Option("paths", str(paths)))
+        raise UsageError("{paths} is a single path; give a list of paths", paths=Option("paths", str(paths)))
     found: dict[tuple[str | None, str], Source] = {}
     for path in paths:
         for source in [path] if isinstance(path, Source) else _sources(str(path), others, errors, on_problem):
@@ -121,14 +121,14 @@ def _readable(names: list[str], look: Callable[[str], Source], complaints: Compl
                 raise Unreadable(Message("hidden"))
             source = look(name)
         except ValueError as error:
-            complaints.note(CorpusProblem(about.source, Message("passed over: {why}", why=why(error))))
+            complaints.note(CorpusProblem(about.source, Message("skipped: {why}", why=why(error))))
         except OSError as error:
             about.pass_over(error)
         else:
             count += 1
             yield source
     if not count:
-        raise CorpusError("{source}: no file to read there; {known}", source=complaints.source, known=_KNOWN)
+        raise CorpusError("{source}: no supported files found; {known}", source=complaints.source, known=_KNOWN)
 
 
 def _files_at(path: str, complaints: Complaints) -> Iterator[str]:
@@ -157,7 +157,7 @@ def _file(path: Path, others: Collection[str]) -> Source:
         raise Unreadable(Message("a symlinked folder"))
     kind, compression = ("txt", None) if path.suffix.lower() in others else kind_of(path.name)
     if not stat.S_ISREG(status.st_mode):
-        raise Unreadable(Message("not a regular file; a pipe is read as standard input, by the name -"))
+        raise Unreadable(Message("not a regular file; to read a pipe, give - for standard input"))
     return Source(str(path), kind, compression, status.st_size)
 
 

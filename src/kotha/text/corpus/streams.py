@@ -22,9 +22,9 @@ _UTF8_MARK = b"\xef\xbb\xbf"
 _WRONG_STARTS = {
     b"\xff\xfe": Message("UTF-16 text; convert it first: iconv -f UTF-16 -t UTF-8"),
     b"\xfe\xff": Message("UTF-16 text; convert it first: iconv -f UTF-16 -t UTF-8"),
-    b"\x1f\x8b": Message("gzip-compressed bytes; give the file the ending .gz"),
-    b"\x28\xb5\x2f\xfd": Message("zstd-compressed bytes; give the file the ending .zst"),
-    b"PAR1": Message("a parquet file; give it the ending .parquet"),
+    b"\x1f\x8b": Message("gzip-compressed data; add the extension .gz to the file name"),
+    b"\x28\xb5\x2f\xfd": Message("zstd-compressed data; add the extension .zst to the file name"),
+    b"PAR1": Message("a parquet file; add the extension .parquet to its name"),
 }
 
 
@@ -80,7 +80,7 @@ def decompress(chunks: Iterable[bytes], compression: str | None) -> Iterator[byt
             if decoder.eof:
                 decoder, frames = None, frames + 1
     if decoder is not None:
-        raise Unreadable(Message("the {kind} data ends in the middle", kind=compression))
+        raise Unreadable(Message("the {kind} data is truncated", kind=compression))
 
 
 class _ChunkReader(io.RawIOBase):

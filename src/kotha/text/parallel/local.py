@@ -60,7 +60,7 @@ class LocalPool:
                         return
                     yield waiting.popleft().result()
         except BrokenProcessPool as error:
-            raise DataError("a worker process ended early, perhaps for lack of memory; try fewer workers") from error
+            raise DataError("a worker process died, possibly out of memory; try fewer workers") from error
 
 
 def _asked(pool: ProcessPoolExecutor, item: Any) -> Future[Any]:

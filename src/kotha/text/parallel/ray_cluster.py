@@ -29,7 +29,7 @@ from kotha.text.parallel.local import AHEAD, Item, Result, WorkerTask
 SCHEME = "ray"
 # An item whose workers have died this often, one after the other, is held to be the cause.
 _MOST_DEATHS = 3
-_NEEDED = "working on Ray needs ray: pip install 'kotha[ray]'"
+_NEEDED = "workers on Ray need ray: pip install 'kotha[ray]'"
 _SECONDS_TO_ANSWER = 10
 # A worker starts within seconds, unless the cluster is full.
 _SECONDS_TO_BEGIN = 120
@@ -54,9 +54,7 @@ def check_address(on: str) -> str | None:
     name, _, address = on.partition("://")
     host, _, port = address.rpartition(":")
     if name != SCHEME or (on != SCHEME and not (host and port.isdecimal() and 0 < int(port) < 1 << 16)):
-        raise UsageError(
-            "{on} is no place to work; give 'ray', or 'ray://HOST:PORT' such as 'ray://head:10001'", on=Option("on", on)
-        )
+        raise UsageError("{on} must be 'ray' or 'ray://HOST:PORT', such as 'ray://head:10001'", on=Option("on", on))
     return address or None
 
 
@@ -77,8 +75,8 @@ def _work(held: list[Any], ours: list[str], *items: Any) -> list[Any]:
     if task.hex() not in _at_work:
         if versions() != ours:
             raise KothaError(
-                "a worker of the Ray cluster has {theirs}, and here is {ours}; the results would "
-                "differ: install the same on every node",
+                "a worker of the Ray cluster has {theirs}, but this machine has {ours}; install the same "
+                "versions on every node, or the results would differ",
                 theirs=versions(),
                 ours=ours,
             )
@@ -104,7 +102,8 @@ class RayPool:
         try:
             if not self._ray.wait(list(calls), timeout=_SECONDS_TO_BEGIN)[0]:
                 raise KothaError(
-                    "no worker of the Ray cluster began within {seconds:g} seconds; has it a free core?",
+                    "no worker of the Ray cluster started within {seconds:g} seconds; check that the cluster "
+                    "has a free core",
                     seconds=_SECONDS_TO_BEGIN,
                 )
             self._results(calls.popleft())
@@ -131,8 +130,7 @@ class RayPool:
             raise
         except self._ray.exceptions.RayError as error:
             raise DataError(
-                "{n} workers of the cluster ended early, one after the other, perhaps for lack of "
-                "memory; try fewer workers",
+                "{n} workers of the cluster died in a row, possibly out of memory; try fewer workers",
                 n=_MOST_DEATHS + 1,
             ) from error
 
@@ -156,7 +154,7 @@ def pool_on_ray(on: str, workers: int | None) -> Iterator[RayPool]:
     if ray.is_initialized():
         if address is not None:
             raise KothaError(
-                "this program works with a Ray cluster already; {on} uses that, {other} is another",
+                "this program is already connected to a Ray cluster; give {on} to use that one instead of {other}",
                 on=Option("on", SCHEME),
                 other=on,
             )
@@ -166,8 +164,8 @@ def pool_on_ray(on: str, workers: int | None) -> Iterator[RayPool]:
     constants = sys.modules.get("ray._private.ray_constants")
     if address is None and getattr(constants, "ENABLE_RAY_CLUSTER", True):
         raise KothaError(
-            "Ray was loaded before it could be told to listen to this machine alone; begin a cluster as you want it "
-            "with ray.init(), which is then used, or load Ray later"
+            "Ray was imported before it could be restricted to this machine; start a cluster yourself with "
+            "ray.init(), which is then used, or import Ray later"
         )
     with _connected(ray, address, workers):
         yield RayPool(ray, workers)
@@ -180,8 +178,8 @@ def _knock(address: str) -> None:
         socket.create_connection((host.strip("[]"), int(port)), timeout=_SECONDS_TO_ANSWER).close()
     except OSError as error:
         raise KothaError(
-            "nobody answers at ray://{address} ({why}); `ray start` with a head begins a cluster, "
-            "and its clients' port is 10001 unless it was told another",
+            "no answer from ray://{address} ({why}); start a cluster with `ray start --head` (default client "
+            "port: 10001)",
             address=address,
             why=error.strerror or str(error),
         ) from error
@@ -203,8 +201,8 @@ def _connected(ray: Any, address: str | None, workers: int | None) -> Iterator[N
         except Exception as error:  # Ray raises it bare where its own processes do not begin in time
             ray.shutdown()
             raise KothaError(
-                "Ray at {address} could not be reached ({why}). One elsewhere may ask for a token: Ray takes "
-                "RAY_AUTH_MODE=token and RAY_AUTH_TOKEN. The processes of this machine do the same without Ray",
+                "Ray at {address} cannot be reached ({why}). If the cluster requires a token, set "
+                "RAY_AUTH_MODE=token and RAY_AUTH_TOKEN. Local worker processes do the same work without Ray",
                 address=address or "local",
                 why=" ".join(str(error).split())[:200] or type(error).__name__,
             ) from error

@@ -59,7 +59,7 @@ def story(seed: int, index: int, kinds: Sequence[str] | None = None) -> Story:
         check_choice("kinds", name, KINDS)
     if not names or len(set(names)) < len(names):
         raise UsageError(
-            "{kinds} must name each kind once, and at least one; choose from {known}",
+            "{kinds} must name at least one kind, and each only once; choose from {known}",
             kinds=Option("kinds", names),
             known=[*KINDS],
         )

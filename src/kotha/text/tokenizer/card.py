@@ -91,7 +91,7 @@ _COLUMNS: tuple[tuple[str, Message, str, Callable[..., Any] | None], ...] = (
     ("tokens_per_word", Message("tokens / word"), ".3f", min),
     ("bytes_per_token", Message("bytes / token"), ".3f", max),
     ("unknown_rate", Message("unknown"), ".2%", min),
-    ("split_aksharas", Message("cuts inside a letter"), ".2%", min),
+    ("split_aksharas", Message("split aksharas"), ".2%", min),
     ("round_trip", Message("round trip"), ".1%", max),
 )
 COLUMNS = tuple((name, title) for name, title, _, _ in _COLUMNS)

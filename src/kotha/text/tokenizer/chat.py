@@ -69,7 +69,7 @@ class ChatTemplate:
         written = [False] * len(tokens)
         for turn in turns:
             if turn.role not in self.marks or turn.role == END:
-                raise TokenizerError("this tokenizer has no mark for a turn of {role!r}", role=turn.role)
+                raise TokenizerError("this tokenizer has no special token for the role {role!r}", role=turn.role)
             said = [*tokenizer.encode(turn.text), tokenizer.special[END]]
             tokens += [tokenizer.special[turn.role], *said]
             written += [False, *[turn.role == "assistant"] * len(said)]

@@ -67,8 +67,8 @@ def spelling(state: dict[str, Any] | None) -> Callable[[str], bytes]:
         spell = _from_byte_fallback if {"type": "ByteFallback"} in steps else str.encode
         return lambda piece: spell(piece.replace(mark, " "))
     raise TokenizerError(
-        "its decoder {kinds} looks at more than one token; only ByteLevel, WordPiece, Metaspace and SentencePiece's "
-        "steps can be read",
+        "its decoder {kinds} does not decode each token on its own; only ByteLevel, WordPiece, Metaspace and "
+        "SentencePiece's steps are supported",
         kinds=kinds or Message("none"),
     )
 

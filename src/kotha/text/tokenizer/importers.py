@@ -61,14 +61,14 @@ def import_tokenizer(source: str | Path, *, extra_ids: int | None = None) -> Tok
 
 def _best_file(place: str | Path, found: list[str]) -> str:
     if not found:
-        raise TokenizerError("{folder} holds none of {known}", folder=place, known=[*KNOWN_FILES])
+        raise TokenizerError("{folder} contains none of {known}", folder=place, known=[*KNOWN_FILES])
     return found[0]
 
 
 def _from_file(path: Path, extra_ids: int | None) -> Tokenizer:
     if path.suffix not in _KNOWN_ENDINGS:
         raise TokenizerError(
-            "{path}: unknown ending {ending!r}; known: {known}",
+            "{path}: unknown file extension {ending!r}; supported: {known}",
             path=path,
             ending=path.suffix,
             known=[*_KNOWN_ENDINGS],
@@ -76,13 +76,13 @@ def _from_file(path: Path, extra_ids: int | None) -> Tokenizer:
     check_size(path)
     if extra_ids is not None and (extra_ids < 0 or path.suffix != ".model"):
         raise TokenizerError(
-            "{extra_ids} is a number of sentinels for a SentencePiece model, not for {path}",
+            "{extra_ids} does not fit {path}: only SentencePiece models have sentinels, 0 or more",
             extra_ids=Option("extra_ids", extra_ids),
             path=path,
         )
     if path.suffix == ".json" and path.name != "vocab.json":
         return Tokenizer.load(path)
-    with library_errors(Message("{path} cannot be made into a tokenizer", path=path)):
+    with library_errors(Message("{path} cannot be imported as a tokenizer", path=path)):
         if path.suffix == ".model":
             model = spiece.read_model(path.read_bytes())
             return Tokenizer(_from_spiece(model, _sentinels(path) if extra_ids is None else extra_ids))
@@ -120,11 +120,11 @@ def _from_spiece(model: spiece.SentencePieceModel, extra_ids: int) -> tokenizers
         core = _bpe_model(model)
     else:
         raise TokenizerError(
-            "a SentencePiece model of kind {kind}; only unigram and bpe can be read", kind=model.model_type
+            "a SentencePiece model of type {kind}; only unigram and bpe are supported", kind=model.model_type
         )
     if not model.space_before:
         raise TokenizerError(
-            "a SentencePiece model that writes spaces after words; only those before words can be read"
+            "a SentencePiece model with spaces after words; only models with spaces before words are supported"
         )
     steps: list[normalizers.Normalizer] = []
     if model.charsmap:
@@ -150,7 +150,7 @@ def _from_spiece(model: spiece.SentencePieceModel, extra_ids: int) -> tokenizers
 def _unigram_model(model: spiece.SentencePieceModel) -> models.Unigram:
     unknown = next((index for index, (_, _, kind) in enumerate(model.pieces) if kind == spiece.UNKNOWN), None)
     if unknown is None:
-        raise TokenizerError("a SentencePiece model without an unknown piece")
+        raise TokenizerError("the SentencePiece model has no unknown piece")
     best = max((score for _, score, kind in model.pieces if kind == spiece.NORMAL), default=0.0)
 
     def score_of(piece: str, score: float, kind: int) -> float:
@@ -185,7 +185,9 @@ def _from_vocab_txt(path: Path) -> tokenizers.Tokenizer:
     """BERT's: one piece a line. Case and accents are kept unless a tokenizer_config.json beside it says otherwise."""
     ids = {piece: index for index, piece in enumerate(path.read_text(encoding="utf-8").split("\n")) if piece}
     if BERT["unk"] not in ids:
-        raise TokenizerError("no {unknown} among its {n:,} lines; is it WordPiece?", unknown=BERT["unk"], n=len(ids))
+        raise TokenizerError(
+            "no {unknown} among its {n:,} lines; is it a WordPiece vocabulary?", unknown=BERT["unk"], n=len(ids)
+        )
     settings = _settings(path).get("tokenizer_config.json", {})
     strip_accents = settings.get("strip_accents")
     normalizer = normalizers.BertNormalizer(
@@ -207,12 +209,12 @@ def _from_merges(vocabulary: Path, merges: Path) -> tokenizers.Tokenizer:
     """GPT-2's: byte-level pieces in vocab.json, a merge a line in merges.txt."""
     for path in (vocabulary, merges):
         if not is_file(path):
-            raise TokenizerError("{path} is missing; vocab.json and merges.txt belong together", path=path)
+            raise TokenizerError("{path} is missing; vocab.json and merges.txt must lie in one folder", path=path)
     splitter = pre_tokenizers.ByteLevel(add_prefix_space=False)
     backend = assembled(models.BPE.from_file(str(vocabulary), str(merges)), (), decoders.ByteLevel(), splitter)
     pieces = backend.get_vocab()
     if sum(character in pieces for character in pre_tokenizers.ByteLevel.alphabet()) < 200:
-        raise TokenizerError("not a byte-level vocabulary (GPT-2's kind); other BPE files cannot be read")
+        raise TokenizerError("not a byte-level vocabulary as in GPT-2; other BPE files are not supported")
     backend.add_special_tokens([piece for piece in pieces if piece.startswith("<|") and piece.endswith("|>")])
     return backend
 

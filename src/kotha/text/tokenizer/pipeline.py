@@ -115,7 +115,7 @@ def marks_before(post_processor: dict[str, Any] | None) -> list[int] | None:
     known, names = template["special_tokens"], [part["SpecialToken"]["id"] for part in before]
     if unknown := [name for name in names if name not in known]:
         raise TokenizerError(
-            "its post_processor puts {name!r} before a text, and does not say which token that is", name=unknown[0]
+            "its post_processor puts {name!r} before a text but does not define that token", name=unknown[0]
         )
     return [token for name in names for token in known[name]["ids"]]
 
@@ -156,7 +156,7 @@ def _refuse_short_merges(model: dict[str, Any]) -> None:
     bad = next((right for right in rights if prefix and not right.startswith(prefix)), None)
     if bad is not None:
         raise TokenizerError(
-            "a merge's right side {bad!r} does not begin with {prefix!r}, the prefix inside words",
+            "a merge's right side {bad!r} does not start with {prefix!r}, the continuing_subword_prefix",
             bad=bad,
             prefix=prefix,
         )

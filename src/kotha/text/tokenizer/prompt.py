@@ -73,8 +73,8 @@ class MarkedTexts:
             if role not in tokenizer.special:
                 kind = "wordpiece" if role in ("cls", "sep") else "unigram"
                 raise DataError(
-                    "the tokenizer has no {role} token, and this model needs it to classify; "
-                    "train one of kind {kind!r}",
+                    "the tokenizer has no {role} token, which this model needs for classification; train a "
+                    "tokenizer of kind {kind!r}",
                     role=role,
                     kind=kind,
                 )

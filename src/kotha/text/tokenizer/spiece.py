@@ -51,7 +51,7 @@ def read_model(data: bytes) -> SentencePieceModel:
     except (ValueError, TypeError, AttributeError, IndexError, struct.error) as error:
         raise TokenizerError("not a SentencePiece model, or a truncated one ({why})", why=str(error)) from error
     if not model.pieces:
-        raise TokenizerError("not a SentencePiece model: it holds no pieces")
+        raise TokenizerError("not a SentencePiece model: it has no pieces")
     return model
 
 

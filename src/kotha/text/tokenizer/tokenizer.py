@@ -53,7 +53,7 @@ class Tokenizer:
         self.vocab_size: int = max(vocabulary.values(), default=-1) + 1
         if self.vocab_size > _MAX_VOCABULARY:  # before it is written out, which goes through every id below
             raise TokenizerError(
-                "token ids up to {last:,}; at most {most:,} can be used",
+                "the highest token id is {last:,}; the limit is {most:,}",
                 last=self.vocab_size - 1,
                 most=_MAX_VOCABULARY - 1,
             )
@@ -126,7 +126,8 @@ class Tokenizer:
         unknown = self.special.get("unk")
         if unknown is None:
             raise TokenizerError(
-                "the text spells a special token, and this vocabulary has no unknown token to write for it"
+                "the text contains the spelling of a special token, and this vocabulary has no unknown token "
+                "to replace it"
             )
         return [unknown if token in self._special_ids else token for token in ids]
 
@@ -223,7 +224,7 @@ class Tokenizer:
                 type(self).load(target)
             except TokenizerError as error:
                 raise TokenizerError(
-                    "{target} exists, and is no tokenizer; choose another name", target=target
+                    "{target} exists and is not a tokenizer; choose another name", target=target
                 ) from error
         atomic_write(target, self._backend.to_str(pretty=True))
         return target
@@ -236,11 +237,13 @@ class Tokenizer:
             source = source / FILE_NAME
         if not is_file(source):
             raise TokenizerError(
-                "no tokenizer at {source}; `kotha tokenizer train` makes one, `import` converts one", source=source
+                "no tokenizer at {source}; train one with `kotha tokenizer train`, or convert one with "
+                "`kotha tokenizer import`",
+                source=source,
             )
         check_size(source)
         with (
-            library_errors(Message("{source} is not a tokenizer.json that can be read", source=source)),
+            library_errors(Message("{source} is not a valid tokenizer.json", source=source)),
             reading(source),
         ):
             text = source.read_text(encoding="utf-8")
@@ -251,7 +254,7 @@ class Tokenizer:
 def check_size(path: Path) -> None:
     """Refuse a file that is far larger than any tokenizer's."""
     if path.stat().st_size > MAX_FILE_BYTES:
-        raise TokenizerError("{path} has {n:,} bytes, far more than any tokenizer", path=path, n=path.stat().st_size)
+        raise TokenizerError("{path} has {n:,} bytes, too many for a tokenizer file", path=path, n=path.stat().st_size)
 
 
 @contextmanager
@@ -263,7 +266,7 @@ def library_errors(problem: Message) -> Iterator[None]:
     try:
         yield
     except TypeError as error:  # a str that has no UTF-8 is no str to the library
-        raise TokenizerError("the text is not valid Unicode: it holds half of a surrogate pair") from error
+        raise TokenizerError("the text is not valid Unicode: it contains a lone surrogate") from error
     except BaseException as error:
         ours = isinstance(error, TokenizerError | UnicodeDecodeError)
         if ours or type(error) is Exception or type(error).__name__ == "PanicException":
@@ -275,7 +278,7 @@ def check_free(path: str | Path, overwrite: bool = False) -> None:
     """Refuse a place where a tokenizer is, or cannot be written, before one is trained for it."""
     if exists(check_file_place(_file_at(path))) and not overwrite:
         raise TokenizerError(
-            "{path} exists; choose another folder, or replace it with {overwrite}",
+            "{path} already exists; choose another folder, or replace it with {overwrite}",
             path=_file_at(path),
             overwrite=Option("overwrite", True),
         )

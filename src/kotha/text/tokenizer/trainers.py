@@ -79,7 +79,9 @@ def train(
             most=LARGEST_VOCABULARY,
         )
     if split is not None and kind != "bpe":
-        raise TokenizerError("{split} is for bpe; {kind} has its own", split=Option("split", split), kind=kind)
+        raise TokenizerError(
+            "{split} is only for bpe; {kind} has a split of its own", split=Option("split", split), kind=kind
+        )
     cut = SPLITS[split] if split else (QWEN35 if kind == "bpe" else WORDS)
     tell(Message("reading"), 0, 0)
     chunks = count_chunks(texts, cut, Normalizer(rules), pool)
@@ -214,7 +216,7 @@ def _room(vocab_size: int, taken: int) -> int:
     """How many pieces are left to be learned."""
     if vocab_size < taken + 16:
         raise TokenizerError(
-            "{vocab_size} is too small: {taken} are taken by special tokens, bytes and ASCII; try {size}",
+            "{vocab_size} is too small: special tokens, bytes and ASCII already take {taken} entries; try {size}",
             vocab_size=Option("vocab_size", vocab_size),
             taken=taken,
             size=max(512, 2 * taken),
