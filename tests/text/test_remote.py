@@ -17,7 +17,7 @@ import kotha
 from kotha.errors import CorpusError, KothaError, UsageError
 from kotha.retrieval.documents import list_files
 from kotha.text.corpus.documents import field_names, read_documents
-from kotha.text.corpus.remote import HttpFile, OnlyOnTheWeb
+from kotha.text.corpus.remote import HttpFile, WebRedirectHandler
 from kotha.text.corpus.sources import list_sources
 
 TEXTS = SENTENCES * 40
@@ -109,8 +109,8 @@ def test_what_a_server_may_not_do(web, way, reason):
 def test_nobody_is_sent_from_https_back_to_http():
     asked = Request("https://host/a.jsonl")
     with pytest.raises(OSError, match="the server redirects to an address that is not allowed"):
-        OnlyOnTheWeb().redirect_request(asked, None, 302, "", {}, "http://host/a.jsonl")
-    assert OnlyOnTheWeb().redirect_request(asked, None, 302, "", {}, "https://other/a.jsonl").host == "other"
+        WebRedirectHandler().redirect_request(asked, None, 302, "", {}, "http://host/a.jsonl")
+    assert WebRedirectHandler().redirect_request(asked, None, 302, "", {}, "https://other/a.jsonl").host == "other"
 
 
 def test_who_is_sent_on_for_ever_stops(web):
