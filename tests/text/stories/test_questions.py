@@ -28,7 +28,7 @@ def test_an_answer_stands_word_for_word_in_what_is_read(asked: list[StoryQuestio
 def test_every_kind_and_every_plot_with_questions_is_asked_about(asked: list[StoryQuestion]) -> None:
     assert set(Counter(each.kind for each in asked)) == set(KINDS_OF_QUESTIONS)
     named = {plot.name for plots in PLOTS.values() for plot in plots}
-    assert questions._questions().keys() <= named, "a question is filed under a plot that is not there"
+    assert questions._templates().keys() <= named, "a question is filed under a plot that is not there"
     patterns = {re.sub(r"\s+", " ", each.question) for each in asked}
     assert len(patterns) > 500
 

@@ -41,7 +41,7 @@ _QUIET = {
     "RAY_DEDUP_LOGS_SKIP_REGEX": ".",  # keeps Ray's log out of our output
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
 }
-# 0 restricts Ray to the loopback interface, on Linux too; the name is from systems whose firewall asks about open ports.
+# 0 restricts Ray to the loopback interface, on Linux too.
 _LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
 
 
@@ -224,7 +224,7 @@ def _sigterm_preserved() -> Iterator[None]:
 
 
 def end_at_once() -> None:
-    """Kill the processes of a temporary cluster when a signal ends this process; else they keep writing to its folder."""
+    """Kill the processes of a temporary cluster when a signal ends this one; else they keep writing to its folder."""
     node: Any = getattr(sys.modules.get("ray._private.worker"), "_global_node", None)
     with suppress(Exception):  # a private API; if it is missing, the processes exit a little later
         node.kill_all_processes(check_alive=False, allow_graceful=False)
