@@ -1,4 +1,4 @@
-"""Every way in which an input can be wrong, and the words for it."""
+"""Every kind of invalid input, and the error message for it."""
 
 import gzip
 import io
@@ -112,7 +112,7 @@ CASES = {
 
 
 @pytest.mark.parametrize(("name", "data", "words"), CASES.values(), ids=CASES.keys())
-def test_the_words_for_every_broken_file(tmp_path, name, data, words):
+def test_the_message_for_every_invalid_file(tmp_path, name, data, words):
     path = tmp_path / name
     path.write_bytes(data.encode() if isinstance(data, str) else data)
     problems: list[CorpusProblem] = []
@@ -129,7 +129,7 @@ def test_the_words_for_every_broken_file(tmp_path, name, data, words):
     assert all(document.text for document in documents)
 
 
-def test_a_field_with_thousands_of_rivals_keeps_the_message_short(tmp_path):
+def test_the_message_is_short_with_thousands_of_fields(tmp_path):
     (tmp_path / "a.jsonl").write_text(json.dumps({f"field{i}" * 50: 1 for i in range(5000)}))
     with pytest.raises(CorpusError) as caught:
         list(read_documents([tmp_path / "a.jsonl"]))
@@ -178,7 +178,7 @@ def test_a_file_that_cannot_be_opened_or_read(tmp_path, monkeypatch):
     assert [d.text for d in read_documents([tmp_path], errors="skip")] == ["b"]
 
 
-def test_a_disk_that_fails_in_the_middle(tmp_path, monkeypatch):
+def test_an_io_error_while_reading(tmp_path, monkeypatch):
     (tmp_path / "a.txt").write_text("a")
 
     class Failing(io.BytesIO):
@@ -218,7 +218,7 @@ def test_a_missing_library_names_the_extra(tmp_path, monkeypatch, module, name, 
         ("a.gz", "unknown file extension ''; supported:"),
     ],
 )
-def test_endings_that_are_not_read(tmp_path, name, words):
+def test_unsupported_extensions(tmp_path, name, words):
     (tmp_path / name).write_text("x")
     with pytest.raises(CorpusError, match=re.escape(f"{tmp_path / name}: {words}")):
         list_sources([tmp_path / name])

@@ -1,4 +1,4 @@
-"""Texts with labels: fields found or named, rows that lack one refused."""
+"""Labelled texts: guessed and named fields, rows without a value."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ def write(file: Path, text: str) -> Path:
 
 
 @pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl"])
-def test_fields_are_guessed_and_said(tmp_path: Path, ending: str) -> None:
+def test_fields_are_guessed_and_reported(tmp_path: Path, ending: str) -> None:
     if ending == "jsonl":
         lines = [
             f'{{"n": {n}, "site": "x", "body": "{text}", "kind": "{kind}"}}' for n, (text, kind) in enumerate(ROWS)
@@ -39,7 +39,7 @@ def test_a_field_called_label_is_the_label(tmp_path: Path) -> None:
     assert (found.label_field, found.labels) == ("label", ("0", "1", "2", "0")), "numbers are names too"
 
 
-def test_named_fields_are_taken_and_half_named_ones_too(tmp_path: Path) -> None:
+def test_named_fields_are_used_and_missing_ones_guessed(tmp_path: Path) -> None:
     file = write(tmp_path / "a.csv", "a,b,c\nx,long text,1\ny,other text,2\nx,more text,1\ny,text,2\n")
     assert read_labelled(file, "b", "a").labels == ("x", "y", "x", "y")
     assert read_labelled(file, label_field="c").text_field == "b"
@@ -53,7 +53,7 @@ def test_named_fields_are_taken_and_half_named_ones_too(tmp_path: Path) -> None:
         read_labelled(file, "b2", "a")
 
 
-def test_rows_without_a_label_stop_or_are_left_out(tmp_path: Path) -> None:
+def test_rows_without_a_label_raise_or_are_skipped(tmp_path: Path) -> None:
     file = write(tmp_path / "a.csv", "said,mood\none,x\ntwo,\nthree,y\n")
     with pytest.raises(CorpusError, match=r"a\.csv, line 3: the field 'mood' is empty; fix the input"):
         read_labelled(file, "said", "mood")
@@ -71,12 +71,12 @@ def test_rows_without_a_label_stop_or_are_left_out(tmp_path: Path) -> None:
         ("a.csv", "text,label\n", "contains no examples"),
     ],
 )
-def test_what_is_no_table_of_labels_is_refused(tmp_path: Path, name: str, text: str, message: str) -> None:
+def test_invalid_tables_of_labels_are_rejected(tmp_path: Path, name: str, text: str, message: str) -> None:
     with pytest.raises(DataError, match=message):
         read_labelled(write(tmp_path / name, text))
 
 
-def test_a_label_is_one_however_its_letters_are_put_together(tmp_path: Path) -> None:
+def test_labels_are_compared_in_nfc(tmp_path: Path) -> None:
     whole, apart = "\u09dfব", "\u09af\u09bcব"  # য় as one letter, and as য with a dot
     rows = "".join(f"text {number},{label}\n" for number, label in enumerate((whole, apart, "খ", whole)))
     found = read_labelled(write(tmp_path / "a.csv", "text,label\n" + rows))

@@ -1,4 +1,4 @@
-"""The chat template: marks are tokens, what the assistant wrote is told apart, and marks that lack can be added."""
+"""The chat template: special tokens of turns, a mask of the assistant's tokens, and adding missing special tokens."""
 
 import pytest
 from tests.text.conftest import trained
@@ -14,7 +14,7 @@ TURNS = [
 ]
 
 
-def test_turns_are_marked_and_only_the_assistants_words_and_ends_are_its_own() -> None:
+def test_turns_have_special_tokens_and_only_the_assistants_are_marked_as_written() -> None:
     tokenizer = trained("unigram")
     template = ChatTemplate.of(tokenizer)
     assert template is not None
@@ -31,7 +31,7 @@ def test_turns_are_marked_and_only_the_assistants_words_and_ends_are_its_own() -
         template.encode(tokenizer, [Turn("teacher", "ক")])
 
 
-def test_a_tokenizer_without_marks_gets_them_behind_its_pieces() -> None:
+def test_missing_chat_tokens_are_appended_to_the_vocabulary() -> None:
     bare = trained("wordpiece")
     assert ChatTemplate.of(bare) is None
     marked = with_marks(bare)
