@@ -111,7 +111,7 @@ def test_whether_a_text_was_learned_from_is_said(capsys, made: Path, tmp_path: P
 @pytest.mark.parametrize(
     ("arguments", "code", "wording"),
     [
-        (["@one", "@data-b"], 1, "the same ids mean other text"),
+        (["@one", "@data-b"], 1, "so the token ids do not match"),
         (["@one", "@data-a", "--baselines", "@data-b"], 1, "baselines are counted on the tokens of the model"),
         (["@one", "@data-a", "--stride", "9"], 2, "a stride of 9 is not between 1 and the context, 4"),
         (["@one", "@nowhere.txt"], 1, "nowhere.txt does not exist"),

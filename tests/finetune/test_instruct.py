@@ -147,7 +147,7 @@ def test_what_cannot_be_taught_is_said(
     for words, code, said in (
         (["adapt", "instruct", *out], MISUSED, "give data and a model to start from"),
         (["adapt", "instruct", str(pairs), "--from", str(bases["bert"]), *out], MISUSED, "is a bert; only a gpt"),
-        (["adapt", "instruct", str(texts), "--from", str(gpt), *out], FAILED, "none that is known as an instruction"),
+        (["adapt", "instruct", str(texts), "--from", str(gpt), *out], FAILED, "no known names of an instruction"),
         (["adapt", "instruct", *out, "--resume"], FAILED, "run"),
     ):
         assert main(words) == code and said in capsys.readouterr().err

@@ -42,9 +42,9 @@ def test_messages_are_turns_and_the_last_is_the_assistants(tmp_path: Path) -> No
     assert found.turns[0] == (Turn("system", "ছোট করে"), Turn("user", "কে?"), Turn("assistant", "মা।"))
     assert found.groups == ("ক",)
     for wrong, said in (
-        ({"messages": turns}, "of which the last is the assistant's"),
+        ({"messages": turns}, "that ends with the assistant's"),
         ({"messages": [{"role": "teacher", "content": "ক"}, answer]}, "a role out of system, user, assistant"),
-        ({"messages": [{"role": "user", "content": 5}, answer]}, "content that is a text"),
+        ({"messages": [{"role": "user", "content": 5}, answer]}, "non-empty text as content"),
         ({"messages": "কে?"}, "expected messages, a list of turns"),
         ([1], "expected an object with messages"),
     ):
@@ -59,7 +59,7 @@ def test_a_row_without_an_answer_or_a_file_without_fields_is_rejected(tmp_path: 
     with pytest.raises(CorpusError, match="line 2: the field 'answer' is empty"):
         read_dialogues(file)
     assert len(read_dialogues(file, errors="skip")) == 1
-    with pytest.raises(DataError, match="none that is known as an instruction"):
+    with pytest.raises(DataError, match="no known names of an instruction"):
         read_dialogues(written(tmp_path / "b.jsonl", {"text": "নদী", "label": "ক"}))
 
 

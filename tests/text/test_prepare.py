@@ -214,7 +214,7 @@ def test_a_corpus_that_changes_between_the_passes_is_rejected(
         return found
 
     monkeypatch.setattr(prepare_module._Job, "survey", survey_then_grow)
-    with pytest.raises(DataError, match="the files changed between the two readings"):
+    with pytest.raises(DataError, match="the files changed between the two passes"):
         prepare([corpus], tokenizer, tmp_path / "data")
 
 

@@ -56,7 +56,7 @@ def test_a_lost_node_is_replaced_by_others(nodes, tmp_path, monkeypatch):
 def test_a_silent_address_times_out(listener):
     start = time.monotonic()
     with (
-        pytest.raises(KothaError, match=f"Ray at 127.0.0.1:{listener} could not be reached"),
+        pytest.raises(KothaError, match=f"Ray at 127.0.0.1:{listener} cannot be reached"),
         worker_pool(f"ray://127.0.0.1:{listener}", 1),
     ):
         pass

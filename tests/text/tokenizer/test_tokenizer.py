@@ -226,7 +226,9 @@ def test_saving_is_atomic(tmp_path, monkeypatch):
 
 
 def test_the_error_for_a_missing_file_says_how_to_make_one(tmp_path):
-    with pytest.raises(TokenizerError, match=r"no tokenizer at .*tokenizer\.json; `kotha tokenizer train` makes one"):
+    with pytest.raises(
+        TokenizerError, match=r"no tokenizer at .*tokenizer\.json; train one with `kotha tokenizer train`"
+    ):
         Tokenizer.load(tmp_path)
 
 
