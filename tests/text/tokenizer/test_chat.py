@@ -25,7 +25,7 @@ def test_turns_have_special_tokens_and_only_the_assistants_are_marked_as_written
         expected += [tokenizer.special[role], *said]
         own += [False] + [role == "assistant"] * len(said)
     assert (tokens, written) == (expected, own)
-    assert tokens.count(tokenizer.special["end"]) == len(TURNS), "who spells a mark does not end a turn"
+    assert tokens.count(tokenizer.special["end"]) == len(TURNS), "a spelled-out special token does not end a turn"
     assert template.prompt(tokenizer, TURNS[:1])[-1] == tokenizer.special["assistant"]
     with pytest.raises(TokenizerError, match="no special token for the role 'teacher'"):
         template.encode(tokenizer, [Turn("teacher", "ক")])

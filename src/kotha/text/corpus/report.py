@@ -51,7 +51,7 @@ class CorpusReport:
 def inspect_corpus(
     paths: Sequence[str | Path | Source], *, field: str = "text", language: str = "bn", **how: Unpack[Reading]
 ) -> CorpusReport:
-    """Read a corpus once and return its statistics; options as in ``read_documents``, but ``errors`` is "skip"."""
+    """Read a corpus once and return its statistics; ``errors`` defaults to "skip" here."""
     report = CorpusReport(language=language)
     on_problem = how.get("on_problem")
 
