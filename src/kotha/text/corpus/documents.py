@@ -41,7 +41,7 @@ class Reading(TypedDict, total=False):
 
 
 def read_documents(
-    paths: Sequence[str | Path | Source], *, field: str = "text", **how: Unpack[Reading]
+    paths: Sequence[str | Path | Source], *, field: str = "text", **options: Unpack[Reading]
 ) -> Iterator[Document]:
     """Read documents one by one from files, folders, globs, ``-`` (stdin, txt) and ``hf:owner/name[:split[:config]]``.
 
@@ -52,7 +52,7 @@ def read_documents(
     further bytes read from the stored files; their total is the sum of the sizes from ``list_sources``. Documents
     without text are not yielded.
     """
-    records = read_records(paths, (field,), **how)
+    records = read_records(paths, (field,), **options)
     return (Document(text, name, at) for name, ((text,), at) in records if text and not text.isspace())
 
 

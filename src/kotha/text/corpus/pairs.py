@@ -64,8 +64,8 @@ def read_text_pairs(
     """
     named = (source_field, target_field)
     among = partial(_fields, path, named)
-    how: Any = {"among": among, "errors": errors, "on_problem": on_problem}
-    sources, targets, fields = read_two_columns(path, named, _CALLED, _guess, **how)
+    options: Any = {"among": among, "errors": errors, "on_problem": on_problem}
+    sources, targets, fields = read_two_columns(path, named, _CALLED, _guess, **options)
     return TextPairs(tuple(sources), tuple(targets), *fields, guessed=None in named)
 
 

@@ -49,11 +49,11 @@ class CorpusReport:
 
 
 def inspect_corpus(
-    paths: Sequence[str | Path | Source], *, field: str = "text", language: str = "bn", **how: Unpack[Reading]
+    paths: Sequence[str | Path | Source], *, field: str = "text", language: str = "bn", **options: Unpack[Reading]
 ) -> CorpusReport:
     """Read a corpus once and return its statistics; ``errors`` defaults to "skip" here."""
     report = CorpusReport(language=language)
-    on_problem = how.get("on_problem")
+    on_problem = options.get("on_problem")
 
     def note(problem: CorpusProblem) -> None:
         report.problems += 1
@@ -62,14 +62,14 @@ def inspect_corpus(
         if on_problem is not None:
             on_problem(problem)
 
-    how = {"errors": "skip", **how, "on_problem": note}
-    sources = list_sources(paths, errors=how["errors"], on_problem=note)
+    options = {"errors": "skip", **options, "on_problem": note}
+    sources = list_sources(paths, errors=options["errors"], on_problem=note)
     report.files = len(sources)
     seen, normalizer, changes = ExactDuplicates(), Normalizer(), Counter[str]()
     lengths = array("I")
     scripts: Counter[str] = Counter()
     in_language = 0
-    for text in (document.text for document in read_documents(sources, field=field, **how)):
+    for text in (document.text for document in read_documents(sources, field=field, **options)):
         lengths.append(len(text))
         report.bytes += len(text.encode())
         report.words += count_words(normalizer(text, changes))

@@ -188,16 +188,20 @@ def _check_reachable(address: str) -> None:
 @contextmanager
 def _connected(ray: Any, address: str | None, workers: int | None) -> Iterator[None]:
     """Connect to the cluster at an address, or start a temporary one."""
-    how: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
+    options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
     # The path must be short: Ray creates sockets in it.
     with nullcontext() if address else scratch_folder("kotha-ray-") as folder:
         if folder is not None:
-            how |= {"num_cpus": workers or os.cpu_count() or 1, "num_gpus": 0, "object_store_memory": _SHARED_MEMORY}
-            how |= {"include_dashboard": False, "_temp_dir": str(folder)}
+            options |= {
+                "num_cpus": workers or os.cpu_count() or 1,
+                "num_gpus": 0,
+                "object_store_memory": _SHARED_MEMORY,
+            }
+            options |= {"include_dashboard": False, "_temp_dir": str(folder)}
         try:
             with _sigterm_preserved(), warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # real problems also raise
-                ray.init(f"{SCHEME}://{address}" if address else "local", **how)
+                ray.init(f"{SCHEME}://{address}" if address else "local", **options)
         except Exception as error:  # Ray raises a bare Exception if its processes do not start in time
             ray.shutdown()
             raise KothaError(
