@@ -144,7 +144,7 @@ def test_a_model_that_translates(capsys, made: Path, tmp_path: Path) -> None:
     assert "on pairs of texts; give a file" in said(capsys, "evaluate", tmp_path / "model", "--text", "আজ", code=2)
     alone = tmp_path / "alone.txt"
     alone.write_text("আজ", encoding="utf-8")
-    assert "no fields to tell a source from its target" in said(capsys, "evaluate", tmp_path / "model", alone, code=1)
+    assert "no separate fields for source and target" in said(capsys, "evaluate", tmp_path / "model", alone, code=1)
     asked = answer(capsys, "evaluate", made / "one", pairs, "--pair", "en", "bn")
     assert (asked["examples"], asked["right"]) == (2, 0.0), "a GPT is asked the one, and shall answer the other"
 

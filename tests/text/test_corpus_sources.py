@@ -202,7 +202,7 @@ def test_hub_errors_are_reported(monkeypatch):
         hf_hub_download = list_repo_tree
 
     monkeypatch.setattr(huggingface_hub, "HfApi", Api)
-    words = r"a/b: the hub cannot be reached \(Name or service not known\); files on this machine work without"
+    words = r"a/b: the hub cannot be reached \(Name or service not known\); to work offline, download the files"
     with pytest.raises(CorpusError, match=words):
         list_sources(["hf:a/b"])
     with pytest.raises(CorpusError, match=words):

@@ -43,9 +43,9 @@ def test_messages_are_turns_and_the_last_is_the_assistants(tmp_path: Path) -> No
     assert found.groups == ("ক",)
     for wrong, said in (
         ({"messages": turns}, "that ends with the assistant's"),
-        ({"messages": [{"role": "teacher", "content": "ক"}, answer]}, "a role out of system, user, assistant"),
+        ({"messages": [{"role": "teacher", "content": "ক"}, answer]}, r"a role \(one of system, user, assistant\)"),
         ({"messages": [{"role": "user", "content": 5}, answer]}, "non-empty text as content"),
-        ({"messages": "কে?"}, "expected messages, a list of turns"),
+        ({"messages": "কে?"}, "expected messages, a list of at least two turns"),
         ([1], "expected an object with messages"),
     ):
         file = written(tmp_path / "b.jsonl", {"messages": good["messages"]}, wrong)
