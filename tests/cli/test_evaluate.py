@@ -111,7 +111,7 @@ def test_overlap_with_the_training_data_is_reported(capsys, made: Path, tmp_path
 @pytest.mark.parametrize(
     ("arguments", "code", "wording"),
     [
-        (["@one", "@data-b"], 1, "the same ids mean other text"),
+        (["@one", "@data-b"], 1, "so the token ids do not match"),
         (["@one", "@data-a", "--baselines", "@data-b"], 1, "baselines are counted on the tokens of the model"),
         (["@one", "@data-a", "--stride", "9"], 2, "a stride of 9 is not between 1 and the context, 4"),
         (["@one", "@nowhere.txt"], 1, "nowhere.txt does not exist"),
@@ -144,7 +144,7 @@ def test_a_model_that_translates(capsys, made: Path, tmp_path: Path) -> None:
     assert "on pairs of texts; give a file" in said(capsys, "evaluate", tmp_path / "model", "--text", "আজ", code=2)
     alone = tmp_path / "alone.txt"
     alone.write_text("আজ", encoding="utf-8")
-    assert "no fields to tell a source from its target" in said(capsys, "evaluate", tmp_path / "model", alone, code=1)
+    assert "no separate fields for source and target" in said(capsys, "evaluate", tmp_path / "model", alone, code=1)
     asked = answer(capsys, "evaluate", made / "one", pairs, "--pair", "en", "bn")
     assert (asked["examples"], asked["right"]) == (2, 0.0), (
         "a GPT gets one field as a question, the other is the answer"

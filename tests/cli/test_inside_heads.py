@@ -202,5 +202,5 @@ def test_hints_name_only_options_of_the_command(capsys: Any, place: Path, tmp_pa
     for command, given in words.items():
         assert main(given) == 1
         said = capsys.readouterr().err
-        assert "line 2: not valid JSON" in said and "put it right" in said
+        assert "line 2: not valid JSON" in said and "fix the input" in said
         assert ("or skip it with --errors skip" in said) == (command == "evaluate"), said

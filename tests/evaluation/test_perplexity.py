@@ -182,13 +182,13 @@ def test_only_a_gpt_is_measured_so() -> None:
 
 def test_text_that_cannot_be_measured_is_refused(data, make_data, texts, tokenizer, tmp_path) -> None:
     other = train(texts[:20], "unigram", 500)
-    with pytest.raises(DataError, match="the same ids mean other text"):
+    with pytest.raises(DataError, match="so the token ids do not match"):
         from_dataset(data, other)
-    with pytest.raises(DataError, match="has no validation documents; prepare it with a share of validation"):
+    with pytest.raises(DataError, match="has no validation documents; run `kotha prepare` with a validation share"):
         from_dataset(make_data(texts[:5], validation=0.0), tokenizer)
     with pytest.raises(DataError, match="has no split 'test'"):
         from_dataset(data, tokenizer, "test")
-    with pytest.raises(DataError, match="nothing holds no text"):
+    with pytest.raises(DataError, match="nothing contains no text"):
         from_texts([], tokenizer, "nothing")
 
 

@@ -260,7 +260,7 @@ HUGE = dict.fromkeys(("n_embd", "n_inner", "vocab_size"), 1 << 30)
         ),
         # The tokenizer.
         *(
-            (holds("tokenizer.json", text), "not a tokenizer.json that can be read")
+            (holds("tokenizer.json", text), "not a valid tokenizer.json")
             for text in ("{", "[" * 100_000, "{}", '{"model": {"type": "BPE"}}')
         ),
         (lambda folder: train(built_in_lines(), "bpe", 700).save(folder), "it has 700 tokens, the model 512"),

@@ -174,8 +174,8 @@ def test_a_run_killed_at_its_start_goes_on_from_the_weights_that_it_was_given(
     [
         ([("নদী", "ক"), ("গ্রাম", "ক")], "all 2 examples have the label 'ক', so there is nothing to tell apart"),
         ([("নদী", "ক"), ("গ্রাম", "ক"), ("শহর", "ক"), ("মাঠ", "খ")], "class 'খ' with 1 example cannot be divided"),
-        ([("নদী", "ক"), ("গ্রাম", "")], "the field 'mood' is empty; put it right"),
-        ([], "holds no examples"),
+        ([("নদী", "ক"), ("গ্রাম", "")], "the field 'mood' is empty; fix the input"),
+        ([], "contains no examples"),
     ],
 )
 def test_bad_examples_are_refused_and_leave_nothing(

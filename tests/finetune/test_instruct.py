@@ -147,11 +147,7 @@ def test_what_cannot_be_taught_is_said(
     for words, code, said in (
         (["finetune", "instruct", *out], MISUSED, "give data and a model to start from"),
         (["finetune", "instruct", str(pairs), "--from", str(bases["bert"]), *out], MISUSED, "is a bert; only a gpt"),
-        (
-            ["finetune", "instruct", str(texts), "--from", str(gpt), *out],
-            FAILED,
-            "none that is known as an instruction",
-        ),
+        (["finetune", "instruct", str(texts), "--from", str(gpt), *out], FAILED, "no known names of an instruction"),
         (["finetune", "instruct", *out, "--resume"], FAILED, "run"),
     ):
         assert main(words) == code and said in capsys.readouterr().err

@@ -127,9 +127,9 @@ def test_a_run_for_some_time(table: Path, tmp_path: Path) -> None:
         ("a.tsv", "", "the file is empty"),
         ("a.tsv", "en\none\n", "has fewer than two columns"),
         ("a.jsonl", '{"text": "একটি"}\n', "has fewer than two columns"),
-        ("a.tsv", "en\tbn\n", "holds no examples"),
+        ("a.tsv", "en\tbn\n", "contains no examples"),
         ("a.tsv", "en\tbn\none\tএক\ntwo\n", "the row has 1 cells, the first row has 2"),
-        ("a.tsv", "en\tbn\none\tএক\ntwo\t\n", "line 3: the field 'bn' is empty; put it right"),
+        ("a.tsv", "en\tbn\none\tএক\ntwo\t\n", "line 3: the field 'bn' is empty; fix the input"),
         ("a.tsv", "en\tbn\none\tএক\n", "1 example cannot be divided"),
     ],
 )

@@ -54,7 +54,7 @@ def test_a_folder_is_walked_and_what_cannot_be_read_is_told(tmp_path: Path) -> N
         written(tmp_path / name, "নদী")
     problems: list[CorpusProblem] = []
     assert [file.name for file in list_files([tmp_path], problems.append)[0]] == ["a.txt", "b.md", "e.html"]
-    assert sorted(str(problem.reason) for problem in problems)[0] == "passed over: hidden"
+    assert sorted(str(problem.reason) for problem in problems)[0] == "skipped: hidden"
     with pytest.raises(CorpusError, match=r"nothing\.md does not exist"):
         list_files([tmp_path / "nothing.md"])
 

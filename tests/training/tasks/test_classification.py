@@ -125,7 +125,9 @@ def test_texts_have_their_marks_and_long_ones_are_read_in_stretches(family: type
 def test_unusable_texts_are_refused() -> None:
     tokenizer = trained("unigram")
     bert = BERTConfig(vocab_size=tokenizer.vocab_size, context_length=8, n_layers=1, d_model=8, n_heads=1)
-    with pytest.raises(DataError, match=r"no cls token, and this model needs it to classify; .* of kind 'wordpiece'"):
+    with pytest.raises(
+        DataError, match=r"no cls token, which this model needs for classification; .* of kind 'wordpiece'"
+    ):
         texts(bert, "unigram", ["আমি"], [0])
     with pytest.raises(ConfigError, match="a vit model cannot classify texts; use a bert or a gpt"):
         texts(VIT, "unigram", ["আমি"], [0])
