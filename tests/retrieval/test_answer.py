@@ -64,9 +64,9 @@ def test_a_prompt_holds_as_many_passages_as_fit(store: SqliteStore) -> None:
 @pytest.mark.parametrize(
     ("question", "why"),
     [
-        ("মঙ্গল গ্রহের উপগ্রহ কয়টি?", "no passage has a word of the question"),
-        ("where do tigers live?", "no passage has a word of the question"),
-        ("মঙ্গলে ফোবোস ডিমোস ঘোরে বেশি", "of what the question asks for"),
+        ("মঙ্গল গ্রহের উপগ্রহ কয়টি?", "no passage contains a word of the question"),
+        ("where do tigers live?", "no passage contains a word of the question"),
+        ("মঙ্গলে ফোবোস ডিমোস ঘোরে বেশি", "of the question"),
     ],
 )
 def test_nothing_that_fits_is_said_to_be_nothing(store: SqliteStore, question: str, why: str) -> None:
@@ -79,7 +79,7 @@ def test_nothing_that_fits_is_said_to_be_nothing(store: SqliteStore, question: s
 def test_what_is_almost_enough_is_not_rounded_to_enough() -> None:
     almost = Hit(Excerpt(DOCUMENTS[0], "a.txt", "line 1"), score=1.0, words=0.397)
     said = why_not_found(SearchResult("বাঘ", "words", [almost]))
-    assert str(said) == "the best passage has 39% of what the question asks for; 40% is the least"
+    assert str(said) == "the best passage covers 39% of the question; at least 40% is needed"
 
 
 def test_only_a_taught_model_writes_and_what_fits_leaves_room(engine: Engine) -> None:

@@ -65,7 +65,9 @@ def test_a_layer_is_the_mean_of_its_states_alone_or_in_a_batch(embedders: list[E
 
 def test_fingerprints_tell_models_and_layers_apart(embedders: list[Embedder]) -> None:
     assert len({embed.note.fingerprint for embed in embedders}) == 3
-    with pytest.raises(UsageError, match="layer=3: tiny has layers 1 to 2, and 0 is its token table"):
+    with pytest.raises(
+        UsageError, match="layer=3 is out of range: tiny has layers 1 to 2, and 0 is its token embedding"
+    ):
         Embedder(embedders[0].model, embedders[0].tokenizer, "tiny", 3)
     assert not embedders[0]([""]).any()
 

@@ -109,8 +109,8 @@ def test_a_pdf_is_read_by_its_pages_and_one_of_pictures_is_said_to_be_so(tmp_pat
     file.write_bytes(pdf_of(b"The river Padma"))
     assert read(file) == [("The river Padma", "page 1")]
     for content, said in (
-        (pdf_of(b""), "pages that are pictures need OCR first"),
-        (b"%PDF-1.4 no", "not a readable pdf"),
+        (pdf_of(b""), "scanned pages need OCR first"),
+        (b"%PDF-1.4 no", "not a readable PDF"),
     ):
         file.write_bytes(content)
         with pytest.raises(CorpusError, match=said):

@@ -51,5 +51,5 @@ def test_sentences_end_at_a_danda_and_not_within_a_number() -> None:
 
 
 def test_a_passage_too_short_for_a_sentence_is_refused() -> None:
-    with pytest.raises(UsageError, match="letters=5: a passage holds at least 40; 600 is usual"):
+    with pytest.raises(UsageError, match=r"letters=5 is too few; use at least 40 characters \(600 is usual\)"):
         Indexing(letters=5)

@@ -162,11 +162,11 @@ def test_a_folder_that_is_closed_is_not_said_to_be_empty(tmp_path: Path, monkeyp
 def test_vectors_of_two_models_are_not_mixed(store: SqliteStore, file: Path) -> None:
     other = BagOfStems()
     other.note = type(other.note)("other", "another", 64)
-    with pytest.raises(UsageError, match="holds vectors of bag of stems; name that model again, or a new index"):
+    with pytest.raises(UsageError, match="holds vectors of bag of stems; use that model, or a new index"):
         update(store, [file], HOW, other)
-    with pytest.raises(UsageError, match="holds vectors of bag of stems; name that model again"):
+    with pytest.raises(UsageError, match="holds vectors of bag of stems; use that model"):
         update(store, [file], HOW)
-    with pytest.raises(UsageError, match="was embedded by bag of stems; search with that model"):
+    with pytest.raises(UsageError, match="holds vectors of bag of stems; search with that model"):
         search(store, "নদী", 1, "both", other)
 
 
@@ -201,7 +201,7 @@ def test_an_index_made_in_vain_is_not_left_behind_and_one_that_is_read_stays_one
 
 def test_an_empty_index_and_an_empty_question_say_so(tmp_path: Path, store: SqliteStore) -> None:
     empty = SqliteStore(tmp_path / "empty", write=True)
-    with pytest.raises(KothaError, match="is empty: no documents were indexed yet"):
+    with pytest.raises(KothaError, match="is empty; index some documents first"):
         search(empty, "নদী")
     empty.close()
     with pytest.raises(UsageError, match="the question is empty"):
@@ -210,10 +210,10 @@ def test_an_empty_index_and_an_empty_question_say_so(tmp_path: Path, store: Sqli
 
 
 def test_what_is_no_index_is_refused(tmp_path: Path, store: SqliteStore) -> None:
-    with pytest.raises(KothaError, match="there is no index"):
+    with pytest.raises(KothaError, match="no index at"):
         SqliteStore(tmp_path / "nowhere")
     (tmp_path / "text").write_text("a text file that is long enough")
-    with pytest.raises(KothaError, match="is no index, or damaged"):
+    with pytest.raises(KothaError, match="is not an index, or is damaged"):
         SqliteStore(tmp_path / "text", write=True)
     assert (tmp_path / "text").read_text() == "a text file that is long enough"
     (tmp_path / "nothing").touch()
@@ -223,7 +223,7 @@ def test_what_is_no_index_is_refused(tmp_path: Path, store: SqliteStore) -> None
     other.execute("CREATE TABLE mine (x)")
     other.close()
     for write in (False, True):
-        with pytest.raises(KothaError, match="is no index; choose another name"):
+        with pytest.raises(KothaError, match="is not an index; choose another name"):
             SqliteStore(tmp_path / "other", write=write)
 
 
@@ -232,7 +232,7 @@ def test_a_table_that_acts_on_its_own_is_refused(store: SqliteStore) -> None:
     changed.execute("CREATE TRIGGER evil AFTER INSERT ON documents BEGIN DELETE FROM passages; END")
     changed.commit()
     changed.close()
-    with pytest.raises(KothaError, match="holds other tables than an index does"):
+    with pytest.raises(KothaError, match="does not have the tables of an index"):
         SqliteStore(store.name)
 
 

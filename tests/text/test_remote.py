@@ -191,5 +191,5 @@ def test_shards_are_those_of_the_same_file_here(web, tmp_path: Path):
 
 
 def test_an_index_is_of_files_of_this_machine(web):
-    with pytest.raises(KothaError, match="an index keeps files of this machine"):
+    with pytest.raises(KothaError, match="only local files can be indexed"):
         list_files([f"{web.url}/a.jsonl"])

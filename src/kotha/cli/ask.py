@@ -84,7 +84,7 @@ def ask(
     if retrieve_only:
         found = opened.search(asked, limit, by)
         answer: dict[str, Any] = {"question": asked, "by": found.by}
-        shown, remark = [], None if found.hits else Message("no passage has a word of the question")
+        shown, remark = [], None if found.hits else Message("no passage contains a word of the question")
     else:
         found = reply = opened.ask(asked, limit, by, tokens=tokens)
         answer = {name: value for name, value in asdict(reply).items() if name != "hits"}

@@ -23,9 +23,7 @@ if TYPE_CHECKING:
     from kotha.generation.engine import Engine
 
 NOT_FOUND = Message("not found in these documents")
-UNTAUGHT = Message(
-    "no model was named that was taught to answer; what stands here is the sentence that fits the question best"
-)
+UNTAUGHT = Message("no chat model was given, so the answer is the sentence that fits the question best")
 _THRESHOLD = 0.4  # how much of the question the best passage repeats at least
 _SUPPORTED = 0.3  # how much of a written sentence a passage repeats at least, to be cited for it
 _LOOKED_AT = 3  # best passages, out of which a sentence is taken
@@ -95,10 +93,10 @@ def why_not_found(result: SearchResult) -> Message | None:
     if best >= _THRESHOLD:
         return None
     if best == 0.0:
-        return Message("no passage has a word of the question")
+        return Message("no passage contains a word of the question")
     share = math.floor(100 * best)  # rounded up it would read as enough
     return Message(
-        "the best passage has {share}% of what the question asks for; {least:.0%} is the least",
+        "the best passage covers {share}% of the question; at least {least:.0%} is needed",
         share=share,
         least=_THRESHOLD,
     )

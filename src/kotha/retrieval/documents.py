@@ -33,7 +33,7 @@ class Indexing:
     def __post_init__(self) -> None:
         if self.letters < FEWEST_LETTERS:  # too short to hold a sentence
             raise UsageError(
-                "{letters}: a passage holds at least {fewest}; {usual} is usual",
+                "{letters} is too few; use at least {fewest} characters ({usual} is usual)",
                 letters=Option("letters", self.letters),
                 fewest=FEWEST_LETTERS,
                 usual=LETTERS,
@@ -62,12 +62,12 @@ def list_files(paths: Sequence[str | os.PathLike[str]], on_problem: OnProblem | 
         except CorpusError as error:
             if unread:  # what could not be opened is not said to be empty
                 raise CorpusError("{problem}", problem=unread[0]) from None
-            none = "{place}: no file to read in this folder; known: {known}"
+            none = "{place}: no readable file in this folder; supported: {known}"
             raise CorpusError(none, place=shown(place), known=_KNOWN) if is_folder else error from None
         for source in sources:
             if source.repository is not None or source.is_remote or source.path == "-":
                 raise CorpusError(
-                    "{path}: an index keeps files of this machine; save it as one", path=shown(os.fspath(path))
+                    "{path}: only local files can be indexed; download it first", path=shown(os.fspath(path))
                 )
             found[Path(source.path).resolve()] = None
     return list(found), not unread

@@ -37,13 +37,13 @@ class Embedder:
     def __init__(self, model: Model, tokenizer: Tokenizer | None, name: str, layer: int = 0) -> None:
         if not isinstance(model, GPT | BERT) or tokenizer is None:
             raise UsageError(
-                "{name} is a {family} model; texts are embedded by a GPT or a BERT",
+                "{name} is a {family} model; embedding texts needs a GPT or a BERT",
                 name=name,
                 family=model.config.family,
             )
         if not 0 <= layer <= model.config.n_layers:
             raise UsageError(
-                "{layer}: {name} has layers 1 to {n_layers}, and 0 is its token table",
+                "{layer} is out of range: {name} has layers 1 to {n_layers}, and 0 is its token embedding",
                 layer=Option("layer", layer),
                 name=name,
                 n_layers=model.config.n_layers,

@@ -118,7 +118,7 @@ class _Update:
                 self.store.note_embedder(self.embed.note)
         elif self.embed is None or kept.fingerprint != self.embed.note.fingerprint:
             raise UsageError(
-                "{name} holds vectors of {model}; name that model again, or a new index", name=name, model=kept.name
+                "{name} holds vectors of {model}; use that model, or a new index", name=name, model=kept.name
             )
 
     def file(self, file: Path) -> None:
@@ -176,11 +176,11 @@ def search(
 ) -> SearchResult:
     """The passages that fit a question best: by words, by meaning, or both where a model is there (``by`` None)."""
     if limit < 1:
-        raise UsageError("{limit} asks for nothing; use 1 or more", limit=Option("limit", limit))
+        raise UsageError("{limit} must be 1 or more", limit=Option("limit", limit))
     if not question.strip():
-        raise UsageError("the question is empty; ask something")
+        raise UsageError("the question is empty")
     if not store.measures().passages:
-        raise KothaError("{name} is empty: no documents were indexed yet; index some first", name=store.name)
+        raise KothaError("{name} is empty; index some documents first", name=store.name)
     kept = store.embedder()
     chosen = by or ("words" if embed is None or kept is None else "both")
     check_choice("by", chosen, get_args(By))
@@ -188,13 +188,13 @@ def search(
         return SearchResult(question, chosen, fuse(rank_by_words(store, question, limit), ()))
     if kept is None:
         raise UsageError(
-            "{name} holds no vectors; index the documents with a model, or search {by}",
+            "{name} has no vectors; index the documents with a model, or search with {by}",
             name=store.name,
             by=Option("by", "words"),
         )
     if embed is None or embed.note.fingerprint != kept.fingerprint:
         raise UsageError(
-            "{name} was embedded by {model}; search with that model, or {by}",
+            "{name} holds vectors of {model}; search with that model, or with {by}",
             name=store.name,
             by=Option("by", "words"),
             model=kept.name,

@@ -25,7 +25,7 @@ def read_paragraphs(file: Path, complaints: Complaints) -> Paragraphs:
         if file.stat().st_size > _MOST_BYTES:
             size = file.stat().st_size
             raise Unreadable(
-                Message("{n:,} bytes are more than the {most:,} of one document", n=size, most=_MOST_BYTES)
+                Message("{n:,} bytes exceed the limit of {most:,} for one document", n=size, most=_MOST_BYTES)
             )
         empty = True
         for text, place in READERS[file.suffix.lower()](file, complaints):
@@ -34,7 +34,7 @@ def read_paragraphs(file: Path, complaints: Complaints) -> Paragraphs:
                 empty = False
                 yield text, place
         if empty:
-            raise Unreadable(Message("there is no text in it; pages that are pictures need OCR first"))
+            raise Unreadable(Message("the file contains no text; scanned pages need OCR first"))
     except (Unreadable, OSError) as error:
         complaints.pass_over(error)
 

@@ -17,7 +17,7 @@ from kotha.errors import CorpusError, library
 from kotha.i18n.message import Message
 from kotha.text.corpus.problems import Complaints, Unreadable
 
-_NEED_PYPDF = "reading pdf needs pypdf: pip install 'kotha[pdf]'"
+_NEED_PYPDF = "reading PDF files needs pypdf: pip install 'kotha[pdf]'"
 _SHOWS = (b"Tj", b"TJ", b"'", b'"')
 
 
@@ -28,7 +28,7 @@ def read_pdf(file: Path, complaints: Complaints) -> Iterator[tuple[str, str]]:
     try:
         reader = pypdf.PdfReader(file)
         if reader.is_encrypted and not reader.decrypt(""):
-            raise Unreadable(Message("it is locked with a password; save it without one"))
+            raise Unreadable(Message("the file is password-protected; save it without a password"))
         for number, page in enumerate(reader.pages, 1):
             for block in re.split(r"\n\s*\n", page_text(page)):
                 yield " ".join(block.split()), f"page {number}"
@@ -36,7 +36,7 @@ def read_pdf(file: Path, complaints: Complaints) -> Iterator[tuple[str, str]]:
         raise
     except Exception as error:  # a broken file shows itself in many ways there
         reason = " ".join(str(error).split())[:200] or type(error).__name__
-        raise Unreadable(Message("not a readable pdf ({reason})", reason=reason)) from error
+        raise Unreadable(Message("not a readable PDF ({reason})", reason=reason)) from error
 
 
 def page_text(page: Any) -> str:

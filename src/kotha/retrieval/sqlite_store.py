@@ -87,9 +87,7 @@ class SqliteStore:
         if self._is_new:
             self._path.parent.mkdir(parents=True, exist_ok=True)
         elif not exists(self._path):
-            raise KothaError(
-                "there is no index {path}; make one first, from the documents that you want to ask", path=self._path
-            )
+            raise KothaError("no index at {path}; index your documents first", path=self._path)
         self._seen_version: int | None = None
         self._vectors: tuple[list[int], Near | None] | None = None
         self._measures: Measures | None = None
@@ -180,11 +178,13 @@ class SqliteStore:
         rows = self._query("SELECT id, vector FROM passages WHERE vector NOT NULL")
         if any(not isinstance(row[1], bytes) or len(row[1]) != 2 * width for row in rows):
             raise KothaError(
-                "{name} is damaged: a vector has another width than {width}; index again", name=self.name, width=width
+                "{name} is damaged: a vector does not have width {width}; rebuild the index",
+                name=self.name,
+                width=width,
             )
         joined = np.frombuffer(b"".join(row[1] for row in rows), np.float16).astype(np.float32)
         if not np.isfinite(joined).all():
-            raise KothaError("{name} is damaged: a vector holds what is no number; index again", name=self.name)
+            raise KothaError("{name} is damaged: a vector contains NaN or infinity; rebuild the index", name=self.name)
         return [row[0] for row in rows], Near(joined.reshape(-1, width)) if rows else None
 
     def _forget_what_changed(self) -> None:
@@ -272,11 +272,11 @@ class SqliteStore:
         [(version,)] = self._query("PRAGMA user_version")
         if application != _APPLICATION:
             if not self._path.stat().st_size or not self._query("SELECT 1 FROM sqlite_master"):
-                raise KothaError("{name} is empty: no documents were indexed yet; index some first", name=self.name)
-            raise KothaError("{path} is no index; choose another name", path=self.name)
+                raise KothaError("{name} is empty; index some documents first", name=self.name)
+            raise KothaError("{path} is not an index; choose another name", path=self.name)
         if version != _VERSION:
             raise KothaError(
-                "{name} is an index of format {version}, and this Kotha reads {known}; index again",
+                "{name} has index format {version}, and this version of Kotha reads {known}; rebuild the index",
                 name=self.name,
                 version=version,
                 known=_VERSION,
@@ -290,7 +290,7 @@ class SqliteStore:
             expected.close()
         if set(self._query(_SCHEMA)) != made:
             raise KothaError(
-                "{name} holds other tables than an index does; it was changed, or is damaged", name=self.name
+                "{name} does not have the tables of an index; it was modified or is damaged", name=self.name
             )
 
     @contextmanager
@@ -301,12 +301,12 @@ class SqliteStore:
         except sqlite3.OperationalError as error:
             if "locked" in str(error) or "busy" in str(error):
                 raise KothaError(
-                    "{name} is in use: another process is writing there; wait until it ends", name=self.name
+                    "{name} is locked: another process is writing to it; wait until it ends", name=self.name
                 ) from error
             raise KothaError("{name} cannot be used: {error}", name=self.name, error=error) from error
         except (sqlite3.Error, UnicodeDecodeError) as error:
             raise KothaError(
-                "{name} is no index, or damaged ({error}); choose another name, or index again",
+                "{name} is not an index, or is damaged ({error}); choose another name, or rebuild the index",
                 name=self.name,
                 error=error,
             ) from error
