@@ -60,7 +60,7 @@ def test_what_came_out_translates_and_is_measured(capsys, made: Path) -> None:
     out, _ = said(capsys, "evaluate", made / "run", made / "pairs.tsv", "--json")
     assert json.loads(out)["fields"] == ["bn", "en"] and json.loads(out)["seen"] == 54
     out, _ = said(capsys, "evaluate", made / "run", made / "pairs.tsv")
-    assert "It has learned from 54 of these pairs" in out and "tok:13a" in out
+    assert "The model was trained on 54 of these pairs" in out and "tok:13a" in out
 
 
 def test_the_schedule_of_2017_is_a_choice(capsys, tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_the_schedule_of_2017_is_a_choice(capsys, tmp_path: Path) -> None:
     ("words", "code", "wording"),
     [
         (["@pairs.tsv"], MISUSED, "pairs.tsv is a file and no data folder: texts to learn from are prepared first"),
-        (["@pairs.tsv", "--preset", "pocket"], FAILED, "pocket is a gpt model, and pairs of texts are for a seq2seq"),
+        (["@pairs.tsv", "--preset", "pocket"], FAILED, "pocket is a gpt model, but pairs of texts need a seq2seq"),
         (["@pairs.tsv", "--preset", "pocket-seq2seq", "--pair", "en", "de"], FAILED, "no field 'de' among en, bn"),
         (["@pairs.tsv", "--preset", "pocket-seq2seq", "--recipe", "moden"], FAILED, "did you mean 'modern'?"),
         (["@lines.txt", "--preset", "pocket-seq2seq"], MISUSED, "has one column or none, and a pair has two"),

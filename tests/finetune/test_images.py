@@ -136,7 +136,7 @@ def test_the_commands(run: kotha.Run, archive: Path, tmp_path: Path, capsys: pyt
     assert f"kotha: page in {page}\n" in said.err
     assert main(["evaluate", str(run.path), str(archive)]) == 0
     said = capsys.readouterr()
-    assert "nearest neighbour" in said.out and "It has learned from 64 of these" in said.out
+    assert "nearest neighbour" in said.out and "The model was trained on 64 of these" in said.out
     words = ["train", str(archive), "--out", str(tmp_path / "run"), "--preset", "vit-digits", "--steps", "2"]
     assert main([*words, "--set", f"image_size={SIDE}", "d_model=16", "n_heads=2", "n_layers=1"]) == 0
     said = capsys.readouterr()
@@ -150,10 +150,10 @@ def test_without_a_preset_a_small_one_is_taken_and_said(tmp_path: Path, capsys: 
     np.savez(tmp_path / "wide.npz", images=np.kron(images, np.ones((1, 2, 2), images.dtype)), labels=labels)
     words = ["train", str(tmp_path / "wide.npz"), "--out", str(tmp_path / "run"), "--steps", "1"]
     assert main([*words, "--set", "batch_size=4"]) == 0
-    assert "preset vit-digits, since none was named; it reads images of 28 x 28 pixels" in capsys.readouterr().err
+    assert "no preset given: using vit-digits, which reads images of 28 x 28 pixels" in capsys.readouterr().err
     words[words.index("--out") + 1] = str(tmp_path / "other")
     assert main([*words, "--preset", "pocket"]) != 0
-    assert "images are for a vit: --preset vit-digits" in capsys.readouterr().err
+    assert "images need a vit model: use --preset vit-digits" in capsys.readouterr().err
 
 
 def test_bad_images_are_refused_and_leave_nothing(run: kotha.Run, archive: Path, tmp_path: Path) -> None:
@@ -177,10 +177,10 @@ def test_bad_images_are_refused_and_leave_nothing(run: kotha.Run, archive: Path,
             kotha.train(tmp_path / name, out=out, **QUICK)
     with pytest.raises(KothaError, match=r"the train images of .* are 1 x 14 x 14"):
         kotha.train(archive, out=out, preset="vit-digits", steps=2)
-    with pytest.raises(ConfigError, match="pocket is a gpt model, and images are for a vit"):
+    with pytest.raises(ConfigError, match="pocket is a gpt model, but images need a vit"):
         kotha.train(archive, out=out, preset="pocket", steps=2)
     gpt = bundle.save(tmp_path / "gpt", build(preset("mini")))
-    with pytest.raises(ConfigError, match="gpt is a gpt model, and images are for a vit"):
+    with pytest.raises(ConfigError, match="gpt is a gpt model, but images need a vit"):
         kotha.train(archive, out=out, start=gpt, steps=2)
     (tmp_path / "table.tsv").write_text("a\tb\n", encoding="utf-8")
     with pytest.raises(KothaError, match=r"table\.tsv holds no images; give an \.npz archive"):

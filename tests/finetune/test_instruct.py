@@ -73,7 +73,7 @@ def test_what_belongs_together_stays_together_and_copies_are_taken_once(pairs: P
     assert data.turns[0] not in given.train.turns + given.validation.turns
     with pytest.raises(UsageError, match=r"held_out=0\.9"):
         divide_dialogues(data, share=0.9)
-    with pytest.raises(DataError, match="cannot be divided"):
+    with pytest.raises(DataError, match="cannot be split"):
         divide_dialogues(data.chosen([0, 1]))
 
 
@@ -99,7 +99,7 @@ def test_from_pairs_to_answers_and_the_template_comes_along(
     assert main(["evaluate", str(run), str(run / "examples" / "test.jsonl")]) == OK, (
         "its own held-out part is such a file"
     )
-    assert "answered right" in capsys.readouterr().out
+    assert "answered correctly" in capsys.readouterr().out
     with pytest.raises(CheckpointError, match="needs its examples"):
         (run / "examples" / "train.jsonl").unlink()
         kotha.adapt_instruct(out=run, resume=True)
@@ -130,7 +130,7 @@ def test_a_tokenizer_without_marks_gets_them_and_lora_is_refused_there(pairs: Pa
     bare = base(tmp_path / "bare", "wordpiece")
     heard: list[Any] = []
     run = kotha.adapt_instruct(pairs, start=bare, out=tmp_path / "taught", on_remark=heard.append, **QUICK)
-    assert any("it has them now" in str(remark) for remark in heard)
+    assert any("had no chat tokens; added them" in str(remark) for remark in heard)
     opened, before = bundle.load(run.path), bundle.load(bare)
     assert opened.chat is not None and opened.config.vocab_size == before.config.vocab_size + 3  # type: ignore[union-attr]
     with pytest.raises(UsageError, match="has no marks for turns"):

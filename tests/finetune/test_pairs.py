@@ -130,7 +130,7 @@ def test_a_run_for_some_time(table: Path, tmp_path: Path) -> None:
         ("a.tsv", "en\tbn\n", "holds no examples"),
         ("a.tsv", "en\tbn\none\tএক\ntwo\n", "the row has 1 cells, the first row has 2"),
         ("a.tsv", "en\tbn\none\tএক\ntwo\t\n", "line 3: the field 'bn' is empty; put it right"),
-        ("a.tsv", "en\tbn\none\tএক\n", "1 example cannot be divided"),
+        ("a.tsv", "en\tbn\none\tএক\n", "1 example cannot be split"),
     ],
 )
 def test_bad_pairs_are_refused_and_leave_nothing(tmp_path: Path, name: str, text: str, message: str) -> None:
@@ -149,9 +149,11 @@ def test_pairs_longer_than_the_context_are_refused(table: Path, tmp_path: Path) 
 def test_other_families_and_other_settings_are_refused(run: kotha.Run, table: Path, tmp_path: Path) -> None:
     gpt = bundle.save(tmp_path / "gpt", build(preset("mini")))
     out = tmp_path / "run"
-    with pytest.raises(ConfigError, match="gpt is a gpt model, and pairs of texts are for a seq2seq"):
+    with pytest.raises(ConfigError, match="gpt is a gpt model, but pairs of texts need a seq2seq"):
         kotha.train(table, out=out, start=gpt, steps=2)
-    with pytest.raises(ConfigError, match="pocket is a gpt model, and pairs of texts are for a seq2seq: preset="):
+    with pytest.raises(
+        ConfigError, match="pocket is a gpt model, but pairs of texts need a seq2seq model: use preset="
+    ):
         kotha.train(table, out=out, preset="pocket", steps=2)
     with pytest.raises(UsageError, match="a table of pairs needs a preset that translates"):
         kotha.train(table, out=out)

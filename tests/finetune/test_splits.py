@@ -31,12 +31,12 @@ def test_copies_are_taken_once_and_near_copies_of_what_is_held_out_not_at_all() 
     twice = LabelledTexts((*data.texts, *data.texts[:5]), (*data.labels, *data.labels[:5]))
     found = divide(twice)
     assert len(found.train) + len(found.validation) + len(found.test) == 30
-    assert "5 texts stood there before" in str(found.remarks[0])
+    assert "5 texts skipped" in str(found.remarks[0])
     quoted = f"He said: {found.test.texts[0]}, and went on"
     leaking = LabelledTexts((*found.train.texts, quoted), (*found.train.labels, "a"))
     cleaned = divide(leaking, found.validation, found.test)
     assert quoted not in cleaned.train.texts and len(cleaned.train) == len(found.train)
-    assert "1 text to learn from held most of a held-out one" in str(cleaned.remarks[0])
+    assert "1 text removed from training" in str(cleaned.remarks[0])
 
 
 def test_a_given_part_is_taken_as_it_is() -> None:
@@ -48,7 +48,7 @@ def test_a_given_part_is_taken_as_it_is() -> None:
 def test_what_cannot_be_divided_is_refused() -> None:
     with pytest.raises(DataError, match="all 5 examples have the label 'a'"):
         divide(examples(5, "a"))
-    with pytest.raises(DataError, match="class 'a' with 2 examples cannot be divided"):
+    with pytest.raises(DataError, match="class 'a' with 2 examples cannot be split"):
         divide(examples(2))
     with pytest.raises(DataError, match="class 'c' of the test examples has no training example"):
         divide(examples(5, "ab"), test=examples(2, "abc", start=50))
@@ -82,14 +82,14 @@ def test_a_pair_gives_a_held_out_one_away_by_either_side() -> None:
     more = TextPairs((*known.sources, source, "another"), (*known.targets, "something else", f" {target}  "))
     cleaned = divide(more, found.validation, found.test)
     assert cleaned.train == known
-    assert [*map(str, cleaned.remarks)] == ["2 pairs to learn from held most of a held-out one and were left out"]
+    assert [*map(str, cleaned.remarks)] == ["2 pairs removed from training: they contain most of a held-out example"]
     twice = TextPairs(known.sources * 2, known.targets * 2)
-    assert str(divide(twice).remarks[0]) == f"{len(known)} pairs stood there before and were left out"
+    assert str(divide(twice).remarks[0]) == f"{len(known)} pairs skipped: copies of earlier ones"
 
 
 def test_pairs_that_cannot_be_divided_are_refused() -> None:
-    with pytest.raises(DataError, match="2 examples cannot be divided into some to learn from and some held out"):
+    with pytest.raises(DataError, match="2 examples cannot be split into training and held-out examples"):
         divide(pairs(2))
-    with pytest.raises(DataError, match="once copies are gone, too few examples are left"):
+    with pytest.raises(DataError, match="too few training examples are left once copies are removed"):
         divide(pairs(3), validation=pairs(3), test=pairs(1, start=9))
     assert len(divide(pairs(1), pairs(1, start=5), pairs(1, start=9)).train) == 1

@@ -40,8 +40,8 @@ class ClassifyTexts(ExampleTask):
     names = ("text", "label")
     called = ("{n} example", "{n:,} examples")
     too_long = (
-        "{n} text too long to be read whole; they are read in stretches that lie apart",
-        "{n:,} texts too long to be read whole; they are read in stretches that lie apart",
+        "{n} text is too long to be read in full; the model reads evenly spaced stretches of it",
+        "{n:,} texts are too long to be read in full; the model reads evenly spaced stretches of them",
     )
 
     def plan(self, request: ExamplesRequest, say: OnRemark) -> RunPlan:
@@ -49,7 +49,9 @@ class ClassifyTexts(ExampleTask):
         assert origin is not None, "a classifier begins from a trained model"
         tokenizer = origin.bundle.tokenizer
         if tokenizer is None:
-            raise UsageError("{name} has no tokenizer, so it cannot read text; save them together", name=origin.name)
+            raise UsageError(
+                "{name} has no tokenizer, so it cannot read text; save the model with its tokenizer", name=origin.name
+            )
         parts = divide(data, request.validation, request.test, share=request.held_out, seed=request.seed)
         labels = tuple(sorted(set(parts.train.labels)))
         say(

@@ -129,7 +129,7 @@ class ExampleTask(ABC):
         for remark in parts.remarks:
             say(remark)
         sizes = {name: Plural(*self.called, n=len(getattr(parts, name))) for name in PARTS}
-        say(Message("{train} for train, {validation} for validation, {test} for test", **sizes))
+        say(Message("{train} for training, {validation} for validation, {test} for testing", **sizes))
 
 
 def start(
@@ -175,7 +175,7 @@ def resume(
     def opened(model: ModelConfig, config: TrainConfig) -> Training:
         if folder.about().get("task") != use.learns.name:
             raise CheckpointError(
-                "{path} holds a run of a {family} that learned something else; go on with what began it",
+                "{path} is a {family} run of another task; resume it with the command that started it",
                 path=folder.path,
                 family=model.family,
             )
@@ -212,7 +212,7 @@ def _finish(use: ExampleTask, training: Training) -> dict[str, Any]:
     of_the_run = {name: value for name, value in summary.items() if name not in chosen_by or name == "tokens"}
     summary = {**of_the_run, "validation": chosen_by}
     if not summary["stopped"]:
-        training.say(Message("measuring on the held-out part …"))
+        training.say(Message("evaluating on the held-out part …"))
         best = bundle.load(folder.best_model, training.arithmetic.device)
         before = {name: value for name, value in folder.about().items() if name == "before"}
         parts = use.read_parts(folder.path)
@@ -236,7 +236,7 @@ def example_file(path: Path) -> Iterator[Path]:
         yield path
     except (KothaError, OSError, ValueError, KeyError, TypeError) as error:
         raise CheckpointError(
-            "{path} cannot be read: {error}; a run needs its examples to go on", path=path, error=error
+            "{path} cannot be read: {error}; a run needs its examples to resume", path=path, error=error
         ) from error
 
 
@@ -248,7 +248,7 @@ def numbered(labels: Sequence[str], classes: Sequence[str]) -> list[int]:
 
 def guessed_or_named(guessed: bool) -> Message:
     """Whether the fields of a table were found, or named."""
-    return Message("guessed") if guessed else Message("as named")
+    return Message("guessed") if guessed else Message("as given")
 
 
 # -- settings: for so many passes over the examples, for so long, or by a recipe ---------------------------------------
@@ -277,7 +277,7 @@ def wished_model(request: ExamplesRequest, kind: type[AnyConfig], usual_preset: 
     base = preset(request.preset or usual_preset) if origin is None else origin.bundle.config
     if not isinstance(base, kind):
         raise ConfigError(
-            "{name} is a {family} model, and {data} are for a {wanted}: {usual}",
+            "{name} is a {family} model, but {data} need a {wanted} model: use {usual}",
             name=request.preset if origin is None else origin.name,
             family=base.family,
             data=data,
@@ -306,7 +306,7 @@ def finetune_settings(
 ) -> tuple[AnyConfig, TrainConfig]:
     """Settings for some passes over the examples, from trained weights; ``warmup`` is a share of the steps."""
     if not 0 < request.epochs <= 1000:
-        raise UsageError("{epochs} must be above 0, and at most 1,000", epochs=Option("epochs", request.epochs))
+        raise UsageError("{epochs} must be above 0 and at most 1,000", epochs=Option("epochs", request.epochs))
     given = dict(request.changes)
     rate = learning_rate(model.d_model, lora=given.get("lora") is not None)
     config = TrainConfig().change(**{**USUAL_TEXTS, **usual, "learning_rate": rate, **given})

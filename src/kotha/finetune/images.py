@@ -55,7 +55,7 @@ class ClassifyImages(ExampleTask):
     def plan(self, request: ExamplesRequest, say: OnRemark) -> RunPlan:
         wished = wished_model(request, ViTConfig, USUAL_PRESET, Message("images")).replace(labels=())
         if request.origin is None and request.preset is None:
-            said = "preset {preset}, since none was named; it reads images of {side} x {side} pixels"
+            said = "no preset given: using {preset}, which reads images of {side} x {side} pixels"
             say(Message(said, preset=USUAL_PRESET, side=wished.image_size))
         given = read_labelled_images(request.data, wished.image_size, wished.n_channels)
         held_out = given.get("validation"), given.get("test")

@@ -41,8 +41,8 @@ class AnswerQuestions(ExampleTask):
     names = (MESSAGES, "group")
     called = ("{n} conversation", "{n:,} conversations")
     too_long = (
-        "{n} conversation longer than {most:,} tokens left out",
-        "{n:,} conversations longer than {most:,} tokens left out",
+        "{n} conversation longer than {most:,} tokens skipped",
+        "{n:,} conversations longer than {most:,} tokens skipped",
     )
 
     def plan(self, request: ExamplesRequest, say: OnRemark) -> RunPlan:
@@ -51,11 +51,13 @@ class AnswerQuestions(ExampleTask):
         family = origin.bundle.config.family
         if type(origin.bundle.config) is not GPTConfig or origin.bundle.tokenizer is None:
             raise UsageError(
-                "{name} is a {family}; only a gpt with a tokenizer can answer", name=origin.name, family=family
+                "{name} is a {family} model; only a gpt with a tokenizer can be trained to answer",
+                name=origin.name,
+                family=family,
             )
         tokenizer = _with_turns(origin, origin.bundle.tokenizer, request.changes.get("lora") is not None, say)
         parts = divide_dialogues(data, request.test, share=request.held_out, seed=request.seed)
-        said = "fields: {fields} ({how}); loss on what the assistant says, and on nothing else"
+        said = "fields: {fields} ({how}); loss on the assistant's turns only"
         say(Message(said, fields=data.fields, how=guessed_or_named(data.guessed)))
         self.say_parts(parts, say)
         model = origin.config(tokenizer)
@@ -70,8 +72,8 @@ class AnswerQuestions(ExampleTask):
         before.pop("replies", None)
         if before:
             said = Plural(
-                "before: {share:.1%} of {n} unseen question answered right",
-                "before: {share:.1%} of {n:,} unseen questions answered right",
+                "before training: {share:.1%} of {n} unseen question answered correctly",
+                "before training: {share:.1%} of {n:,} unseen questions answered correctly",
                 n=before["examples"],
                 share=before["right"],
             )
@@ -107,11 +109,11 @@ def _with_turns(origin: Origin, own: Tokenizer, lora: bool, say: OnRemark) -> To
         return own
     if lora:
         raise UsageError(
-            "the tokenizer of {name} has no marks for turns; they need rows of their own, and lora leaves the table of "
-            "words as it is: teach it without",
+            "the tokenizer of {name} has no chat tokens; they need new embedding rows, which lora does not "
+            "train: fine-tune without lora",
             name=origin.name,
         )
-    say(Message("the tokenizer had no marks for turns; it has them now, and the model a row for each"))
+    say(Message("the tokenizer had no chat tokens; added them, with an embedding row for each"))
     return tokenizer
 
 

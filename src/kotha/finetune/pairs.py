@@ -56,8 +56,8 @@ class TranslatePairs(ExampleTask):
     names = ("source", "target")
     called = ("{n} pair", "{n:,} pairs")
     too_long = (
-        "{n} pair of {most} tokens or more on a side were left out",
-        "{n:,} pairs of {most} tokens or more on a side were left out",
+        "{n} pair with {most} or more tokens on one side skipped",
+        "{n:,} pairs with {most} or more tokens on one side skipped",
     )
     by_minutes = True
 
@@ -72,7 +72,7 @@ class TranslatePairs(ExampleTask):
         if tokenizer is None:
             say(Message("training a tokenizer for both languages …"))
             tokenizer = train_tokenizer((*parts.train.sources, *parts.train.targets), vocab_size=wished.vocab_size)
-            say(Message("one tokenizer for both languages, {n:,} pieces", n=tokenizer.vocab_size))
+            say(Message("one tokenizer for both languages, {n:,} tokens", n=tokenizer.vocab_size))
         learned, chosen = (_encode(part, tokenizer) for part in parts.learned)
         settings = _settings(wished, tokenizer, (learned, chosen), request, say)
         about = {"fields": {**fields, "guessed": data.guessed}}

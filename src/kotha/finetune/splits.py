@@ -73,14 +73,14 @@ def divide(
     seen = ExactDuplicates()
     keys = map("\n".join, zip(*_texts(data), strict=True))
     twice = {place for place, key in enumerate(keys) if not seen.is_new(key)}
-    once = without(data, twice, "{what} stood there before and were left out")
+    once = without(data, twice, "{what} skipped: copies of earlier ones")
     labels, usual, most = [""] * len(once), 0.05, _MOST_PAIRS
     if not isinstance(once, TextPairs):
         labels, usual, most = list(once.labels), 0.1, len(once)
         if len(set(labels)) < 2:
             raise DataError(
-                "all {n:,} examples have the label {label!r}, so there is nothing to tell apart; give examples of two "
-                "classes or more, or name another field for the label",
+                "all {n:,} examples have the label {label!r}; give examples of at least two classes, or name "
+                "another label field",
                 n=len(once),
                 label=next(iter(labels), ""),
             )
@@ -89,17 +89,17 @@ def divide(
     test = test or drawn["test"]
     if validation is None:
         copies = _copies(drawn["validation"], [test])
-        said = "{what} to choose by held most of a test one and were left out"
+        said = "{what} removed from validation: they contain most of a test example"
         validation = without(drawn["validation"], copies, said)
     copies = _copies(drawn["train"], [validation, test])
-    train = without(drawn["train"], copies, "{what} to learn from held most of a held-out one and were left out")
+    train = without(drawn["train"], copies, "{what} removed from training: they contain most of a held-out example")
     if not len(train) or not len(validation):
-        raise DataError("once copies are gone, too few examples are left to learn from; give more")
+        raise DataError("too few training examples are left once copies are removed; give more")
     for name, part in (("validation", validation), ("test", test)):
         unknown = sorted(set(getattr(part, "labels", ())) - set(getattr(train, "labels", ())))
         if unknown:
             raise DataError(
-                "class {label!r} of the {part} examples has no training example; add some, or leave it out",
+                "class {label!r} of the {part} examples has no training examples; add some, or remove the class",
                 label=unknown[0],
                 part=name,
             )
@@ -134,7 +134,7 @@ def _draw(
     """Examples by part: of each class a share of its groups, one at least and ``most`` at most; for train the rest."""
     if not 0 < share <= 0.4:
         raise UsageError(
-            "{held_out} is no share that leaves enough to learn from; use 0.05 to 0.4",
+            "{held_out} is out of range; use 0.05 to 0.4, so that enough examples are left for training",
             held_out=Option("held_out", share),
         )
     chance = np.random.default_rng([seed, len(labels)])
@@ -147,7 +147,7 @@ def _draw(
         count = min(most, max(1, round(share * len(units))))
         if len(units) <= count * len(parts):
             raise DataError(
-                "{what} cannot be divided into some to learn from and some held out; give more",
+                "{what} cannot be split into training and held-out examples; give more",
                 what=_called(label, len(units)),
             )
         order = chance.permutation(len(units)).tolist()
