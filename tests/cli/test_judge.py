@@ -69,8 +69,8 @@ def test_mistakes_are_answered_before_a_model_writes(
     for words, said in (
         ([models[0], models[0], "--prompts", empty, *out], "give two or more, each once"),
         ([*models, *out], "what shall the models go on with?"),
-        ([*models, "--prompts", empty, *out], "holds no prompts"),
-        (out, "holds no judging"),
+        ([*models, "--prompts", empty, *out], "has no prompts"),
+        (out, "is not a judging session"),
         ([*models, "--prompts", empty, "--out", tmp_path], "exists; go on with it without naming models"),
     ):
         code, _, err = call(capsys, monkeypatch, *words)

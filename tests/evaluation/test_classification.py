@@ -49,9 +49,9 @@ def test_by_hand() -> None:
 
 
 def test_a_class_that_the_model_does_not_know_is_named() -> None:
-    with pytest.raises(DataError, match="class 'z' is none of the model's: a, b"):
+    with pytest.raises(DataError, match="unknown class 'z'; the model knows a, b"):
         score_answers(["a", "b"], ["z"], ["a"])
-    with pytest.raises(DataError, match="no examples to measure on"):
+    with pytest.raises(DataError, match="no examples to evaluate on"):
         score_answers(["a", "b"], [], [])
 
 
@@ -89,7 +89,7 @@ def test_of_very_many_classes_no_matrix_is_kept_and_the_hardest_are_told() -> No
     assert page.blocks("confusion") == [] and page.html.count('"c999"') == 1
     told = [str(each) for each in classes_table(score, "run").remarks]
     assert told[0].startswith("c990: F1 0.000") and "hardest of 1,000 classes" in told[20]
-    with pytest.raises(DataError, match=r"is none of the model's: c0, .*, c29, … \(1,000\); leave it out"):
+    with pytest.raises(DataError, match=r"the model knows c0, .*, c29, … \(1,000\): remove the class"):
         score_answers(labels, ["z"], ["c0"])
 
 

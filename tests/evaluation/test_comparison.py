@@ -45,7 +45,7 @@ def test_one_tokenizer_and_one_text_keep_their_perplexities() -> None:
         ({"tokenizer": "b" * 32}, "2 tokenizers (aaaaaaaa, bbbbbbbb), and perplexity is per token"),
         ({"measured": Measured(400, 1_000_000)}, "measured on 2 different texts"),
         ({"measured": Measured(383, 900_000)}, "measured on 2 different texts"),
-        ({"measured": None}, "On which text other was measured is not known any more"),
+        ({"measured": None}, "It is not known which text other was evaluated on"),
         ({"task": "masked-words"}, "these learned masked-words, next-token"),
         (
             {"tokenizer": "b" * 32, "measured": Measured(383, 999_000)},
@@ -100,12 +100,12 @@ def test_a_best_one_is_named_where_all_is_fair_and_no_chance() -> None:
 @pytest.mark.parametrize(
     ("seen", "other", "nats", "why"),
     [
-        (NEW, LEARNED, [NATS, NATS * 0.5], "other learned from this text"),
-        (NEW, None, [NATS, NATS * 0.5], "whether other learned from this text cannot be told"),
-        (NEW, NEW, [NATS, NATS[::-1] * 0.999], "one and other differ by no more than chance"),
-        (NEW, NEW, [NATS, NATS], "one and other differ by no more than chance"),
+        (NEW, LEARNED, [NATS, NATS * 0.5], "other saw this text, or part of it, in training"),
+        (NEW, None, [NATS, NATS * 0.5], "it is not known whether other saw this text in training"),
+        (NEW, NEW, [NATS, NATS[::-1] * 0.999], "the difference between one and other is within chance"),
+        (NEW, NEW, [NATS, NATS], "the difference between one and other is within chance"),
         (NEW, NEW, [NATS[:5], NATS[:5] * 0.5], "5 documents are too few to tell a difference from chance"),
-        (NEW, NEW, None, "what training measured does not say how much is chance"),
+        (NEW, NEW, None, "training metrics do not show how much of a difference is chance"),
     ],
 )
 def test_no_best_one_is_named_where_it_is_unfair_or_chance(seen: Any, other: Any, nats: Any, why: str) -> None:

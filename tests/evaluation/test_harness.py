@@ -112,7 +112,7 @@ def test_a_task_file_is_driven_offline(tiny, tokenizer, tmp_path: Path, monkeypa
 
 def test_what_is_no_task_is_refused(tiny, tokenizer, tmp_path: Path, monkeypatch) -> None:
     pytest.importorskip("lm_eval", reason="lm-evaluation-harness is not installed; it is the extra `harness`")
-    with pytest.raises(UsageError, match="there is no task file"):
+    with pytest.raises(UsageError, match="task file not found"):
         run_task(tiny(), tokenizer, tmp_path / "none.yaml")
     (tmp_path / "empty.yaml").write_text("dataset_path: json\n")
     with pytest.raises(UsageError, match="names no task"):

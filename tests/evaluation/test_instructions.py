@@ -50,7 +50,7 @@ def test_the_commonest_answer_stands_beside_it() -> None:
     score = score_replies(["?", "?"], ["মা।", "দাদা।"], ["x", "y"], learned=learned)
     assert score.baselines == {"commonest answer": 0.5} and score.right == 0.0
     rows = {str(name): str(value) for name, value in instructions_table(score, "run", before=0.25).cells[:4]}
-    assert rows["before it was taught"] == "25.0%" and rows["beside it: commonest answer"] == "50.0%"
+    assert rows["before fine-tuning"] == "25.0%" and rows["baseline: commonest answer"] == "50.0%"
 
 
 def test_a_model_is_asked_in_turns_if_it_was_taught_and_as_a_text_if_not() -> None:
@@ -66,5 +66,5 @@ def test_a_model_is_asked_in_turns_if_it_was_taught_and_as_a_text_if_not() -> No
     assert not any("।" in reply.said for reply in plain.replies), "its first sentence"
     with pytest.raises(UsageError, match="a bert model does not answer"):
         evaluate_instructions(Bundle(build(BERTConfig(**sizes)), tokenizer), asked)
-    with pytest.raises(DataError, match="no questions to measure on"):
+    with pytest.raises(DataError, match="no questions to evaluate on"):
         evaluate_instructions(Bundle(model, tokenizer), dialogues())

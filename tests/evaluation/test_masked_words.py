@@ -109,9 +109,11 @@ def test_one_document_has_no_pairs_and_too_little_is_told() -> None:
     made = make("bert")
     alone = evaluate_masked(made.model, made.tokenizer, from_texts(TEXTS[:1], made.tokenizer, "one"))
     assert (
-        alone.pairs_accuracy is None and alone.pairs == 0 and "pairs judged right" not in str(masked_table(alone, "x"))
+        alone.pairs_accuracy is None
+        and alone.pairs == 0
+        and "pairs classified correctly" not in str(masked_table(alone, "x"))
     )
-    with pytest.raises(DataError, match="no document has 4 tokens or more"):
+    with pytest.raises(DataError, match="every document has fewer than 4 tokens"):
         evaluate_masked(made.model, made.tokenizer, from_texts(["ক"], made.tokenizer, "short"))
 
 

@@ -132,7 +132,7 @@ def grams(document: list[int], order: int) -> list[tuple[str, ...]]:
 @pytest.mark.parametrize(
     ("line", "order", "wording"),
     [
-        ([1, 0], 0, "order=0 is not between 1 and 9"),
+        ([1, 0], 0, "order=0 must be between 1 and 9"),
         ([1, 0], 10, "order=10"),
         ([], 3, "there is nothing to count"),
     ],

@@ -164,10 +164,10 @@ def test_progress_reaches_the_end(tiny, data, tokenizer) -> None:
 @pytest.mark.parametrize(
     ("given", "wording"),
     [
-        ({"context_length": 9}, "a context of 9 is not between 1 and the model's 8"),
+        ({"context_length": 9}, "a context of 9 is out of range; use 1 to the model's 8"),
         ({"context_length": 0}, "a context of 0"),
-        ({"stride": 0}, "a stride of 0 is not between 1 and the context, 8; half of it is usual"),
-        ({"context_length": 4, "stride": 5}, "a stride of 5 is not between 1 and the context, 4"),
+        ({"stride": 0}, "a stride of 0 is out of range; use 1 to the context length, 8 (default: half of it)"),
+        ({"context_length": 4, "stride": 5}, "a stride of 5 is out of range; use 1 to the context length, 4"),
     ],
 )
 def test_windows_that_cannot_be_are_refused(tiny, data, tokenizer, given, wording: str) -> None:
@@ -176,7 +176,7 @@ def test_windows_that_cannot_be_are_refused(tiny, data, tokenizer, given, wordin
 
 
 def test_only_a_gpt_is_measured_so() -> None:
-    with pytest.raises(UsageError, match="a BERT does not foretell the next token"):
+    with pytest.raises(UsageError, match="a BERT does not predict the next token"):
         check_windows(build(preset("pocket-bert").replace(n_layers=1)), None, None)
 
 
@@ -236,7 +236,7 @@ def test_of_much_text_the_first_tokens_are_counted(data, tokenizer, monkeypatch)
 
 def test_tokens_of_another_tokenizer_are_refused(data, texts) -> None:
     other = train(texts[:20], "unigram", 500)
-    with pytest.raises(DataError, match="baselines are counted on the tokens of the model"):
+    with pytest.raises(DataError, match="baselines need the model's tokens"):
         count_baselines(data, from_texts(texts[:2], other), 500)
 
 

@@ -18,7 +18,7 @@ def test_ranks_by_hand() -> None:
     score = score_ranks([1, 3, 6, None, 11])
     assert (score.recall_at_1, score.recall_at_5) == (1 / 5, 2 / 5)
     assert score.mrr == pytest.approx((1 + 1 / 3 + 1 / 6) / 5), "beyond the tenth is not found"
-    with pytest.raises(UsageError, match="there are no questions"):
+    with pytest.raises(UsageError, match="no questions"):
         score_ranks([])
 
 

@@ -57,7 +57,7 @@ def test_documents_are_measured_per_word_and_it_is_what_one_finds_by_hand(gpt: B
 def test_of_questions_the_question_alone_is_changed(gpt: Bundle, tmp_path: Path) -> None:
     file = rows(tmp_path / "a.jsonl", {"question": "রহিম ১২টি আম পেল।\n\nকয়টি আম?", "answer": "১২টি।"})
     found = evaluate_perturbed(gpt, file, ["digits", "latin"])
-    assert str(found.figure) == "answered right" and found.before == 0
+    assert str(found.figure) == "answered correctly" and found.before == 0
     assert [fall.example for fall in found.falls] == ["কয়টি আম?", "koyti am?"]
     assert math.isnan(found.falls[0].change), "nothing falls from nothing"
 
@@ -74,7 +74,7 @@ def test_a_classifier_falls_by_macro_f1_and_the_command_says_so(gpt: Bundle, tmp
     found = json.loads(capsys.readouterr().out)
     assert found["figure"] == "macro-F1" and [fall["kind"] for fall in found["falls"]] == ["spelling", "typos"]
     assert main(["evaluate", str(folder), str(table), "--perturb", "latin"]) == OK
-    assert "macro-F1: more is better" in capsys.readouterr().out
+    assert "macro-F1: higher is better" in capsys.readouterr().out
     assert main(["evaluate", str(folder), str(table), "--perturb", "speling"]) == MISUSED
     assert "did you mean 'spelling'" in capsys.readouterr().err
     assert main(["evaluate", str(folder), "--text", "ক", "--perturb", "latin"]) == MISUSED
@@ -97,7 +97,7 @@ def test_who_is_not_measured_so_is_told(gpt: Bundle, tmp_path: Path) -> None:
     file = rows(tmp_path / "a.jsonl", {"text": "নদী"})
     assert gpt.tokenizer is not None
     bert = Bundle(build(BERTConfig(vocab_size=gpt.tokenizer.vocab_size, **SIZES)), gpt.tokenizer)
-    with pytest.raises(UsageError, match="a bert model is not measured on changed texts"):
+    with pytest.raises(UsageError, match="robustness cannot be measured for a bert model"):
         evaluate_perturbed(bert, file, ["latin"])
-    with pytest.raises(UsageError, match="how shall the text be changed"):
+    with pytest.raises(UsageError, match="no perturbation given"):
         evaluate_perturbed(gpt, file, [])

@@ -63,18 +63,18 @@ def test_a_picture_is_saved_whole_and_shows_itself(tmp_path: Path) -> None:
     picture = grid([[1]])
     assert picture.save(tmp_path / "a.svg") is picture
     assert (tmp_path / "a.svg").read_text() == picture._repr_svg_()
-    with pytest.raises(UsageError, match=r"a picture is an \.svg file"):
+    with pytest.raises(UsageError, match=r"use a path that ends in \.svg"):
         picture.save(tmp_path / "a.png")
 
 
 @pytest.mark.parametrize(
     ("draw", "says"),
     [
-        (lambda: grid([]), "rows of numbers, all of the same length"),
-        (lambda: grid([[1], [1, 2]]), "rows of numbers, all of the same length"),
-        (lambda: bars({}), "names and values of 0 or more"),
-        (lambda: bars({"a": -1}), "names and values of 0 or more"),
-        (lambda: lines({}, x="", y=""), "0 lines cannot be told apart; draw 1 to 4"),
+        (lambda: grid([]), "must have the same length"),
+        (lambda: grid([[1], [1, 2]]), "must have the same length"),
+        (lambda: bars({}), "at least one value, and no value below 0"),
+        (lambda: bars({"a": -1}), "at least one value, and no value below 0"),
+        (lambda: lines({}, x="", y=""), "0 lines cannot be drawn; give 1 to 4"),
     ],
 )
 def test_what_cannot_be_drawn_is_said(draw, says) -> None:

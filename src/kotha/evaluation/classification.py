@@ -75,12 +75,12 @@ def score_answers(labels: Sequence[str], true: Sequence[str], said: Sequence[str
     true = [label if label in place else normalize("NFC", label) for label in true]
     if unknown := sorted(set(true) - place.keys()):
         raise DataError(
-            "class {unknown!r} is none of the model's: {labels}; leave it out, or rename it",
+            "unknown class {unknown!r}; the model knows {labels}: remove the class, or rename it",
             unknown=unknown[0],
             labels=some_of(labels),
         )
     if not true:
-        raise DataError("there are no examples to measure on; give at least one")
+        raise DataError("no examples to evaluate on; give at least one")
     counts = np.zeros((len(labels), len(labels)), dtype=np.int64)
     np.add.at(counts, ([place[label] for label in true], [place[label] for label in said]), 1)
     right, are, were = (each.tolist() for each in (np.diag(counts), counts.sum(axis=1), counts.sum(axis=0)))
@@ -196,9 +196,11 @@ def classes_table(score: ClassificationScore, name: str) -> Table:
     told = "{label}: F1 {f1:.3f} (precision {precision:.3f}, recall {recall:.3f}) of {examples}"
     remarks: list[Text] = [Message(told, **vars(each), examples=_examples(each.support)) for each in shown]
     if not few:
-        remarks.append(Message("These are the hardest of {n:,} classes.", n=len(score.classes)))
+        remarks.append(Message("Of {n:,} classes, only those with the lowest F1 are shown.", n=len(score.classes)))
     if score.seen:
-        remarks.append(Message("It has learned from {n:,} of these, so these figures are too good.", n=score.seen))
+        remarks.append(
+            Message("The model was trained on {n:,} of these examples, so its scores are too high.", n=score.seen)
+        )
     return Table(_examples(score.examples), _FIGURES, score.compared(name, 4), remarks)
 
 
@@ -208,33 +210,36 @@ def _examples(n: int) -> Plural:
 
 def classes_document(score: ClassificationScore, title: Text, lead: Text = "") -> Report:
     """The page: what came out, the confusion matrix, each class by itself, and what others reach."""
-    right = "of {n} unseen example told right (accuracy)", "of {n:,} unseen examples told right (accuracy)"
-    macro = Message("macro-F1: the mean over classes, rare ones as much as common ones")
+    right = (
+        "of {n} unseen example classified correctly (accuracy)",
+        "of {n:,} unseen examples classified correctly (accuracy)",
+    )
+    macro = Message("macro-F1: the mean over all classes, each weighted equally")
     figures = [(f"{score.macro_f1:.3f}", macro), (f"{score.accuracy:.1%}", Plural(*right, n=score.examples))]
     blocks: list[Block] = [Headline(figures)]
     if score.confusion:
         shares = [[round(n / max(1, sum(row)), 4) for n in row] for row in score.confusion]
         cells = [[f"{n:,}" for n in row] for row in score.confusion]
         blocks += [
-            Heading(Message("Which are taken for which")),
+            Heading(Message("Confusion matrix")),
             Paragraph(
                 Message(
-                    "A row is what the examples are, a column is what the model said; the darker, the larger the share "
-                    "of the row. What stands on the diagonal was told right."
+                    "Rows are the true classes, columns the predicted ones. A darker cell holds a larger "
+                    "share of its row; correct predictions are on the diagonal."
                 )
             ),
-            Confusion(Message("is \\ said"), list(score.labels), list(score.labels), cells, shares),
+            Confusion(Message("true \\ predicted"), list(score.labels), list(score.labels), cells, shares),
         ]
     rows = [
         [each.label, f"{each.precision:.3f}", f"{each.recall:.3f}", f"{each.f1:.3f}", f"{each.support:,}"]
         for each in score.classes
     ]
     header: list[Text] = [Message("class"), Message("precision"), Message("recall"), "F1", Message("examples")]
-    blocks += [Heading(Message("Each class by itself")), Table("", header, rows)]
+    blocks += [Heading(Message("Scores per class")), Table("", header, rows)]
     if score.baselines:
         reached = [score.macro_f1, *(each["macro_f1"] for each in score.baselines.values())]
         best = {(reached.index(max(reached)), 2): "best"}
-        blocks.append(Heading(Message("Compared with what is simpler")))
+        blocks.append(Heading(Message("Compared with baselines")))
         blocks.append(Table("", _FIGURES, score.compared(Message("this model"), 3), marks=best))
-    kept_out = Message("Nothing of these examples was learned from or chosen by.")
+    kept_out = Message("None of these examples was used for training or model selection.")
     return Report(title, [lead], blocks, [Message("Made by Kotha."), kept_out])

@@ -68,19 +68,21 @@ class Row:
 
 # What a reason says; {names} are those it is about, {count} how many of them there are.
 _SAID = {
-    "tokenizers": "Perplexity is left out: the models read with {count} tokenizers ({names}), and perplexity is per "
-    "token. Who cuts a word in two makes two easier guesses of it. Bits per byte and per character are of the text, "
-    "and can be compared.",
-    "texts": "The models were measured on {count} different texts, so bits per byte and per character do not compare "
-    "either; measure all on one text.",
-    "lost": "On which text {names} was measured is not known any more (its data folder is gone); measure all on one "
-    "text.",
-    "tasks": "Perplexity is of next tokens, and these learned {names}; it is left out.",
-    "trainings": "No best one is named: what training measured does not say how much is chance; measure on a text.",
-    "learned": "No best one is named: {names} learned from this text, or from a part of it.",
-    "untold": "No best one is named: whether {names} learned from this text cannot be told.",
-    "few": "No best one is named: {count} documents are too few to tell a difference from chance.",
-    "chance": "No best one is named: {first} and {second} differ by no more than chance.",
+    "tokenizers": "Perplexity is omitted: the models use {count} different tokenizers ({names}), and perplexity is per "
+    "token. Splitting a word into two tokens makes each of them easier to predict. Bits per byte and per "
+    "character measure the text itself and can be compared.",
+    "texts": "The models were evaluated on {count} different texts, so bits per byte and per character cannot be "
+    "compared either; evaluate all models on one text.",
+    "lost": "It is not known which text {names} was evaluated on (the data folder is gone); evaluate all models on "
+    "one text.",
+    "tasks": "Perplexity is omitted: it is defined for next-token prediction, and these models were trained "
+    "on {names}.",
+    "trainings": "No best model is named: training metrics do not show how much of a difference is chance; "
+    "evaluate all models on one text.",
+    "learned": "No best model is named: {names} saw this text, or part of it, in training.",
+    "untold": "No best model is named: it is not known whether {names} saw this text in training.",
+    "few": "No best model is named: {count} documents are too few to tell a difference from chance.",
+    "chance": "No best model is named: the difference between {first} and {second} is within chance.",
 }
 
 
@@ -222,9 +224,9 @@ def comparison_table(found: Comparison) -> Table:
             marks = {(len(cells), column): "best" for column in range(len(about), len(header))}
         cells.append([*about, *(_figure(getattr(row, key)) for key in shown)])
     remarks = [reason.message for reason in found.reasons]
-    on = "{n} model, on {text}", "{n} models side by side, on {text}"
+    on = "{n} model, evaluated on {text}", "{n} models, evaluated on {text}"
     if not measured:
-        on = "{n} model, by what each training measured", "{n} models side by side, by what each training measured"
+        on = "{n} model, by its own training metrics", "{n} models, by their own training metrics"
     return Table(Plural(*on, n=len(found.rows), text=found.text), header, cells, remarks, marks)
 
 

@@ -100,11 +100,11 @@ def run_task(model: GPT, tokenizer: Tokenizer, file: str | Path) -> dict[str, An
 
 def _task_name(path: Path) -> str:
     if not path.is_file():
-        raise UsageError("there is no task file {path}", path=path)
+        raise UsageError("task file not found: {path}", path=path)
     lines = path.read_text(encoding="utf-8").splitlines()
     named = next((line for line in lines if line.startswith("task:")), None)
     if named is None:
-        raise UsageError("{path} names no task; a line such as `task: my_task` is needed", path=path)
+        raise UsageError("{path} has no task name; add a line such as `task: my_task`", path=path)
     return named.removeprefix("task:").split("#")[0].strip(" '\"")
 
 

@@ -65,9 +65,11 @@ def evaluate_instructions(
 ) -> InstructionScore:
     """Ask a GPT the last question of each conversation; beside it, where known, the commonest answer it learned."""
     if not isinstance(bundle.model, GPT) or bundle.tokenizer is None:
-        raise UsageError("a {family} model does not answer; ask a gpt with a tokenizer", family=bundle.config.family)
+        raise UsageError(
+            "a {family} model cannot answer questions; use a gpt with a tokenizer", family=bundle.config.family
+        )
     if not len(held_out):
-        raise DataError("there are no questions to measure on; give at least one")
+        raise DataError("no questions to evaluate on; give at least one")
     tokenizer, wanted = bundle.tokenizer, [turns[-1].text for turns in held_out.turns]
     engine, template = Engine(bundle.model, tokenizer, max_batch=_ROWS), bundle.chat
     room = max(map(len, tokenizer.encode_batch(wanted))) + _MORE_TOKENS
@@ -129,16 +131,16 @@ def wilson_interval(share: float, count: int) -> tuple[float, float]:
 
 def instructions_table(score: InstructionScore, name: str, before: float | None = None) -> Table:
     """The share that was right, what it is compared with (``before`` it was taught, too), and the first replies."""
-    asked = "{n}; asked in turns" if score.taught else "{n}; never taught to converse: its first sentence counts"
+    asked = "{n}; asked as chat turns" if score.taught else "{n}; not a chat model: its first sentence counts"
     interval = {name: f"{getattr(score, name):.1%}" for name in ("low", "high")}
     rows: list[list[Text]] = [
-        [Message("answered right"), Message("{share} ({low} to {high})", share=f"{score.right:.1%}", **interval)],
-        [Message("words in common (F1)"), f"{score.word_f1:.3f}"],
+        [Message("answered correctly"), Message("{share} ({low} to {high})", share=f"{score.right:.1%}", **interval)],
+        [Message("word overlap (F1)"), f"{score.word_f1:.3f}"],
     ]
-    rows += [] if before is None else [[Message("before it was taught"), f"{before:.1%}"]]
+    rows += [] if before is None else [[Message("before fine-tuning"), f"{before:.1%}"]]
     rows += [*beside(score.baselines), [Message("questions"), Message(asked, n=f"{score.examples:,}")]]
     for reply in score.replies[:_SHOWN]:
-        verdict = Message("right") if reply.right else Message("wanted {answer}", answer=reply.wanted)
+        verdict = Message("right") if reply.right else Message("expected {answer}", answer=reply.wanted)
         rows.append([reply.question.split("\n")[-1], Message("{said} ({verdict})", said=reply.said, verdict=verdict)])
     return Table(name, ["", ""], rows)
 

@@ -81,7 +81,9 @@ def evaluate_masked(
     windows = list(_windows(held_out, model.config.context_length - _MARKS))
     if not windows:
         raise DataError(
-            "{name}: no document has {shortest} tokens or more; give more text", name=held_out.name, shortest=_SHORTEST
+            "{name}: every document has fewer than {shortest} tokens; give more text",
+            name=held_out.name,
+            shortest=_SHORTEST,
         )
     pairs = _pairs(windows)
     asked: list[tuple[int, int]] = []  # of each hidden word: what stood before it, and itself
@@ -107,12 +109,12 @@ def evaluate_masked(
 def masked_table(score: MaskedScore, name: str) -> Table:
     """Hidden words and pairs, and what they are compared with."""
     rows: list[list[Text]] = [
-        [Message("hidden words guessed right"), f"{score.words_accuracy:.1%}"],
-        [Message("… among the five likeliest"), f"{score.words_top5:.1%}"],
-        [Message("loss, nats a word"), f"{score.words_nats:.3f}"],
+        [Message("hidden words predicted correctly"), f"{score.words_accuracy:.1%}"],
+        [Message("… among the top five"), f"{score.words_top5:.1%}"],
+        [Message("loss, nats per word"), f"{score.words_nats:.3f}"],
     ]
     if score.pairs_accuracy is not None:
-        rows.append([Message("pairs judged right"), f"{score.pairs_accuracy:.1%}"])
+        rows.append([Message("pairs classified correctly"), f"{score.pairs_accuracy:.1%}"])
     rows += beside(score.baselines)
     rows.append([Message("hidden words, pairs, documents"), f"{score.words:,}, {score.pairs:,}, {score.documents:,}"])
     return Table(name, ["", ""], rows)

@@ -64,12 +64,12 @@ class KneserNey:
     def __init__(self, line: Line, order: int, vocab_size: int, end: int) -> None:
         if not 1 <= order <= MAX_ORDER:
             raise UsageError(
-                "{order} is not between 1 and {max_order}; 3 and 5 are usual",
+                "{order} must be between 1 and {max_order}; 3 and 5 are usual",
                 order=Option("order", order),
                 max_order=MAX_ORDER,
             )
         if not len(line):
-            raise UsageError("there is nothing to count: the text has no tokens")
+            raise UsageError("cannot count n-grams: the text has no tokens")
         assert 0 <= end < vocab_size, f"end={end} in a vocabulary of {vocab_size}"
         assert line.min() >= 0, "a token below 0"
         assert line.max() < vocab_size, f"token {line.max()} in a vocabulary of {vocab_size}"

@@ -144,17 +144,17 @@ def check_windows(model: GPT, context_length: int | None, stride: int | None) ->
     """Context and stride to measure with: as asked for, where the model can."""
     if not isinstance(model, GPT):
         raise UsageError(
-            "a {name} does not foretell the next token; only a GPT is measured this way", name=type(model).__name__
+            "a {name} does not predict the next token; only a GPT can be evaluated this way", name=type(model).__name__
         )
     longest = model.config.context_length
     context = longest if context_length is None else context_length
     if not 1 <= context <= longest:
         raise UsageError(
-            "a context of {context} is not between 1 and the model's {longest}", context=context, longest=longest
+            "a context of {context} is out of range; use 1 to the model's {longest}", context=context, longest=longest
         )
     stride = max(1, context // 2) if stride is None else stride
     if not 1 <= stride <= context:
-        wrong = "a stride of {stride} is not between 1 and the context, {context}; half of it is usual"
+        wrong = "a stride of {stride} is out of range; use 1 to the context length, {context} (default: half of it)"
         raise UsageError(wrong, stride=stride, context=context)
     return context, stride
 
@@ -214,8 +214,8 @@ def count_baselines(
     """
     if data.tokenizer.fingerprint != text.tokenizer:
         raise DataError(
-            "{path} was made by tokenizer {fingerprint}, and the text by {tokenizer}; baselines are counted on the "
-            "tokens of the model: give the data that it was trained on",
+            "{path} was prepared with tokenizer {fingerprint}, and the text with {tokenizer}; baselines need "
+            "the model's tokens: give the data that the model was trained on",
             path=data.path,
             fingerprint=data.tokenizer.fingerprint,
             tokenizer=text.tokenizer,
@@ -253,20 +253,20 @@ def score_table(score: TextScore, name: str = "model") -> Table:
         "tokens": Plural("{n} token", "{n:,} tokens", n=score.tokens),
         "documents": Plural("{n} document", "{n:,} documents", n=score.documents),
     }
-    verdict: Text = Message("that cannot be told") if score.seen is None else score.seen.verdict
+    verdict: Text = Message("not known") if score.seen is None else score.seen.verdict
     remarks: list[Text] = [
         Message(
             "{tokens} of {documents} ({bytes:,} bytes, {characters:,} characters); context {context}, stride {stride}; "
             "tokenizer {tokenizer}",
             **how,
         ),
-        Message("has this model learned from the text: {answer}", answer=verdict),
+        Message("this text, for this model: {answer}", answer=verdict),
     ]
     if score.unknown:
         remarks.append(
             Message(
-                "{n:,} tokens are unknown to the tokenizer: what they hide was not measured, so bits per byte and per "
-                "character are too low",
+                "{n:,} tokens are unknown tokens: the text that they replace was not measured, so bits per "
+                "byte and per character are too low",
                 n=score.unknown,
             )
         )

@@ -41,4 +41,4 @@ def _restored(value: Any, part: type | None) -> Any:
 
 def beside(others: Mapping[str, float]) -> list[list[Text]]:
     """A row for each share that something simpler reaches."""
-    return [[Message("beside it: {other}", other=Message(name)), f"{share:.1%}"] for name, share in others.items()]
+    return [[Message("baseline: {other}", other=Message(name)), f"{share:.1%}"] for name, share in others.items()]

@@ -87,13 +87,13 @@ def evaluate_perturbed(
     """
     if not kinds:
         raise UsageError(
-            "how shall the text be changed? name one or several of {perturbations}, or a file",
+            "no perturbation given; name one or more of {perturbations}, or a file",
             perturbations=list(PERTURBATIONS),
         )
     for kind in kinds:
         if kind not in PERTURBATIONS and not Path(kind).exists():
             raise UsageError(
-                "there is no perturbation {kind!r}, and no such file{nearest}",
+                "unknown perturbation {kind!r}, and no file of that name{nearest}",
                 kind=kind,
                 nearest=nearest(kind, PERTURBATIONS),
             )
@@ -115,18 +115,18 @@ def evaluate_perturbed(
 
 def robustness_table(found: Robustness, name: str) -> Table:
     """The figure as it is, and as each kind leaves it."""
-    rows: list[list[Text]] = [[Message("as it is"), f"{found.before:.4f}", "", "", ""]]
+    rows: list[list[Text]] = [[Message("unchanged"), f"{found.before:.4f}", "", "", ""]]
     for fall in found.falls:
         words: Text = Message("another text") if fall.changed_words is None else f"{fall.changed_words:.0%}"
         change = "—" if math.isnan(fall.change) else f"{fall.change:+.1%}"
         kind = Message(fall.kind) if fall.kind in PERTURBATIONS else fall.kind
         rows.append([kind, f"{fall.after:.4f}", change, words, " ".join(fall.example.split())])
     remark = Message(
-        "{figure}: {better}; where a kind goes word by word, {share:.0%} of them, seed {seed}",
+        "{figure}: {better}; perturbations of single words change {share:.0%} of them, seed {seed}",
         **vars(found),
-        better=Message("more is better") if found.more_is_better else Message("less is better"),
+        better=Message("higher is better") if found.more_is_better else Message("lower is better"),
     )
-    header = [Message("written"), found.figure, Message("change"), Message("words changed"), Message("begins")]
+    header = [Message("perturbation"), found.figure, Message("change"), Message("words changed"), Message("excerpt")]
     return Table(name, header, rows, [remark])
 
 
@@ -144,7 +144,7 @@ def _material(bundle: Bundle, path: Path, pair: tuple[str | None, str | None], e
         )
     if not isinstance(model, GPT) or tokenizer is None:
         raise UsageError(
-            "a {family} model is not measured on changed texts; a gpt, a classifier and a seq2seq are",
+            "robustness cannot be measured for a {family} model; use a gpt, a classifier or a seq2seq",
             family=bundle.config.family,
         )
     if holds_dialogues(path):
@@ -158,7 +158,7 @@ def _material(bundle: Bundle, path: Path, pair: tuple[str | None, str | None], e
             )
             return evaluate_instructions(bundle, replace(asked, turns=turned)).right
 
-        return _Material(Message("answered right"), tuple(question for *_, question in parts), right)
+        return _Material(Message("answered correctly"), tuple(question for *_, question in parts), right)
     held_out = read_held_out(path, tokenizer, errors=errors, most_bytes=_MOST_BYTES)
     documents = tuple(tokenizer.decode(document[:-1].tolist()) for document in held_out)
     words = sum(len(text.split()) for text in documents)

@@ -62,7 +62,7 @@ def score_translations(translations: Sequence[str], references: Sequence[str]) -
     except ImportError as error:
         raise KothaError("BLEU and chrF++ need sacrebleu: pip install 'kotha[scores]'") from error
     if not translations:
-        raise DataError("there is nothing to compare; give translations, and references for them")
+        raise DataError("no translations to compare; give translations and a reference for each")
     assert len(references) == len(translations), "a reference for each"
     figures: dict[str, Any] = {}
     for name, metric in {"bleu": BLEU(), "chrf": CHRF(word_order=_WORDS)}.items():
@@ -132,32 +132,32 @@ def translation_table(score: TranslationScore, name: str) -> Table:
         remarks.append(Message(told, **dict(zip(("source", "target"), score.fields, strict=True))))
     if score.seen:
         remarks.append(
-            Message("It has learned from {n:,} of these pairs, so these figures are too good.", n=score.seen)
+            Message("The model was trained on {n:,} of these pairs, so its scores are too high.", n=score.seen)
         )
     if score.translations and all(len(text.split()) < _LONGEST_RUN for text in score.translations):
-        told = "BLEU counts runs of up to four words, and no translation has four; chrF++ says more here."
+        told = "BLEU counts n-grams of up to four words, and no translation has four words; prefer chrF++ here."
         remarks.append(Message(told))
     return Table(_pairs(score.sentences), ["", "BLEU", "chrF++"], score.compared(name, 2), remarks)
 
 
 def translations_document(score: TranslationScore, pairs: TextPairs, title: Text, lead: Text = "") -> Report:
     """The page: the figures, and each source with what the model made of it and what a person did."""
-    chrf = Message("chrF++: runs of letters and words in common with a person's translation, of 100")
-    bleu = Message("BLEU: runs of words in common, of 100")
+    chrf = Message("chrF++: character and word n-grams shared with the reference translation, out of 100")
+    bleu = Message("BLEU: word n-grams shared with the reference translation, out of 100")
     blocks: list[Block] = [Headline([(f"{score.chrf:.1f}", chrf), (f"{score.bleu:.1f}", bleu)])]
-    blocks.append(Heading(Message("What it wrote")))
+    blocks.append(Heading(Message("Translations")))
     rows = list(zip(pairs.sources, score.translations, pairs.targets, strict=True))
     if len(rows) > _SHOWN:
         blocks.append(Paragraph(Message("The first {n} of {pairs}.", n=_SHOWN, pairs=_pairs(len(rows)))))
     shown = rows[:_SHOWN]
     words = {(row, column): "words" for row in range(len(shown)) for column in range(3)}
-    blocks.append(Table("", [Message("source"), Message("this model"), Message("a person")], shown, marks=words))
+    blocks.append(Table("", [Message("source"), Message("this model"), Message("reference")], shown, marks=words))
     if score.baselines:
-        blocks.append(Heading(Message("Compared with what is simpler")))
+        blocks.append(Heading(Message("Compared with baselines")))
         blocks.append(Table("", ["", "BLEU", "chrF++"], score.compared(Message("this model"), 2)))
     signatures: list[tuple[str, Text]] = [("BLEU", score.bleu_signature), ("chrF++", score.chrf_signature)]
     blocks += [Heading(Message("How it was measured")), Settings(signatures)]
-    compared = Message("Figures can be compared where the signatures are equal.")
+    compared = Message("Scores are comparable only if their signatures are equal.")
     return Report(title, [lead], blocks, [Message("Made by Kotha."), compared])
 
 

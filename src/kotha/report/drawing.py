@@ -47,7 +47,7 @@ class Picture:
     def save(self, path: str | PathLike[str]) -> Self:
         """Write it to an .svg file; the picture again, so that a notebook shows it."""
         if Path(path).suffix != ".svg":
-            raise UsageError("{path}: a picture is an .svg file; end its name so", path=path)
+            raise UsageError("{path}: pictures are saved as SVG; use a path that ends in .svg", path=path)
         atomic_write(Path(path), self.svg())
         return self
 
@@ -96,7 +96,7 @@ def bars(values: Mapping[str, float], *, title: str = "", digits: int = 0) -> Pi
     3
     """
     if not values or min(values.values()) < 0:
-        raise UsageError("bars have names and values of 0 or more")
+        raise UsageError("bars need at least one value, and no value below 0")
     most = max(values.values()) or 1.0
     left = _EDGE + 12 + max(map(_width, values))
     top, long = _EDGE + (32 if title else 0), 320
@@ -140,7 +140,7 @@ def lines(series: Lines, *, x: str, y: str, title: str = "", log_y: bool = False
     2
     """
     if not 0 < len(series) <= len(COLOURS):
-        raise UsageError("{n} lines cannot be told apart; draw 1 to {most}", n=len(series), most=len(COLOURS))
+        raise UsageError("{n} lines cannot be drawn; give 1 to {most}", n=len(series), most=len(COLOURS))
     above = _EDGE + (30 if title else 0)
     drawn = chart(series, x, y, log_y=log_y, from_zero=from_zero)
     inner = f'<g transform="translate({_EDGE} {above})" font-size="13">{drawn}</g>'
@@ -180,7 +180,7 @@ def _table(values: Any) -> list[list[float]]:
     rows = values.tolist() if hasattr(values, "tolist") else values
     table = [[float(value) for value in row] for row in rows]
     if not table or not table[0] or any(len(row) != len(table[0]) for row in table):
-        raise UsageError("a grid has rows of numbers, all of the same length")
+        raise UsageError("the rows of a grid must have the same length, and at least one number each")
     return table
 
 

@@ -90,7 +90,7 @@ def test_learning_rate_too_high(trained, plenty) -> None:
     sign = found["learning-rate-too-high"]
     assert sign.evidence["high"] > sign.evidence["low"] + 1
     assert sign.evidence["rate"] == 3.0
-    assert "the highest was 3." in str(sign.advice[0])
+    assert "peak: 3." in str(sign.advice[0])
 
 
 def test_memorising_since_a_step(trained, make_data, texts) -> None:
@@ -100,7 +100,7 @@ def test_memorising_since_a_step(trained, make_data, texts) -> None:
     assert evidence["step"] <= 60
     assert evidence["last_training"] < evidence["training"] - 1
     assert evidence["last_validation"] > evidence["validation"]
-    assert f"Since step {evidence['step']} it learns its training text by heart" in str(found["memorising"].words)
+    assert f"Overfitting since step {evidence['step']}" in str(found["memorising"].words)
 
 
 @pytest.fixture(scope="session")
@@ -148,7 +148,7 @@ def test_validation_of_another_kind(trained, make_data, texts) -> None:
     data = make_data(texts, held_out=["The quick brown fox jumps over the lazy dog, and the dog sleeps on."] * 5)
     found = findings(trained(data, steps=60))
     assert "mismatch-validation" in found
-    assert "no text had been read twice" in str(found["mismatch-validation"].words)
+    assert "before any text was read twice" in str(found["mismatch-validation"].words)
 
 
 def test_unknown_tokens_are_seen_in_the_data(make_data, texts) -> None:
@@ -185,8 +185,8 @@ def test_question_7b_and_12b_of_the_workshop() -> None:
     (found,) = diagnose(config, told({**falling, **stalled, **end}))
     assert found.kind == "memorising"
     assert str(found.words) == (
-        "Since step 6,000 it learns its training text by heart: until step 8,500 the training loss fell from 3.25 to "
-        "2.61, and on unseen text it went from 4.10 to 4.08."
+        "Overfitting since step 6,000: by step 8,500 the training loss fell from 3.25 to 2.61, while the validation "
+        "loss went from 4.10 to 4.08."
     )
     assert "৩.২৫ থেকে ২.৬১-এ নেমেছে" in translate(found.words, "bn")
     assert len(found.advice) >= 3, "12b asks for three"
@@ -204,7 +204,7 @@ def test_who_has_read_little_is_told_to_read_on() -> None:
 
 def test_a_healthy_run_is_told_what_was_looked_at() -> None:
     assert str(reassure(3.0, {"ln V": 9.0, "unigram": 6.0, "3-gram": 2.9})).endswith("compared with: ln V, unigram.")
-    assert "nothing was measured on unseen text" in str(reassure(None, {"ln V": 9.0}))
+    assert "Nothing was evaluated on held-out text" in str(reassure(None, {"ln V": 9.0}))
 
 
 def test_a_loss_that_was_no_number() -> None:

@@ -56,7 +56,7 @@ def test_the_spread_is_the_inverse_of_the_curvature_by_differences() -> None:
 def test_who_won_everything_is_strong_and_not_infinitely_so() -> None:
     found = fit_strengths(np.array([[0.0, 9.0], [0.0, 0.0]]))
     assert found.values[0] - found.values[1] == pytest.approx(np.log(9.5 / 0.5))
-    with pytest.raises(DataError, match="have not all met"):
+    with pytest.raises(DataError, match="cannot be ranked"):
         fit_strengths(np.array([[0, 1, 0, 0], [1, 0, 0, 0], [0, 0, 0, 1], [0, 0, 1, 0]], dtype=float))
 
 

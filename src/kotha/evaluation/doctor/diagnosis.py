@@ -148,17 +148,18 @@ def reassure(loss: float | None, references: Mapping[str, float]) -> Message:
     """What is said where nothing was found: only what was looked at; ``loss`` is the best on unseen text.
 
     >>> print(reassure(3.0, {"ln V": 9.0, "5-gram": 2.5}))
-    Nothing alarming: the loss falls, on unseen text too. It is below what it was compared with: ln V.
+    No problem found: the loss falls, on held-out text too. It is below these baselines: ln V.
     """
     if loss is None:
         return Message(
-            "Nothing alarming in the training loss; but nothing was measured on unseen text, so its worth is not known."
+            "No problem found in the training loss. Nothing was evaluated on held-out text, so how well the "
+            "model generalizes is not known."
         )
     names = [name for name, nats in references.items() if loss < nats]
     if not names:
-        return Message("Nothing alarming: the loss falls, on unseen text too.")
+        return Message("No problem found: the loss falls, on held-out text too.")
     return Message(
-        "Nothing alarming: the loss falls, on unseen text too. It is below what it was compared with: {names}.",
+        "No problem found: the loss falls, on held-out text too. It is below these baselines: {names}.",
         names=names,
     )
 

@@ -121,7 +121,10 @@ def fit_strengths(wins: Numbers, prior: float = 1.0) -> Strengths:
     """
     n, met = len(wins), (wins + wins.T > 0).astype(float)
     if n < 2 or not np.linalg.matrix_power(met + np.eye(n), n).all():
-        raise DataError("these have not all met, not even by way of others, so they cannot be compared; judge more")
+        raise DataError(
+            "the models cannot be ranked: the judged pairs do not connect all of them, even "
+            "through other models; judge more pairs"
+        )
     counted = wins + prior / 2 * met
     games, won = counted + counted.T, counted.sum(axis=1)
     values = np.zeros(n)
@@ -200,7 +203,10 @@ def judging_tables(result: JudgingResult) -> list[Table]:
     told = "{judge} judged {n:,} of {pairs:,}"
     judged = [Message(told, judge=judge, n=n, pairs=result.pairs) for judge, n in result.judges.items()]
     remarks = [
-        Message("strength: nats of odds around the mean (Bradley–Terry), 95 % interval; {judged}", judged=judged)
+        Message(
+            "strength: log odds in nats, relative to the mean (Bradley–Terry), with 95 % interval; {judged}",
+            judged=judged,
+        )
     ]
     things, share, alpha = vars(result.agreement).values()
     if share is not None:
@@ -228,7 +234,7 @@ def judging_tables(result: JudgingResult) -> list[Table]:
         met.append([two.one, two.other, *_counts(two), chance])
     outcomes = [Message("wins"), Message("ties"), Message("losses")]
     header = [Message("model"), Message("strength"), Message("interval"), *outcomes]
-    against = [Message("model"), Message("against"), *outcomes, Message("chance to win")]
+    against = [Message("model"), Message("against"), *outcomes, Message("win probability")]
     return [Table("", header, rows, remarks), Table("", against, met)]
 
 

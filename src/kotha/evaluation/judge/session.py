@@ -63,7 +63,7 @@ class Judging:
         """Make the folder, from what each model wrote after each prompt."""
         models = tuple(written)
         if len(models) < 2 or not prompts:
-            raise UsageError("a judging needs two models or more, and a prompt at least")
+            raise UsageError("a judging session needs at least two models and one prompt")
         chance = np.random.default_rng(seed)
         pairs = []
         for number, prompt in enumerate(prompts):
@@ -76,7 +76,7 @@ class Judging:
         n_all = len(pairs)
         pairs = [pair for pair in pairs if pair.left != pair.right]
         if not pairs:
-            raise DataError("all the models wrote the same everywhere, so there is nothing to judge")
+            raise DataError("all models wrote the same text for every prompt, so there is nothing to judge")
         made = cls(path, models, tuple(pairs), n_all - len(pairs), dict(about or {}))
         told = {"format": _FORMAT, "format_version": _VERSION, "models": models, "same": made.same, "about": made.about}
         with atomic_directory(checked_path(path), lambda _: False) as partial:
@@ -90,7 +90,9 @@ class Judging:
         file = path / PAIRS
         if not is_file(file):
             raise KothaError(
-                "{path} holds no judging: it has no {pairs}; begin one with models and prompts", path=path, pairs=PAIRS
+                "{path} is not a judging session: {pairs} is missing; start one with models and prompts",
+                path=path,
+                pairs=PAIRS,
             )
         values = read_table(file, most_bytes=_MOST_BYTES)
         try:
@@ -104,7 +106,9 @@ class Judging:
                 raise ValueError("a pair is by a model that is not among its models")
             return cls(path, models, pairs, int(values["same"]), dict(values["about"]))
         except (KeyError, TypeError, ValueError, OverflowError) as error:
-            raise KothaError("{file} is no judging that this Kotha reads: {error}", file=file, error=error) from error
+            raise KothaError(
+                "{file} is not a judging session that this version of Kotha can read: {error}", file=file, error=error
+            ) from error
 
     @cached_property
     def fingerprint(self) -> str:
@@ -147,7 +151,7 @@ class Judging:
         """Who won so far, and how far judges agree."""
         said = self.judgements()
         if not any(said.values()):
-            raise DataError("nobody has judged anything in {path} yet", path=self.path)
+            raise DataError("no judgements in {path} yet", path=self.path)
         return judging_result(self.models, self.pairs, said, self.same)
 
     def page(self, path: Path) -> Path:
@@ -160,7 +164,7 @@ class Judging:
     def _file(self, judge: str) -> Path:
         plain = re.sub(r"[^A-Za-z0-9_-]", "_", judge)[:40]
         if not judge.strip():
-            raise UsageError("a judge needs a name")
+            raise UsageError("the judge's name is empty; give a name")
         if plain != judge:  # two names must not become one file
             plain += "-" + _digest(judge)[:8]
         return self.path / JUDGEMENTS / f"{plain}.json"
@@ -174,14 +178,17 @@ class Judging:
         judge, said, ours = values.get("judge"), values.get("judgements"), values.get("format") == SAID
         if ours and values.get("pairs") != self.fingerprint:
             raise KothaError(
-                "{file} is about other pairs than {path}; it belongs to another judging", file=file, path=self.path
+                "{file} is about other pairs than {path}; it belongs to another judging session",
+                file=file,
+                path=self.path,
             )
         ids = {pair.id for pair in self.pairs}
         if not (ours and isinstance(judge, str) and isinstance(said, dict) and said.keys() <= ids) or not all(
             choice in CHOICES for choice in said.values()
         ):
             raise KothaError(
-                "{file} holds no judgements; give a file that the page of this judging has returned", file=file
+                "{file} is not a file of judgements; give the file that was saved from this session's judging page",
+                file=file,
             )
         return judge, said
 
@@ -222,10 +229,12 @@ def read_prompts(path: Path) -> list[str]:
         prompts = [_of_row(line) for line in lines] if path.suffix == ".jsonl" else lines
     except (UnicodeDecodeError, ValueError, KeyError, TypeError, StopIteration) as error:
         raise DataError(
-            "{path} holds no prompts: {error}; give a line for each, or .jsonl with a prompt", path=path, error=error
+            "{path} has no readable prompts: {error}; write one per line, or use .jsonl with a prompt field",
+            path=path,
+            error=error,
         ) from error
     if not prompts:
-        raise DataError("{path} holds no prompts; give a line for each", path=path)
+        raise DataError("{path} has no prompts; write one per line", path=path)
     return list(dict.fromkeys(prompts))
 
 
