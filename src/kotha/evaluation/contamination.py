@@ -87,7 +87,7 @@ def window_hashes(line: Line) -> Hashes:
 
 
 def _among(split: Split, wanted: Hashes) -> Hashes:
-    """The hashes in ``wanted`` (sorted) that occur in a split; it is read in chunks that overlap by a window less one."""
+    """The hashes in ``wanted`` (sorted) that occur in a split; chunks overlap by a window less one."""
     held = np.zeros(len(wanted), np.bool_)
     for shard in split.shards:
         for start in range(0, len(shard) - _WINDOW + 1, _CHUNK):

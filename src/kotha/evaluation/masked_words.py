@@ -1,9 +1,9 @@
 """Evaluation of a BERT: accuracy on masked words, and on whether two segments of text belong together.
 
 Each document is cut into windows of about equal length that fit the context. Every window is read twice: once as
-``[CLS] A [SEP] B [SEP]`` with 15 % of its words masked, and once as a pair to classify, where every second B is replaced
-by text of the same length from another document. Random choices are seeded by the number of the window, so that two
-models get the same input. Words are tokens: scores under two tokenizers are not comparable.
+``[CLS] A [SEP] B [SEP]`` with 15 % of its words masked, and once as a pair to classify, where every second B is text of
+the same length from another document. Random choices are seeded by the number of the window, so that two models get
+the same input. Words are tokens: scores under two tokenizers are not comparable.
 
 Baselines for words: the most frequent token, and the most frequent token after the preceding one, both counted in the
 model's training data. Baselines for pairs: a coin, and whether A and B share more tokens than the median pair.
@@ -20,7 +20,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from kotha.errors import DataError
-from kotha.evaluation.result import Measurement, beside
+from kotha.evaluation.result import Measurement, baseline_rows
 from kotha.i18n.message import Message, OnProgress, Text
 from kotha.model.bert import BERT
 from kotha.model.evaluating import evaluating
@@ -109,14 +109,14 @@ def evaluate_masked(
 def masked_table(score: MaskedScore, name: str) -> Table:
     """A table of the scores on masked words and pairs, and their baselines."""
     rows: list[list[Text]] = [
-        [Message("hidden words predicted correctly"), f"{score.words_accuracy:.1%}"],
+        [Message("masked words predicted correctly"), f"{score.words_accuracy:.1%}"],
         [Message("… among the top five"), f"{score.words_top5:.1%}"],
         [Message("loss, nats per word"), f"{score.words_nats:.3f}"],
     ]
     if score.pairs_accuracy is not None:
         rows.append([Message("pairs classified correctly"), f"{score.pairs_accuracy:.1%}"])
-    rows += beside(score.baselines)
-    rows.append([Message("hidden words, pairs, documents"), f"{score.words:,}, {score.pairs:,}, {score.documents:,}"])
+    rows += baseline_rows(score.baselines)
+    rows.append([Message("masked words, pairs, documents"), f"{score.words:,}, {score.pairs:,}, {score.documents:,}"])
     return Table(name, ["", ""], rows)
 
 
@@ -182,12 +182,12 @@ def _guess_words(
     hidden = [_hide(window, marks.is_ordinary) for window in windows]
     rows = np.repeat(np.arange(len(windows)), [len(each) for each in hidden])
     # A follows [CLS]; B follows a [SEP] as well.
-    places = np.concatenate(
+    positions = np.concatenate(
         [each + 1 + (each >= len(window.first)) for window, each in zip(windows, hidden, strict=True)]
     )
-    before, wanted = tokens[rows, places - 1].tolist(), tokens[rows, places].cpu()
-    tokens[rows, places] = marks.mask
-    logits = model.head(model.guess(model.hidden(tokens, segments, real)[rows, places])).float().cpu()  # (N, V)
+    before, wanted = tokens[rows, positions - 1].tolist(), tokens[rows, positions].cpu()
+    tokens[rows, positions] = marks.mask
+    logits = model.head(model.guess(model.hidden(tokens, segments, real)[rows, positions])).float().cpu()  # (N, V)
     logits[:, np.flatnonzero(~marks.is_ordinary)] = -torch.inf  # a masked word is never a special token
     right = logits.topk(min(_TOP, logits.shape[1])).indices == wanted[:, None]
     nats = float(cross_entropy(logits, wanted, reduction="sum"))
@@ -201,15 +201,15 @@ def _guess_words(
 def _by_counting(learned: Line, masked: Sequence[tuple[int, int]], ordinary: NDArray[np.bool_]) -> dict[str, float]:
     size = len(ordinary)
     counts = np.bincount(learned, minlength=size) * ordinary
-    commonest = int(counts.argmax())
+    most_frequent = int(counts.argmax())
     following, numbers = np.unique(learned[:-1].astype(np.int64) * size + learned[1:], return_counts=True)
     before, after = following // size, following % size
     numbers = numbers * ordinary[after]
     # The most frequent pair of each preceding token is last in its group, and stays in the dict.
     order = np.lexsort((numbers, before))
     best = dict(zip(before[order].tolist(), after[order].tolist(), strict=True))
-    by_pair = sum(best.get(prior, commonest) == word for prior, word in masked)
-    by_one = sum(word == commonest for _, word in masked)
+    by_pair = sum(best.get(prior, most_frequent) == word for prior, word in masked)
+    by_one = sum(word == most_frequent for _, word in masked)
     return {"the commonest piece": by_one / len(masked), "the commonest after the one before": by_pair / len(masked)}
 
 

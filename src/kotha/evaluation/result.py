@@ -39,6 +39,6 @@ def _restored(value: Any, part: type | None) -> Any:
     return tuple(part(**each) if part and isinstance(each, dict) else _restored(each, part) for each in value)
 
 
-def beside(others: Mapping[str, float]) -> list[list[Text]]:
+def baseline_rows(others: Mapping[str, float]) -> list[list[Text]]:
     """Table rows of the baselines, each with its share."""
     return [[Message("baseline: {other}", other=Message(name)), f"{share:.1%}"] for name, share in others.items()]

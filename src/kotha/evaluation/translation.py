@@ -77,7 +77,7 @@ def evaluate_pairs(
     learned: TextPairs | None = None,
     on_progress: OnProgress | None = None,
 ) -> TranslationScore:
-    """Translate the sources and score them against the targets; with ``learned``, the training pairs, add the baseline."""
+    """Translate the sources and score them; with ``learned``, the training pairs, also the baseline."""
     assert isinstance(bundle.model, Seq2Seq) and bundle.tokenizer is not None, "not a translation model"
     found = translate(bundle.model, bundle.tokenizer, pairs.sources, on_progress=on_progress)
     score = score_translations(found, pairs.targets)

@@ -145,7 +145,7 @@ LEAK_SHARE = 0.03  # validation loss this much below the training loss, although
 LEAK_SHARE_REGULARIZED = 0.5  # the same if dropout or averaging raises the training loss, by about a third
 COPIED_SHARE = 0.01  # validation documents copied in training; the default leak check leaves none
 UNKNOWN_SHARE = 0.02  # unknown tokens; a vocabulary that fits the text has almost none
-LETTERS_PER_TOKEN = 1.2  # characters; fewer per token means that the vocabulary is of another script or language
+CHARACTERS_PER_TOKEN = 1.2  # characters; fewer per token means that the vocabulary is of another script or language
 VOCABULARY_OF_WORDS = 1000  # from this size on, a vocabulary holds words and not only characters
 UNLIKE_SHARE = 0.15  # validation loss above training loss in the first pass; normally a few percent
 
@@ -255,8 +255,8 @@ def mismatch_tokenizer(curve: Curve) -> Symptoms | None:
     best = curve.best
     if best is None or not best.bits_per_character or curve.vocab_size < VOCABULARY_OF_WORDS:
         return None
-    letters = best.loss / math.log(2) / best.bits_per_character
-    return {"letters": letters, "vocabulary": int(curve.vocab_size)} if letters < LETTERS_PER_TOKEN else None
+    characters = best.loss / math.log(2) / best.bits_per_character
+    return {"letters": characters, "vocabulary": int(curve.vocab_size)} if characters < CHARACTERS_PER_TOKEN else None
 
 
 def mismatch_validation(curve: Curve) -> Symptoms | None:
