@@ -1,11 +1,11 @@
-"""A text classifier out of a trained model, from a table of texts and labels.
+"""Fine-tune a trained model as a text classifier, from a table of texts and labels.
 
 ::
 
-    RUN/classes.html  the held-out part: scores, confusion matrix, baselines
+    RUN/classes.html  scores on the test part, with confusion matrix and baselines
 
-Settings are those usual for fine-tuning: AdamW, a short warm-up, a rate that falls to nothing, dropout, and an end once
-macro-F1 on the validation part has stopped rising (early stopping).
+The settings are common ones for fine-tuning: AdamW, a short warm-up, decay of the learning rate to zero, dropout, and
+early stopping on macro-F1 of the validation part.
 """
 
 from pathlib import Path
@@ -34,7 +34,7 @@ _WARMUP = 0.1
 
 
 class ClassifyTexts(ExampleTask):
-    """Texts with labels, for a classifier."""
+    """Text classification."""
 
     learns = TextClasses
     names = ("text", "label")
@@ -46,7 +46,7 @@ class ClassifyTexts(ExampleTask):
 
     def plan(self, request: ExamplesRequest, say: OnRemark) -> RunPlan:
         origin, data = request.origin, request.data
-        assert origin is not None, "a classifier begins from a trained model"
+        assert origin is not None, "a text classifier starts from a trained model"
         tokenizer = origin.bundle.tokenizer
         if tokenizer is None:
             raise UsageError(
@@ -68,7 +68,7 @@ class ClassifyTexts(ExampleTask):
         reader = MarkedTexts(tokenizer, model.marks, model.context_length)
         learned, chosen = (reader.encode(part.texts) for part in parts.learned)
         longest = max(len(stretch) for stretches in (*learned, *chosen) for stretch in stretches)
-        # A pass has read every text whole, however many stretches it takes.
+        # A pass reads every stretch of every text.
         n_stretches = sum(map(len, learned))
         settings = finetune_settings(model, request, _USUAL, n_stretches, longest, _WARMUP)
         fields = {"text": data.text_field, "label": data.label_field, "guessed": data.guessed}
