@@ -66,18 +66,20 @@ class ClassifyTexts(ExampleTask):
         self.say_parts(parts, say)
         model = classifying(origin.bundle.config, labels)
         reader = MarkedTexts(tokenizer, model.marks, model.context_length)
-        learned, chosen = (reader.encode(part.texts) for part in parts.learned)
-        longest = max(len(stretch) for stretches in (*learned, *chosen) for stretch in stretches)
+        train, validation = (reader.encode(part.texts) for part in parts.used_in_training)
+        longest = max(len(stretch) for stretches in (*train, *validation) for stretch in stretches)
         # A pass reads every stretch of every text.
-        n_stretches = sum(map(len, learned))
+        n_stretches = sum(map(len, train))
         settings = finetune_settings(model, request, _USUAL, n_stretches, longest, _WARMUP)
         fields = {"text": data.text_field, "label": data.label_field, "guessed": data.guessed}
         return RunPlan(*settings, parts, tokenizer, {"fields": fields})
 
     def task(self, plan: RunPlan) -> TextClasses:
         assert isinstance(plan.model, ClassifierConfig) and plan.tokenizer is not None
-        learned, chosen = ((part.texts, numbered(part.labels, plan.model.labels)) for part in plan.parts.learned)
-        return TextClasses(plan.model, plan.config, *learned, *chosen, plan.tokenizer)
+        train, validation = (
+            (part.texts, numbered(part.labels, plan.model.labels)) for part in plan.parts.used_in_training
+        )
+        return TextClasses(plan.model, plan.config, *train, *validation, plan.tokenizer)
 
     def read_part(self, file: Path, about: dict[str, Any]) -> LabelledTexts:
         texts, labels = read_columns(file, self.names)

@@ -76,8 +76,10 @@ class ClassifyImages(ExampleTask):
 
     def task(self, plan: RunPlan) -> ImageClasses:
         assert isinstance(plan.model, ViTConfig)
-        learned, chosen = ((part.images, numbered(part.labels, plan.model.class_names)) for part in plan.parts.learned)
-        return ImageClasses(plan.model, plan.config, *learned, *chosen)
+        train, validation = (
+            (part.images, numbered(part.labels, plan.model.class_names)) for part in plan.parts.used_in_training
+        )
+        return ImageClasses(plan.model, plan.config, *train, *validation)
 
     def write_part(self, file: Path, part: LabelledImages) -> None:
         with atomic_path(file.with_suffix(".npz")) as partial, partial.open("wb") as stream:

@@ -82,8 +82,8 @@ class AnswerQuestions(ExampleTask):
 
     def task(self, plan: RunPlan) -> AnswerTokens:
         assert isinstance(plan.model, GPTConfig) and plan.tokenizer is not None
-        learned, chosen = (part.turns for part in plan.parts.learned)
-        return AnswerTokens(plan.model, plan.config, learned, chosen, plan.tokenizer)
+        train, validation = (part.turns for part in plan.parts.used_in_training)
+        return AnswerTokens(plan.model, plan.config, train, validation, plan.tokenizer)
 
     def rows(self, part: Dialogues) -> list[tuple[Any, ...]]:
         return [
@@ -121,6 +121,6 @@ def _longest(parts: Parts[Dialogues], tokenizer: Tokenizer, most: int) -> int:
     """The number of tokens of the longest conversation that fits the context."""
     template = ChatTemplate.of(tokenizer)
     assert template is not None, "it has chat tokens"
-    some = (turns for part in parts.learned for turns in part.turns)
+    some = (turns for part in parts.used_in_training for turns in part.turns)
     lengths = (len(template.encode(tokenizer, turns)[0]) - 1 for turns in some)
     return max((length for length in lengths if length <= most), default=most)

@@ -72,15 +72,15 @@ class TranslatePairs(ExampleTask):
             say(Message("training a tokenizer for both languages …"))
             tokenizer = train_tokenizer((*parts.train.sources, *parts.train.targets), vocab_size=requested.vocab_size)
             say(Message("one tokenizer for both languages, {n:,} tokens", n=tokenizer.vocab_size))
-        learned, chosen = (_encode(part, tokenizer) for part in parts.learned)
-        settings = _settings(requested, tokenizer, (learned, chosen), request, say)
+        train, validation = (_encode(part, tokenizer) for part in parts.used_in_training)
+        settings = _settings(requested, tokenizer, (train, validation), request, say)
         about = {"fields": {**fields, "guessed": data.guessed}}
         return RunPlan(*settings, parts, tokenizer, about)
 
     def task(self, plan: RunPlan) -> Translation:
         assert isinstance(plan.model, Seq2SeqConfig) and plan.tokenizer is not None
-        learned, chosen = (_encode(part, plan.tokenizer) for part in plan.parts.learned)
-        return Translation(plan.model, plan.config, learned, chosen, plan.tokenizer)
+        train, validation = (_encode(part, plan.tokenizer) for part in plan.parts.used_in_training)
+        return Translation(plan.model, plan.config, train, validation, plan.tokenizer)
 
     def sampler(self, plan: RunPlan) -> Sampler:
         shown, tokenizer = plan.parts.validation.sources[0], plan.tokenizer
@@ -95,8 +95,8 @@ class TranslatePairs(ExampleTask):
 
 def fields_like(run: Path | None, table: Path) -> tuple[str | None, str | None]:
     """The source and target fields of a run, if a table has both of them; else (None, None)."""
-    learned = {} if run is None else mapping(run_config(run), "fields")
-    fields = words(learned, "source"), words(learned, "target")
+    fields_of_run = {} if run is None else mapping(run_config(run), "fields")
+    fields = words(fields_of_run, "source"), words(fields_of_run, "target")
     known = field_names(table) if None not in fields else []
     return fields if all(field in known for field in fields) else (None, None)
 

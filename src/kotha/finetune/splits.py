@@ -46,7 +46,7 @@ class Parts(Generic[Examples]):
     remarks: tuple[Message, ...] = ()
 
     @property
-    def learned(self) -> tuple[Examples, Examples]:
+    def used_in_training(self) -> tuple[Examples, Examples]:
         """The parts that training uses: train and validation."""
         return self.train, self.validation
 
