@@ -26,7 +26,7 @@ def dialogues(*pairs: tuple[str, str]) -> Dialogues:
     return Dialogues(turns, tuple(map(str, range(len(pairs)))))
 
 
-def test_marks_case_and_spaces_do_not_count_and_words_do() -> None:
+def test_punctuation_case_and_spaces_are_ignored() -> None:
     wanted = ["পাঁচটি।", "রহিমের মা", "Dhaka", "তিন টাকা।"]
     said = [" পাঁচটি ", "রহিমের  মা।", "dhaka.", "চার টাকা।"]
     score = score_replies(["?"] * 4, wanted, said)
@@ -45,7 +45,7 @@ def test_the_interval_solves_wilsons_equation() -> None:
         assert 0 <= low <= right / count <= high <= 1
 
 
-def test_the_commonest_answer_stands_beside_it() -> None:
+def test_the_most_frequent_answer_is_the_baseline() -> None:
     learned = dialogues(("ক?", "মা।"), ("খ?", "মা"), ("গ?", "বাবা।"))
     score = score_replies(["?", "?"], ["মা।", "দাদা।"], ["x", "y"], learned=learned)
     assert score.baselines == {"commonest answer": 0.5} and score.right == 0.0
@@ -53,7 +53,7 @@ def test_the_commonest_answer_stands_beside_it() -> None:
     assert rows["before fine-tuning"] == "25.0%" and rows["baseline: commonest answer"] == "50.0%"
 
 
-def test_a_model_is_asked_in_turns_if_it_was_taught_and_as_a_text_if_not() -> None:
+def test_chat_models_get_turns_and_other_models_plain_text() -> None:
     tokenizer = train(["নদীর ধারে মা থাকে। পাঁচটি আম।"], "char", level="akshara")
     torch.manual_seed(0)
     sizes = {"vocab_size": tokenizer.vocab_size, "context_length": 32, "n_layers": 1, "d_model": 16, "n_heads": 2}

@@ -73,12 +73,12 @@ def test_discounts_on_paper() -> None:
 
 
 @given(lines, st.integers(1, 5), st.lists(st.integers(1, 4), max_size=6))
-def test_chances_add_up_to_one(line: list[int], order: int, history: list[int]) -> None:
+def test_probabilities_sum_to_one(line: list[int], order: int, history: list[int]) -> None:
     assert chances(KneserNey(np.array(line), order, 5, end=0), history).sum() == pytest.approx(1, abs=1e-9)
 
 
 @given(lines, lines, st.integers(1, 5))
-def test_the_fast_one_equals_its_readable_twin(line: list[int], held_out: list[int], order: int) -> None:
+def test_the_fast_model_equals_its_readable_twin(line: list[int], held_out: list[int], order: int) -> None:
     fast, plain = KneserNey(np.array(line), order, 6, end=0), PlainKneserNey(line, order, 6, end=0)
     assert np.allclose(fast.discounts, plain.discounts)
     assert fast.nats(np.array(held_out)) == pytest.approx(plain.nats(held_out), abs=1e-9)
@@ -97,7 +97,7 @@ def test_the_twins_agree_on_text_with_estimated_discounts(data) -> None:
 
 @needs_news
 @pytest.mark.parametrize("order", [2, 3, 5])
-def test_news_as_nltk_counts_it(order: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_news_against_nltk(order: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """What must agree: n - 1 marks before a document, never guessed; one discount for every count; no share of 1/V."""
     lm = pytest.importorskip("nltk.lm", reason="NLTK is not installed")
     read = islice(read_documents([SHARED_DATA / "news" / "train.jsonl.zst"]), 33)
@@ -137,6 +137,6 @@ def grams(document: list[int], order: int) -> list[tuple[str, ...]]:
         ([], 3, "there is nothing to count"),
     ],
 )
-def test_what_cannot_be_counted_is_refused(line: list[int], order: int, wording: str) -> None:
+def test_invalid_input_to_counting_is_rejected(line: list[int], order: int, wording: str) -> None:
     with pytest.raises(UsageError, match=wording):
         KneserNey(np.array(line, np.int64), order, 5, end=0)

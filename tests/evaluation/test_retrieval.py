@@ -22,7 +22,7 @@ def test_ranks_by_hand() -> None:
         score_ranks([])
 
 
-def test_a_search_is_scored_by_the_place_of_the_right_passage(tmp_path: Path) -> None:
+def test_a_search_is_scored_by_the_rank_of_the_right_passage(tmp_path: Path) -> None:
     file = tmp_path / "passages.jsonl"
     file.write_text("\n".join(f'"{text}"' for text in PASSAGES), encoding="utf-8")
     store = SqliteStore(tmp_path / "index", write=True)

@@ -39,7 +39,7 @@ def rows(file: Path, *values: object) -> Path:
     return file
 
 
-def test_documents_are_measured_per_word_and_it_is_what_one_finds_by_hand(gpt: Bundle, tmp_path: Path) -> None:
+def test_bits_per_word_of_documents_match_a_computation_by_hand(gpt: Bundle, tmp_path: Path) -> None:
     file = rows(tmp_path / "a.jsonl", *({"text": text} for text in TEXTS))
     other = rows(tmp_path / "b.jsonl", {"text": "নদী"})
     found = evaluate_perturbed(gpt, file, ["latin", str(other)], share=0.5)
@@ -54,7 +54,7 @@ def test_documents_are_measured_per_word_and_it_is_what_one_finds_by_hand(gpt: B
     assert found.falls[1].changed_words is None and found.falls[1].example == "নদী"
 
 
-def test_of_questions_the_question_alone_is_changed(gpt: Bundle, tmp_path: Path) -> None:
+def test_only_the_question_of_a_conversation_is_perturbed(gpt: Bundle, tmp_path: Path) -> None:
     file = rows(tmp_path / "a.jsonl", {"question": "রহিম ১২টি আম পেল।\n\nকয়টি আম?", "answer": "১২টি।"})
     found = evaluate_perturbed(gpt, file, ["digits", "latin"])
     assert str(found.figure) == "answered correctly" and found.before == 0
@@ -62,7 +62,7 @@ def test_of_questions_the_question_alone_is_changed(gpt: Bundle, tmp_path: Path)
     assert math.isnan(found.falls[0].change), "nothing falls from nothing"
 
 
-def test_a_classifier_falls_by_macro_f1_and_the_command_says_so(gpt: Bundle, tmp_path: Path, capsys) -> None:
+def test_robustness_of_a_classifier_is_macro_f1(gpt: Bundle, tmp_path: Path, capsys) -> None:
     torch.manual_seed(0)
     assert gpt.tokenizer is not None
     model = build(classifying(gpt.config, ["ক", "খ"]))
@@ -80,7 +80,7 @@ def test_a_classifier_falls_by_macro_f1_and_the_command_says_so(gpt: Bundle, tmp
     assert main(["evaluate", str(folder), "--text", "ক", "--perturb", "latin"]) == MISUSED
 
 
-def test_a_translator_reads_changed_sources_and_its_targets_stay(gpt: Bundle, tmp_path: Path) -> None:
+def test_only_the_sources_of_pairs_are_perturbed(gpt: Bundle, tmp_path: Path) -> None:
     pytest.importorskip("sacrebleu")
     assert gpt.tokenizer is not None
     torch.manual_seed(0)
@@ -93,7 +93,7 @@ def test_a_translator_reads_changed_sources_and_its_targets_stay(gpt: Bundle, tm
     assert found.falls[0].after == evaluate_pairs(translator, pairs).chrf
 
 
-def test_who_is_not_measured_so_is_told(gpt: Bundle, tmp_path: Path) -> None:
+def test_unsupported_models_and_perturbations_are_rejected(gpt: Bundle, tmp_path: Path) -> None:
     file = rows(tmp_path / "a.jsonl", {"text": "নদী"})
     assert gpt.tokenizer is not None
     bert = Bundle(build(BERTConfig(vocab_size=gpt.tokenizer.vocab_size, **SIZES)), gpt.tokenizer)

@@ -56,7 +56,7 @@ def gpt(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return base(tmp_path_factory.mktemp("base") / "gpt")
 
 
-def test_what_belongs_together_stays_together_and_copies_are_taken_once(pairs: Path) -> None:
+def test_groups_stay_together_and_copies_are_used_once(pairs: Path) -> None:
     data = read_dialogues(pairs)
     parts = divide_dialogues(data, share=0.2, seed=1)
     stories = {name: set(getattr(parts, name).groups) for name in PARTS}
@@ -77,9 +77,7 @@ def test_what_belongs_together_stays_together_and_copies_are_taken_once(pairs: P
         divide_dialogues(data.chosen([0, 1]))
 
 
-def test_from_pairs_to_answers_and_the_template_comes_along(
-    gpt: Path, pairs: Path, tmp_path: Path, capsys: Any
-) -> None:
+def test_from_examples_to_answers_with_the_chat_template(gpt: Path, pairs: Path, tmp_path: Path, capsys: Any) -> None:
     run = tmp_path / "taught"
     words = ["--set", *(f"{name}={value}" for name, value in QUICK.items())]
     code = main(["adapt", "instruct", str(pairs), "--from", str(gpt), "--out", str(run), "--json", *words])
@@ -105,7 +103,7 @@ def test_from_pairs_to_answers_and_the_template_comes_along(
         kotha.adapt_instruct(out=run, resume=True)
 
 
-def test_a_run_that_was_stopped_goes_on_as_if_it_never_was(gpt: Path, pairs: Path, tmp_path: Path) -> None:
+def test_a_resumed_run_equals_an_uninterrupted_one(gpt: Path, pairs: Path, tmp_path: Path) -> None:
     whole = kotha.adapt_instruct(pairs, start=gpt, out=tmp_path / "whole", **QUICK)
     kotha.adapt_instruct(pairs, start=gpt, out=tmp_path / "half", **{**QUICK, "steps": 2, "schedule": "constant"})
     again = kotha.adapt_instruct(pairs, start=gpt, out=tmp_path / "again", **QUICK)
@@ -116,9 +114,7 @@ def test_a_run_that_was_stopped_goes_on_as_if_it_never_was(gpt: Path, pairs: Pat
     assert AnswerQuestions().read_parts(tmp_path / "half") == AnswerQuestions().read_parts(tmp_path / "whole")
 
 
-def test_lora_learns_beside_the_weights_and_brings_the_template_to_its_base(
-    gpt: Path, pairs: Path, tmp_path: Path
-) -> None:
+def test_lora_adds_the_chat_template_to_its_base(gpt: Path, pairs: Path, tmp_path: Path) -> None:
     run = kotha.adapt_instruct(pairs, start=gpt, out=tmp_path / "lora", lora=2, **QUICK)
     adapted = kotha.load(gpt, adapter=run)
     assert adapted.bundle.chat is not None and kotha.load(gpt).bundle.chat is None
@@ -126,7 +122,7 @@ def test_lora_learns_beside_the_weights_and_brings_the_template_to_its_base(
     torch.testing.assert_close(adapted.model(tokens), run.model.model(tokens), atol=1e-5, rtol=1e-5)
 
 
-def test_a_tokenizer_without_marks_gets_them_and_lora_is_refused_there(pairs: Path, tmp_path: Path) -> None:
+def test_chat_tokens_are_added_to_the_tokenizer_but_not_with_lora(pairs: Path, tmp_path: Path) -> None:
     bare = base(tmp_path / "bare", "wordpiece")
     heard: list[Any] = []
     run = kotha.adapt_instruct(pairs, start=bare, out=tmp_path / "taught", on_remark=heard.append, **QUICK)
@@ -138,7 +134,7 @@ def test_a_tokenizer_without_marks_gets_them_and_lora_is_refused_there(pairs: Pa
     assert not (tmp_path / "no").exists()
 
 
-def test_what_cannot_be_taught_is_said(
+def test_invalid_conversations_and_models_are_rejected(
     bases: dict[str, Path], gpt: Path, pairs: Path, tmp_path: Path, capsys: Any
 ) -> None:
     out = ["--out", str(tmp_path / "run")]
@@ -154,7 +150,7 @@ def test_what_cannot_be_taught_is_said(
     assert not (tmp_path / "run").exists()
 
 
-def test_a_turn_of_the_talk_is_written_as_it_was_learned(gpt: Path, pairs: Path, tmp_path: Path) -> None:
+def test_chat_turns_are_encoded_as_in_training(gpt: Path, pairs: Path, tmp_path: Path) -> None:
     run = kotha.adapt_instruct(pairs, start=gpt, out=tmp_path / "taught", **QUICK)
     talk, template = run.model.chat(), run.model.bundle.chat
     assert template is not None and run.model.tokenizer is not None
@@ -164,7 +160,7 @@ def test_a_turn_of_the_talk_is_written_as_it_was_learned(gpt: Path, pairs: Path,
     assert list(request.prompt) == template.prompt(run.model.tokenizer, [Turn("user", "কে পেল?")])
 
 
-def test_what_was_learned_is_answered_and_the_answer_ends(gpt: Path, pairs: Path, tmp_path: Path) -> None:
+def test_trained_answers_are_given_and_end(gpt: Path, pairs: Path, tmp_path: Path) -> None:
     how = {"steps": 150, "batch_size": 8, "learning_rate": 1e-2, "evaluate_every": 150, "patience": None}
     run = kotha.adapt_instruct(pairs, start=gpt, out=tmp_path / "taught", **how)
     learned = run.path / "examples" / "train.jsonl"

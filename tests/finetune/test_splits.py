@@ -16,7 +16,7 @@ def examples(n_each: int, classes: str = "abc", start: int = 0) -> LabelledTexts
     return LabelledTexts(texts, labels)
 
 
-def test_each_class_is_divided_by_itself_and_by_lot() -> None:
+def test_the_split_is_random_and_stratified() -> None:
     data = examples(40)
     first, again, other = divide(data, seed=1), divide(data, seed=1), divide(data, seed=2)
     assert first == again and first != other
@@ -26,7 +26,7 @@ def test_each_class_is_divided_by_itself_and_by_lot() -> None:
     assert sorted(texts) == sorted(data.texts)
 
 
-def test_copies_are_taken_once_and_near_copies_of_what_is_held_out_not_at_all() -> None:
+def test_copies_are_used_once_and_near_copies_of_held_out_texts_removed() -> None:
     data = examples(10)
     twice = LabelledTexts((*data.texts, *data.texts[:5]), (*data.labels, *data.labels[:5]))
     found = divide(twice)
@@ -39,13 +39,13 @@ def test_copies_are_taken_once_and_near_copies_of_what_is_held_out_not_at_all() 
     assert "1 text removed from training" in str(cleaned.remarks[0])
 
 
-def test_a_given_part_is_taken_as_it_is() -> None:
+def test_a_given_part_is_used_unchanged() -> None:
     data, test = examples(10), examples(4, start=100)
     found = divide(data, test=test)
     assert found.test is test and len(found.validation) == 3 and len(found.train) == 27
 
 
-def test_what_cannot_be_divided_is_refused() -> None:
+def test_data_that_cannot_be_split_is_rejected() -> None:
     with pytest.raises(DataError, match="all 5 examples have the label 'a'"):
         divide(examples(5, "a"))
     with pytest.raises(DataError, match="class 'a' with 2 examples cannot be split"):
@@ -64,7 +64,7 @@ def pairs(n_pairs: int, start: int = 0) -> TextPairs:
     return TextPairs(tuple(f"the source number {n}" for n in numbers), tuple(f"target {n} of all" for n in numbers))
 
 
-def test_pairs_are_divided_by_lot_and_stay_together() -> None:
+def test_pairs_are_split_at_random_and_stay_together() -> None:
     data = pairs(100)
     first, again, other = (divide(data, seed=seed, share=0.1) for seed in (1, 1, 2))
     assert first == again and first != other
@@ -75,7 +75,7 @@ def test_pairs_are_divided_by_lot_and_stay_together() -> None:
     assert len(divide(pairs(20_000)).test) == 500, "more would take longer than they are worth"
 
 
-def test_a_pair_gives_a_held_out_one_away_by_either_side() -> None:
+def test_pairs_leak_through_either_side() -> None:
     found = divide(pairs(20), share=0.1)
     source, target = found.test.sources[0], found.validation.targets[0]
     known = found.train
@@ -87,7 +87,7 @@ def test_a_pair_gives_a_held_out_one_away_by_either_side() -> None:
     assert str(divide(twice).remarks[0]) == f"{len(known)} pairs skipped: copies of earlier ones"
 
 
-def test_pairs_that_cannot_be_divided_are_refused() -> None:
+def test_pairs_that_cannot_be_split_are_rejected() -> None:
     with pytest.raises(DataError, match="2 examples cannot be split into training and held-out examples"):
         divide(pairs(2))
     with pytest.raises(DataError, match="too few training examples are left once copies are removed"):
