@@ -1,4 +1,4 @@
-"""Scores of classes, beside scikit-learn's; and what simpler ways reach."""
+"""Classification scores, compared with scikit-learn's; and the baselines."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What may be set side by side, and what is said where it may not."""
+"""Comparison of models: comparable scores, and the reasons for omitted ones."""
 
 import math
 from dataclasses import replace

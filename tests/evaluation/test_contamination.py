@@ -1,4 +1,4 @@
-"""Whether a run has learned from a text."""
+"""Contamination: whether a text is in the data of a run."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""lm-evaluation-harness drives a model of ours, offline, on a task file of one's own."""
+"""lm-evaluation-harness evaluates a model offline on a local task file."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Answers scored: what counts as right, intervals against statsmodels' formula by hand, and what is compared."""
+"""Scores of answers: exact match, intervals against statsmodels' formula by hand, and baselines."""
 
 import math
 

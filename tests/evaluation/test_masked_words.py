@@ -1,4 +1,4 @@
-"""Hidden words and pairs, measured: against Hugging Face's BERT, and against a count by hand."""
+"""Masked words and pairs: against Hugging Face's BERT, and against counts by hand."""
 
 import json
 from itertools import islice
@@ -56,7 +56,7 @@ def test_a_perfect_and_a_random_model(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(masked_words, "_hide", noted)
 
     class Knows(torch.nn.Module):
-        """Says what stood there, but for every third word, of which it says what is second best."""
+        """Predicts the masked word, except that every third is only its second choice."""
 
         def forward(self, rows: torch.Tensor) -> torch.Tensor:
             logits = torch.zeros(len(rows), made.config.vocab_size)
@@ -74,7 +74,7 @@ def test_a_perfect_and_a_random_model(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_loss_of_masked_words_equals_hugging_faces(tmp_path: Path) -> None:
-    """The loss of hidden words is what transformers' own BERT says of the same tokens."""
+    """The loss of masked words equals that of transformers' BERT on the same tokens."""
     transformers = pytest.importorskip("transformers")
     made = make("bert")
     lm = kotha.LanguageModel(made)

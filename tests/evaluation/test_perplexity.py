@@ -1,4 +1,4 @@
-"""The measure of a language model: by hand, beside a slow reading and Hugging Face's own loss; what it has to beat."""
+"""Evaluation of a language model: by hand, against a slow version and Hugging Face's loss; and the baselines."""
 
 import math
 from pathlib import Path

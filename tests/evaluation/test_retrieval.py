@@ -1,4 +1,4 @@
-"""Recall and MRR by hand, and a search scored beside FTS5 alone."""
+"""Recall and MRR by hand, and a search compared with FTS5 alone."""
 
 from pathlib import Path
 

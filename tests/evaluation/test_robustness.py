@@ -1,4 +1,4 @@
-"""How far a score falls: by hand for documents, and for questions and classes through what is changed."""
+"""Robustness: scores of documents by hand, and what is perturbed in questions and classes."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""A classifier out of a trained model, from a table to a folder that answers."""
+"""Fine-tuning a text classifier, from a table to a model folder."""
 
 import json
 from functools import partial
@@ -76,7 +76,7 @@ def test_a_long_text_is_the_mean_of_its_stretches(runs: dict[str, kotha.Run]) ->
 
 
 def test_a_pass_reads_all_stretches_of_long_texts(tmp_path: Path, bases: dict[str, Path]) -> None:
-    """A text of several stretches takes as many places in a pass."""
+    """A text of several stretches counts as several examples of a pass."""
     steps = []
     for name, times in (("short", 1), ("long", 10)):
         table = write_table(tmp_path / f"{name}.csv", [(f"{text} " * times, label) for text, label in moods(60)])

@@ -1,4 +1,4 @@
-"""``kotha adapt classify``, ``kotha classify`` and ``kotha evaluate`` on what came out."""
+"""``kotha adapt classify``, ``kotha classify`` and ``kotha evaluate`` on the result."""
 
 import json
 from collections.abc import Callable

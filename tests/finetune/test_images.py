@@ -1,4 +1,4 @@
-"""A classifier of images, from folders and archives to a folder that answers."""
+"""Training an image classifier, from folders and archives to a model folder."""
 
 import json
 import zipfile
@@ -51,7 +51,7 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory, archive: Path) -> kotha.Run:
-    """A run long enough to have learned."""
+    """A run long enough to reach a good score."""
     long = {**QUICK, "steps": 60, "evaluate_every": 20, "batch_size": 16, "learning_rate": 5e-3, "dropout": 0.0}
     return kotha.train(archive, out=tmp_path_factory.mktemp("runs") / "run", **long)
 
@@ -238,7 +238,7 @@ def test_images_with_too_many_pixels_or_too_large_values_are_rejected(tmp_path: 
 
 
 def test_an_image_that_crashes_its_reader_is_rejected(tmp_path: Path) -> None:
-    """In the table of a TIFF, where its pixels begin (tag 273) is said to be a text."""
+    """A TIFF whose table gives the offset of the pixels (tag 273) as text."""
     Image = pytest.importorskip("PIL.Image", reason="pictures are read by Pillow")  # noqa: N806
     Image.new("L", (8, 8)).save(tmp_path / "a.tif")
     data = (tmp_path / "a.tif").read_bytes()

@@ -1,4 +1,4 @@
-"""From instruction pairs to a model that answers: split by story, template carried on, LoRA, going on, bad input."""
+"""From instruction pairs to a model that answers: split by story, chat template, LoRA, resuming, bad input."""
 
 import json
 from pathlib import Path

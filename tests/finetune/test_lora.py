@@ -1,4 +1,4 @@
-"""LoRA: small, right, and known by its base; beside peft where that is installed."""
+"""LoRA: size, correctness and base check; compared with peft if it is installed."""
 
 import json
 from pathlib import Path
@@ -23,7 +23,7 @@ from kotha.training.plan.memory import Conditions, plan_memory
 
 
 def scattered(model: Any) -> Any:
-    """A model whose additions are no zeros."""
+    """A model whose LoRA matrices are not zero."""
     with torch.no_grad():
         for module in model.modules():
             if isinstance(module, LowRankLinear):
@@ -111,7 +111,7 @@ def test_a_rank_as_wide_as_the_matrix_is_rejected() -> None:
 
 @pytest.fixture(scope="module")
 def tuned(tmp_path_factory: pytest.TempPathFactory, bases: dict[str, Path]) -> dict[str, kotha.Run]:
-    """A text model that went on by LoRA, and two classifiers, all on one base."""
+    """A text model fine-tuned with LoRA, and two classifiers, all on one base."""
     folder, base = tmp_path_factory.mktemp("tuned"), bases["gpt"]
     (folder / "texts.txt").write_text("\n\n".join(text for text, _ in moods(40)), encoding="utf-8")
     data = kotha.prepare([folder / "texts.txt"], kotha.load(base).tokenizer, folder / "data")

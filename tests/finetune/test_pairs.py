@@ -1,4 +1,4 @@
-"""A translator out of a table of pairs, from the table to a folder that answers."""
+"""Training a translation model, from a table of pairs to a model folder."""
 
 import json
 from functools import partial
@@ -28,7 +28,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory, table: Path) -> kotha.Run:
-    """A run long enough to have learned."""
+    """A run long enough to reach a good score."""
     long = {**QUICK, "steps": 120, "batch_size": 32, "evaluate_every": 40, "learning_rate": 1e-2, "dropout": 0.0}
     return kotha.train(table, out=tmp_path_factory.mktemp("runs") / "run", reverse=True, **long)
 

@@ -1,4 +1,4 @@
-"""Parts that share no text, each class in each."""
+"""Splits: parts that share no text, with every class in each."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""Documents in Bangla: the figures of the English ones, and no English sentence."""
+"""Documents in Bangla have the same numbers as in English, and no English sentence."""
 
 import json
 import re

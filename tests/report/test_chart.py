@@ -1,4 +1,4 @@
-"""Charts: well-formed and inside their frame whatever is drawn, and right where it was computed by hand."""
+"""Charts: well-formed, inside their frame, with coordinates checked by hand."""
 
 import math
 import re

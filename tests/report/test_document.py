@@ -1,4 +1,4 @@
-"""A document is one offline file: data in, both languages with it, and nothing that it is given becomes markup."""
+"""A document is one offline file in both languages, and its data cannot become markup."""
 
 import math
 

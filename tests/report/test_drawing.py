@@ -1,4 +1,4 @@
-"""Pictures as files: well-formed, the same each time, true to their numbers."""
+"""Pictures as files: well-formed, deterministic, with the right numbers."""
 
 import re
 from pathlib import Path

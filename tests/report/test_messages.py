@@ -1,4 +1,4 @@
-"""Pages write messages as Python does: both are held to the same answers (``web/tests/message.test.ts``)."""
+"""Pages render messages as Python does: both share test cases (``web/tests/message.test.ts``)."""
 
 import json
 from pathlib import Path

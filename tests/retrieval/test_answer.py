@@ -22,7 +22,7 @@ def engine() -> Engine:
 
 
 class Says:
-    """A writer of a known answer, whose context holds so many letters."""
+    """A writer of a fixed answer, whose context is a number of characters."""
 
     def __init__(self, text: str, letters: int = 10_000) -> None:
         self.text, self.letters, self.asked = text, letters, ""

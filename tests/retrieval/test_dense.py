@@ -1,4 +1,4 @@
-"""Vectors by a model's layers, and the nearest of them, beside numpy and torch by hand."""
+"""Embeddings from a model's layers, and nearest neighbours, compared with numpy and torch."""
 
 from functools import partial
 

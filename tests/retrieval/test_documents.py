@@ -1,4 +1,4 @@
-"""Files of every kind, and what is wrong with some of them."""
+"""Files of every format, and problems with some of them."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Words that survive being compared, and passages that hold all of a text."""
+"""Word folding, and passages that contain all of a text."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""An index kept up to date, asked, killed, read while it is written, and handed damaged files."""
+"""An index: updates, search, kills, concurrent reads, and damaged files."""
 
 import builtins
 import errno

@@ -1,4 +1,4 @@
-"""The ranking beside a plain BM25 that is written out here, word for word as the paper has it."""
+"""The ranking, compared with a plain BM25 written as in the paper."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The doctor, on curves that were really trained to be so, and on those that a course tells of."""
+"""The doctor, on curves of real training runs, and on those described in a course."""
 
 import math
 import random
@@ -105,7 +105,7 @@ def test_overfitting_is_reported_with_its_first_step(trained, make_data, texts) 
 
 @pytest.fixture(scope="session")
 def words_in_any_order() -> list[str]:
-    """Texts of which nothing can be foretold but how a word goes on."""
+    """Texts in which only the rest of a word can be predicted."""
     draw = random.Random(0)
     words = ["সকাল", "বিকেল", "দুপুর", "আকাশ", "বাতাস", "নদী", "পাহাড়", "সাগর"]
     return [" ".join(draw.choices(words, k=60)) for _ in range(150)]
@@ -122,7 +122,7 @@ def test_plateau(trained, make_data, words_in_any_order) -> None:
 
 
 def test_a_leak_is_found_in_the_curve_and_in_the_data(trained, make_data, texts) -> None:
-    """What is held out was learned from more often than the rest, so it is foretold better."""
+    """The held-out text is in the training data more often than the rest, so it is predicted better."""
     leaky = make_data([*texts[:12], *texts[:2] * 4], held_out=texts[:2], leak_threshold=None, duplicates="keep")
     run = trained(leaky, steps=160, evaluate_every=20)
     jumps = "learning-rate-too-high"  # batches of known text and of other text take turns, so the loss may seem to rise

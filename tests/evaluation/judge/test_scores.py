@@ -11,7 +11,7 @@ WINS = np.array([[0, 12.5, 9, 4], [7.5, 0, 8, 3], [5, 6, 0, 0], [6, 1, 0, 0]], d
 
 
 def lost(values: np.ndarray, wins: np.ndarray) -> float:
-    """Minus the log-likelihood, written down as Bradley and Terry have it."""
+    """The negative log-likelihood of the Bradley–Terry model."""
     total = 0.0
     for one in range(len(wins)):
         for other in range(len(wins)):

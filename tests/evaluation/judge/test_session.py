@@ -1,4 +1,4 @@
-"""A judging: blind and balanced pairs, each judgement on the disk at once, files of others taken in or refused."""
+"""Judging sessions: blind and balanced pairs, judgements saved at once, files merged or rejected."""
 
 import json
 from collections import Counter
