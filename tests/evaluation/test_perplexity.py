@@ -217,7 +217,7 @@ def test_the_first_two_baselines_equal_the_references_of_a_run(data, tokenizer, 
 def test_numbers_on_paper() -> None:
     text = HeldOut("paper", np.array([1, 2, 0]), end=0, bytes=6, characters=2, tokenizer="none")
     rows = baselines(np.array([1, 1, 0]), text, vocab_size=4, orders=(1,))
-    assert rows["ln V"]["bits_per_byte"] == pytest.approx(3 * 2 / 6), "two bits a token"
+    assert rows["ln V"]["bits_per_byte"] == pytest.approx(3 * 2 / 6), "two bits per token"
     assert rows["unigram"]["loss_nats"] == pytest.approx(-(math.log(3 / 7) + math.log(1 / 7) + math.log(2 / 7)) / 3)
     counted = KneserNey(np.array([1, 1, 0]), 1, 4, end=0).nats(text.line).mean()
     assert rows["1-gram"]["loss_nats"] == pytest.approx(counted)
@@ -251,7 +251,7 @@ def test_the_data_of_a_run_is_found_at_its_path_or_next_to_the_run(tmp_path: Pat
     assert find_data(named(str(folder)), run) == folder
     assert find_data(named("/gone/data"), run) == folder
     assert find_data(named("/gone/elsewhere"), run) is None
-    assert find_data(named(str(folder), "77b0"), run) is None, "it was prepared anew"
+    assert find_data(named(str(folder), "77b0"), run) is None, "it was prepared again"
     assert find_data({"data": None}, run) is None
     assert find_data({}, run) is None
     (folder / "dataset.json").write_text("{")

@@ -63,8 +63,8 @@ def test_folders_are_walked_and_unreadable_files_reported(tmp_path: Path) -> Non
     ("name", "content", "said"),
     [
         ("a.md", b"\xff\xfe broken", "not valid UTF-8"),
-        ("a.html", b"<script>1</script>", "there is no text in it"),
-        ("a.md", b"", "there is no text in it"),
+        ("a.html", b"<script>1</script>", "the file contains no text"),
+        ("a.md", b"", "the file contains no text"),
     ],
 )
 def test_a_bad_file_is_an_error_or_skipped(tmp_path: Path, name: str, content: bytes, said: str) -> None:

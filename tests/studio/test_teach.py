@@ -178,7 +178,7 @@ def test_a_classifier_is_taught_in_the_page_and_its_score_is_the_run_s(enter: Op
     page.get_by_role("button", name="Take the built-in example").click()
     page.get_by_text("stories, news, entries: 400 rows").wait_for()
     page.get_by_label("2. Start from").select_option("gpt")
-    field = page.get_by_role("textbox", name="Passes over the table, at most")
+    field = page.get_by_role("textbox", name="Epochs, at most")
     field.fill("1")
     field.press("Tab")
     page.get_by_role("button", name="Start", exact=True).click()

@@ -53,7 +53,7 @@ class ExamplesRequest(TrainRequest):
     validation: Any = None  # validation examples; None: a share of the data
     test: Any = None  # test examples; None: a share of the data
     held_out: float | None = None  # that share; None: the default of the task
-    epochs: float = 8.0  # maximum passes over the examples when fine-tuning
+    epochs: float = 8.0  # maximum epochs of fine-tuning
     tokenizer: Tokenizer | None = None  # for both languages of pairs; None: that of the initial weights, or a new one
 
     @property
@@ -251,10 +251,10 @@ def guessed_or_named(guessed: bool) -> Message:
     return Message("guessed") if guessed else Message("as given")
 
 
-# -- settings: by passes over the examples, by time, or by a recipe ----------------------------------------------------
+# -- settings: by epochs, by time, or by a recipe ----------------------------------------------------------------------
 
 
-# Evaluations without gain that end a run (early stopping), and evaluations per pass over the examples.
+# Evaluations without gain that end a run (early stopping), and evaluations per epoch.
 _PATIENCE, _LOOKS = 6, 2
 USUAL: dict[str, Any] = {
     "schedule": "cosine",
@@ -304,7 +304,7 @@ def learning_rate(d_model: int, lora: bool = False) -> float:
 def finetune_settings(
     model: AnyConfig, request: ExamplesRequest, usual: Mapping[str, Any], n_examples: int, longest: int, warmup: float
 ) -> tuple[AnyConfig, TrainConfig]:
-    """Settings for fine-tuning in a number of passes over the examples; ``warmup`` is a share of the steps."""
+    """Settings for fine-tuning in a number of epochs; ``warmup`` is a share of the steps."""
     if not 0 < request.epochs <= 1000:
         raise UsageError("{epochs} must be above 0 and at most 1,000", epochs=Option("epochs", request.epochs))
     given = dict(request.changes)

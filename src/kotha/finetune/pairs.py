@@ -40,7 +40,7 @@ from kotha.training.tasks.examples import TextPair, Translation
 
 PAGE = "translations.html"
 USUAL_PRESET = "pocket-seq2seq"
-# Passes over the pairs, if no duration is given.
+# Epochs, if no duration is given.
 _PASSES, _WARMUP = 10, 4000
 _USUAL: dict[str, Any] = {
     **USUAL_TEXTS,

@@ -228,7 +228,7 @@ def test_harder_batches_are_no_finding_while_validation_improves() -> None:
     falling = [evaluation(n, 3.5 - n / 100) for n in range(20, 101, 20)]
     assert diagnose({}, sorted(easy_then_hard + falling, key=lambda row: row["step"])) == []
     risen = [evaluation(n, 3.5 - n / 100 if n < 60 else 3.4) for n in range(20, 101, 20)]
-    for evaluations in (risen, falling[:2], []):  # worse there, too; or nobody knows
+    for evaluations in (risen, falling[:2], []):  # worse there, too; or unknown
         rows = sorted(easy_then_hard + evaluations, key=lambda row: row["step"])
         assert diagnose({}, rows)[0].kind == "learning-rate-too-high"
 

@@ -46,7 +46,7 @@ class Curve:
     references: dict[str, float]  # baseline losses by name: "ln V", "unigram", "3-gram" …
     learning_rate: float  # peak; 0 if none was logged
     vocab_size: float  # 0 if unknown
-    epochs: float | None  # passes over the training text
+    epochs: float | None  # epochs on the training text
     regularized: bool  # dropout, label smoothing or averaging raises the training loss above the saved model's
     floor: float | None  # lower bound in bits per byte, if the source of the text is known
 
