@@ -43,13 +43,13 @@ def test_perplexity_is_shown_for_one_tokenizer_and_one_text() -> None:
     ("other", "said"),
     [
         ({"tokenizer": "b" * 32}, "2 tokenizers (aaaaaaaa, bbbbbbbb), and perplexity is per token"),
-        ({"measured": Measured(400, 1_000_000)}, "measured on 2 different texts"),
-        ({"measured": Measured(383, 900_000)}, "measured on 2 different texts"),
+        ({"measured": Measured(400, 1_000_000)}, "evaluated on 2 different texts"),
+        ({"measured": Measured(383, 900_000)}, "evaluated on 2 different texts"),
         ({"measured": None}, "It is not known which text other was evaluated on"),
-        ({"task": "masked-words"}, "these learned masked-words, next-token"),
+        ({"task": "masked-words"}, "these models were trained on masked-words, next-token"),
         (
             {"tokenizer": "b" * 32, "measured": Measured(383, 999_000)},
-            "Bits per byte and per character are of the text",
+            "Bits per byte and per character measure the text itself",
         ),
     ],
 )

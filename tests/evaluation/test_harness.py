@@ -115,7 +115,7 @@ def test_invalid_task_files_are_rejected(tiny, tokenizer, tmp_path: Path, monkey
     with pytest.raises(UsageError, match="task file not found"):
         run_task(tiny(), tokenizer, tmp_path / "none.yaml")
     (tmp_path / "empty.yaml").write_text("dataset_path: json\n")
-    with pytest.raises(UsageError, match="names no task"):
+    with pytest.raises(UsageError, match="has no task name"):
         run_task(tiny(), tokenizer, tmp_path / "empty.yaml")
     monkeypatch.setitem(sys.modules, "lm_eval.api.model", None)
     with pytest.raises(KothaError, match=r"pip install 'kotha\[harness\]'"):

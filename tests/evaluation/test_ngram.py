@@ -134,7 +134,7 @@ def grams(document: list[int], order: int) -> list[tuple[str, ...]]:
     [
         ([1, 0], 0, "order=0 must be between 1 and 9"),
         ([1, 0], 10, "order=10"),
-        ([], 3, "there is nothing to count"),
+        ([], 3, "cannot count n-grams"),
     ],
 )
 def test_invalid_input_to_counting_is_rejected(line: list[int], order: int, wording: str) -> None:

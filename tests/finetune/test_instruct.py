@@ -129,7 +129,7 @@ def test_chat_tokens_are_added_to_the_tokenizer_but_not_with_lora(pairs: Path, t
     assert any("had no chat tokens; added them" in str(remark) for remark in heard)
     opened, before = bundle.load(run.path), bundle.load(bare)
     assert opened.chat is not None and opened.config.vocab_size == before.config.vocab_size + 3  # type: ignore[union-attr]
-    with pytest.raises(UsageError, match="has no marks for turns"):
+    with pytest.raises(UsageError, match="has no chat tokens"):
         kotha.adapt_instruct(pairs, start=bare, out=tmp_path / "no", lora=2, **QUICK)
     assert not (tmp_path / "no").exists()
 

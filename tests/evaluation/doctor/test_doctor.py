@@ -195,9 +195,9 @@ def test_question_7b_and_12b_of_the_workshop() -> None:
 def test_a_short_run_below_a_baseline_should_train_longer() -> None:
     config = {"references": {"unigram": 2.0}, "data": {"train_tokens": 8192 * 50_000}}
     (found,) = diagnose(config, CALM)
-    assert "only 2 % of its text" in str(found.words)
-    assert str(found.advice[0]).startswith("More steps")
-    assert not any("More text" in str(each) or "larger model" in str(each) for each in found.advice)
+    assert "only 2 % of its training text" in str(found.words)
+    assert str(found.advice[0]).startswith("Train for more steps")
+    assert not any("training text" in str(each) or "larger model" in str(each) for each in found.advice)
     (found,) = diagnose({**config, "data": {"train_tokens": 8192 * 500}}, CALM)
     assert found.kind == "no-better-than-counting"
 
