@@ -88,7 +88,7 @@ def test_the_table_explains_its_figures(capsys, made: Path) -> None:
     assert all(name in out for name in ("bits per byte", "ln V", "unigram", "3-gram", "5-gram"))
     assert "context 4, stride 2; tokenizer " in out
     out = said(capsys, "evaluate", made / "one" / "best", made / "data-a")
-    assert "has this model learned from the text: that cannot be told" in out
+    assert "this text, for this model: not known" in out
     capsys.readouterr()
     assert main(["evaluate", str(made / "one" / "best"), str(made / "data-a")]) == 0
     assert "name a data folder with --baselines" in capsys.readouterr().err
@@ -105,19 +105,19 @@ def test_overlap_with_the_training_data_is_reported(capsys, made: Path, tmp_path
         (both, "71% seen in training"),
     ):
         out = said(capsys, "evaluate", made / "one", text, "--baselines", "none")
-        assert f"has this model learned from the text: {verdict}" in out
+        assert f"this text, for this model: {verdict}" in out
 
 
 @pytest.mark.parametrize(
     ("arguments", "code", "wording"),
     [
         (["@one", "@data-b"], 1, "so the token ids do not match"),
-        (["@one", "@data-a", "--baselines", "@data-b"], 1, "baselines are counted on the tokens of the model"),
-        (["@one", "@data-a", "--stride", "9"], 2, "a stride of 9 is not between 1 and the context, 4"),
+        (["@one", "@data-a", "--baselines", "@data-b"], 1, "baselines need the model's tokens"),
+        (["@one", "@data-a", "--stride", "9"], 2, "a stride of 9 is out of range; use 1 to the context length, 4"),
         (["@one", "@nowhere.txt"], 1, "nowhere.txt does not exist"),
         (["@none", "@data-a"], 1, "there is no"),
         (["@one", "@data-a", "--baselines", "none", "--split", "tset"], 1, "has no split 'tset'"),
-        (["@one", "@task.yaml"], 2, "there is no task file"),
+        (["@one", "@task.yaml"], 2, "task file not found"),
     ],
 )
 def test_usage_errors(capsys, made: Path, arguments: list[str], code: int, wording: str) -> None:
@@ -207,20 +207,20 @@ def test_runs_of_one_tokenizer(capsys, made: Path) -> None:
     assert first["perplexity"] == pytest.approx(math.exp(best["loss_nats"]))
     assert first["tokens"] == 6 * 2 * 4
     assert "perplexity" in said(capsys, "compare", made / "one", made / "two")
-    assert "2 models side by side, by what" in said(capsys, "compare", made / "one", made / "two")
+    assert "2 models, by their own" in said(capsys, "compare", made / "one", made / "two")
     alone = said(capsys, "compare", made / "one")
-    assert "1 model, by what each training measured" in alone and "side by side" not in alone
+    assert "1 model, by its own training metrics" in alone
 
 
 def test_runs_of_two_tokenizers(capsys, made: Path, tmp_path: Path) -> None:
     page = tmp_path / "table.html"
     out = said(capsys, "compare", made / "one", made / "three", "--html", page)
-    head = out.split("Perplexity is left out")[0]
+    head = out.split("Perplexity is omitted")[0]
     assert "perplexity" not in head
     assert "bits per byte" in head
     assert "and perplexity is per token" in out
     html = page.read_text(encoding="utf-8")
-    assert "Perplexity is left out" in html
+    assert "Perplexity is omitted" in html
     assert 'class="best"' not in html, "scores from training name no best model"
     assert "that they have not seen" not in html
 

@@ -67,8 +67,8 @@ def test_usage_errors_come_before_generation(models: list[str], tmp_path: Path, 
     for words, said in (
         ([models[0], models[0], "--prompts", empty, *out], "name two or more different models"),
         ([*models, *out], "prompts are required"),
-        ([*models, "--prompts", empty, *out], "holds no prompts"),
-        (out, "holds no judging"),
+        ([*models, "--prompts", empty, *out], "has no prompts"),
+        (out, "is not a judging session"),
         ([*models, "--prompts", empty, "--out", tmp_path], "already exists; resume it without naming models"),
     ):
         code, _, err = call(capsys, monkeypatch, *words)

@@ -60,7 +60,7 @@ def test_the_translator_translates_and_is_evaluated(capsys, made: Path) -> None:
     out, _ = said(capsys, "evaluate", made / "run", made / "pairs.tsv", "--json")
     assert json.loads(out)["fields"] == ["bn", "en"] and json.loads(out)["seen"] == 54
     out, _ = said(capsys, "evaluate", made / "run", made / "pairs.tsv")
-    assert "It has learned from 54 of these pairs" in out and "tok:13a" in out
+    assert "The model was trained on 54 of these pairs" in out and "tok:13a" in out
 
 
 def test_the_schedule_of_2017_is_a_choice(capsys, tmp_path: Path) -> None:

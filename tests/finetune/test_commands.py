@@ -1,4 +1,4 @@
-"""``kotha finetune classify``, ``kotha classify`` and ``kotha evaluate`` on what came out."""
+"""``kotha finetune classify``, ``kotha classify`` and ``kotha evaluate`` on the result."""
 
 import json
 from collections.abc import Callable
@@ -25,7 +25,7 @@ def call(capsys: pytest.CaptureFixture[str]) -> Call:
     return run
 
 
-def test_from_a_table_to_an_answer(call: Call, bases: dict[str, Path], table: Path, tmp_path: Path) -> None:
+def test_from_a_table_to_a_prediction(call: Call, bases: dict[str, Path], table: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     code, out, err = call(
         "finetune",
@@ -73,7 +73,7 @@ def test_from_a_table_to_an_answer(call: Call, bases: dict[str, Path], table: Pa
 
 def test_what_is_wrong_is_said_in_one_line(call: Call, bases: dict[str, Path], table: Path, tmp_path: Path) -> None:
     code, _, err = call("finetune", "classify", table, "--out", tmp_path / "run")
-    assert code == MISUSED and "give data and a model to start from, or resume with --resume" in err
+    assert code == MISUSED and "give data and a model to start from; or go on with --resume" in err
     code, _, err = call("classify", bases["gpt"], "আজ")
     assert code == MISUSED and "this is a gpt model, and no classifier" in err
     code, _, err = call("classify", bases["gpt"])
@@ -84,7 +84,7 @@ def test_what_is_wrong_is_said_in_one_line(call: Call, bases: dict[str, Path], t
     assert code == FAILED and "all 9 examples have the label 'ক'" in err and not (tmp_path / "run").exists()
 
 
-def test_of_many_classes_the_likeliest_are_shown() -> None:
+def test_only_the_most_likely_of_many_classes_are_shown() -> None:
     many = Classified("c0", {f"c{number}": 0.001 for number in range(1000)})
     assert _line("নদী", many).plain.endswith("c11 0.1%  …  নদী")
     few = Classified("a", {"a": 0.75, "b": 0.25})

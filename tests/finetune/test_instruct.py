@@ -1,4 +1,4 @@
-"""From instruction pairs to a model that answers: split by story, template carried on, LoRA, going on, bad input."""
+"""From instruction pairs to a model that answers: split by story, chat template, LoRA, resuming, bad input."""
 
 import json
 from pathlib import Path
@@ -56,7 +56,7 @@ def gpt(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return base(tmp_path_factory.mktemp("base") / "gpt")
 
 
-def test_what_belongs_together_stays_together_and_copies_are_taken_once(pairs: Path) -> None:
+def test_groups_stay_together_and_copies_are_used_once(pairs: Path) -> None:
     data = read_dialogues(pairs)
     parts = divide_dialogues(data, share=0.2, seed=1)
     stories = {name: set(getattr(parts, name).groups) for name in PARTS}
@@ -73,13 +73,11 @@ def test_what_belongs_together_stays_together_and_copies_are_taken_once(pairs: P
     assert data.turns[0] not in given.train.turns + given.validation.turns
     with pytest.raises(UsageError, match=r"held_out=0\.9"):
         divide_dialogues(data, share=0.9)
-    with pytest.raises(DataError, match="cannot be divided"):
+    with pytest.raises(DataError, match="cannot be split"):
         divide_dialogues(data.chosen([0, 1]))
 
 
-def test_from_pairs_to_answers_and_the_template_comes_along(
-    gpt: Path, pairs: Path, tmp_path: Path, capsys: Any
-) -> None:
+def test_from_examples_to_answers_with_the_chat_template(gpt: Path, pairs: Path, tmp_path: Path, capsys: Any) -> None:
     run = tmp_path / "taught"
     words = ["--set", *(f"{name}={value}" for name, value in QUICK.items())]
     code = main(["finetune", "instruct", str(pairs), "--from", str(gpt), "--out", str(run), "--json", *words])
@@ -99,7 +97,7 @@ def test_from_pairs_to_answers_and_the_template_comes_along(
     assert main(["evaluate", str(run), str(run / "examples" / "test.jsonl")]) == OK, (
         "its own held-out part is such a file"
     )
-    assert "answered right" in capsys.readouterr().out
+    assert "answered correctly" in capsys.readouterr().out
     with pytest.raises(CheckpointError, match="needs its examples"):
         (run / "examples" / "train.jsonl").unlink()
         kotha.finetune_instruct(out=run, resume=True)
@@ -126,19 +124,19 @@ def test_lora_learns_beside_the_weights_and_brings_the_template_to_its_base(
     torch.testing.assert_close(adapted.model(tokens), run.model.model(tokens), atol=1e-5, rtol=1e-5)
 
 
-def test_a_tokenizer_without_marks_gets_them_and_lora_is_refused_there(pairs: Path, tmp_path: Path) -> None:
+def test_chat_tokens_are_added_to_the_tokenizer_but_not_with_lora(pairs: Path, tmp_path: Path) -> None:
     bare = base(tmp_path / "bare", "wordpiece")
     heard: list[Any] = []
     run = kotha.finetune_instruct(pairs, start=bare, out=tmp_path / "taught", on_remark=heard.append, **QUICK)
-    assert any("it has them now" in str(remark) for remark in heard)
+    assert any("had no chat tokens; added them" in str(remark) for remark in heard)
     opened, before = bundle.load(run.path), bundle.load(bare)
     assert opened.chat is not None and opened.config.vocab_size == before.config.vocab_size + 3  # type: ignore[union-attr]
-    with pytest.raises(UsageError, match="has no marks for turns"):
+    with pytest.raises(UsageError, match="has no chat tokens"):
         kotha.finetune_instruct(pairs, start=bare, out=tmp_path / "no", lora=2, **QUICK)
     assert not (tmp_path / "no").exists()
 
 
-def test_what_cannot_be_taught_is_said(
+def test_invalid_conversations_and_models_are_rejected(
     bases: dict[str, Path], gpt: Path, pairs: Path, tmp_path: Path, capsys: Any
 ) -> None:
     out = ["--out", str(tmp_path / "run")]
@@ -164,7 +162,7 @@ def test_a_turn_of_the_talk_is_written_as_it_was_learned(gpt: Path, pairs: Path,
     assert list(request.prompt) == template.prompt(run.model.tokenizer, [Turn("user", "কে পেল?")])
 
 
-def test_what_was_learned_is_answered_and_the_answer_ends(gpt: Path, pairs: Path, tmp_path: Path) -> None:
+def test_trained_answers_are_given_and_end(gpt: Path, pairs: Path, tmp_path: Path) -> None:
     how = {"steps": 150, "batch_size": 8, "learning_rate": 1e-2, "evaluate_every": 150, "patience": None}
     run = kotha.finetune_instruct(pairs, start=gpt, out=tmp_path / "taught", **how)
     learned = run.path / "examples" / "train.jsonl"

@@ -153,10 +153,10 @@ def test_documents_are_asked_as_the_library_does(office: Address, models: Path) 
             expected.remark and str(expected.remark)
         )
     wrong = refused(office, "ask", index="stories", question=question, model="plain", by="meaning")
-    assert wrong.startswith("stories was embedded by taught")
+    assert wrong.startswith("stories holds vectors of taught")
     assert "no index 'storis'" in refused(office, "ask", 404, index="storis", question="ক")
     for place in ("/etc/stories.index", "../stories", "stories.index", ""):
-        assert "there is no index" in refused(office, "ask", 404, index=place, question="ক")
+        assert "no index at" in refused(office, "ask", 404, index=place, question="ক")
     assert "tokens: it must be 4,096 or less" in refused(office, "ask", index="stories", question="ক", tokens=4097)
     listed = http.get(f"{office.url}/api/indexes").json()["indexes"]
     assert [each["documents"] for each in listed if each["name"] == "stories"] == [60]

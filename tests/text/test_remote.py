@@ -191,5 +191,5 @@ def test_shards_equal_those_of_the_local_file(web, tmp_path: Path):
 
 
 def test_an_index_needs_local_files(web):
-    with pytest.raises(KothaError, match="an index keeps files of this machine"):
+    with pytest.raises(KothaError, match="only local files can be indexed"):
         list_files([f"{web.url}/a.jsonl"])
