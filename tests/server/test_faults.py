@@ -171,7 +171,7 @@ def test_a_training_that_is_killed_is_told_so_and_goes_on(tmp_path: Path, data: 
     os.killpg(process_of(tmp_path / id), signal.SIGKILL)
     killed = waited(store, id, over)
     assert killed.state == "killed"
-    assert "was killed" in killed.said and killed.said.endswith("go on with it from what it saved last")
+    assert "was killed" in killed.said and killed.said.endswith("resume it from its last checkpoint")
     store.go_on(id)
     done = waited(store, id, over)
     assert done.state == "done", done.said
@@ -224,7 +224,7 @@ def test_what_is_no_training_is_told_to_begin_again(tmp_path: Path) -> None:
     id = store.begin("tokenizer", "", ["presets"])
     waited(store, id, over)
     for code, state, words in [
-        (-signal.SIGKILL, "killed", "begin it again"),
+        (-signal.SIGKILL, "killed", "start it again"),
         (-signal.SIGSEGV, "failed", "ended by SIGSEGV"),
         (1, "failed", ""),
     ]:
@@ -239,7 +239,7 @@ def test_a_training_that_saved_nothing_is_not_told_to_go_on(tmp_path: Path) -> N
     note(tmp_path, id, code=-signal.SIGKILL, ended=1.0)
     assert store.status(id).said.endswith("with its machine; begin it again")
     (store.result(id) / CHECKPOINTS / "step-00000004").mkdir(parents=True)
-    assert store.status(id).said.endswith("go on with it from what it saved last")
+    assert store.status(id).said.endswith("resume it from its last checkpoint")
 
 
 def test_what_came_of_jobs_that_versions_before_kept_in_notes_stays(tmp_path: Path) -> None:

@@ -98,7 +98,7 @@ def save(
     kind, *others = {stored} if stored else {str(each.dtype).removeprefix("torch.") for each in weights.values()}
     if others or kind not in get_args(Stored):
         raise KothaError(
-            "a model folder holds weights of one type out of {names}; these are {found}",
+            "the weights of a model folder must all have one type out of {names}; these have {found}",
             names=list(get_args(Stored)),
             found=[kind, *others],
         )
@@ -142,8 +142,8 @@ def assemble(model: Model, weights: dict[str, Tensor]) -> Model:
         # A sum is quick and shows what is not finite; one that is too large for its type is looked at again.
         if not tensor.sum(dtype=torch.float32).isfinite() and not tensor.isfinite().all():
             raise KothaError(
-                "the weights hold NaN or infinity ({name}), so nothing can be computed with them; take an earlier "
-                "checkpoint, or train again with a lower learning_rate",
+                "the weights contain NaN or infinity ({name}); use an earlier checkpoint, or train again "
+                    "with a lower learning_rate",
                 name=name,
             )
     parameters = {name: nn.Parameter(tensor.contiguous()) for name, tensor in weights.items()}
@@ -161,13 +161,13 @@ def find_model(folder: str | Path) -> Path:
     """The model folder that a path means: itself, or the best model of a run folder."""
     path = Path(folder)
     if not exists(path):
-        raise KothaError("there is no {path}; name a run folder or a model folder", path=path)
+        raise KothaError("{path} not found; name a run folder or a model folder", path=path)
     if _is_model_folder(path):
         return path
     if _is_model_folder(path / RUN_MODEL):
         return path / RUN_MODEL
     if is_directory(path / RUN_MARK):
-        raise KothaError("{path} holds a run that has kept no model yet; let it reach its first evaluation", path=path)
+        raise KothaError("the run in {path} has no model yet; let it reach its first evaluation", path=path)
     return path  # not a model folder; what is missing is said where it is read
 
 
@@ -183,13 +183,13 @@ def shape_alone(config: ModelConfig, n_tensors: int) -> Model:
     n_layers = config.n_layers + getattr(config, "n_decoder_layers", 0)
     if n_layers * _TENSORS_PER_LAYER > n_tensors:  # before so many blocks are built
         raise KothaError(
-            "{n_layers:,} layers in its config, and {n_tensors:,} tensors", n_layers=n_layers, n_tensors=n_tensors
+            "its config has {n_layers:,} layers, but there are only {n_tensors:,} tensors", n_layers=n_layers, n_tensors=n_tensors
         )
     try:
         return build(config, "meta")
     except (RuntimeError, OverflowError, TypeError) as error:  # torch, of a size that it cannot count
         raise KothaError(
-            "its config asks for matrices beyond any machine, and there are {n_tensors:,} tensors", n_tensors=n_tensors
+            "its config describes matrices too large for any machine, but there are only {n_tensors:,} tensors", n_tensors=n_tensors
         ) from error
 
 
@@ -265,7 +265,7 @@ def check_header(file: Path, header: dict[str, Any], expected: dict[str, dict[st
             found, wanted = (each.get(name, {}).get(what) for each in (header, expected))
             if found != wanted:
                 raise KothaError(
-                    "{path}: {name} has {what} {found}, and its config asks for {wanted}",
+                    "{path}: {name} has {what} {found}, but its config requires {wanted}",
                     path=file,
                     name=name,
                     what=what,
@@ -288,7 +288,7 @@ def _read_description(path: Path) -> dict[str, Any]:
         raise KothaError("{path} does not describe a Kotha model", path=file)
     if values.get("format_version") != FORMAT_VERSION:
         raise KothaError(
-            "{path} has format version {version}, and this Kotha reads {ours}",
+            "{path} has format version {version}; this version of Kotha reads {ours}",
             path=file,
             version=repr(values.get("format_version")),
             ours=FORMAT_VERSION,
@@ -296,7 +296,7 @@ def _read_description(path: Path) -> dict[str, Any]:
     right = isinstance(values.get("model"), dict) and isinstance(values.get("tokenizer"), str | None)
     if not right or values.get("dtype") not in get_args(Stored):
         raise KothaError(
-            "{path} needs a model, a tokenizer's fingerprint or null, and a dtype out of {names}",
+            "{path} must have a model, a tokenizer (a fingerprint or null) and a dtype out of {names}",
             path=file,
             names=list(get_args(Stored)),
         )
@@ -312,7 +312,7 @@ def _load_tokenizer(path: Path, config: ModelConfig, fingerprint: str | None) ->
     tokenizer = Tokenizer.load(path / TOKENIZER_FILE)
     if tokenizer.fingerprint != fingerprint:
         raise KothaError(
-            "{path} has fingerprint {found}, and the model was trained with {wanted}; put that tokenizer back",
+            "{path} has fingerprint {found}, but the model was trained with {wanted}; restore that tokenizer",
             path=path / TOKENIZER_FILE,
             found=tokenizer.fingerprint,
             wanted=fingerprint,
@@ -328,7 +328,7 @@ def _chat_template(path: Path, marks: Any, tokenizer: Tokenizer | None) -> ChatT
     known = None if tokenizer is None else ChatTemplate.of(tokenizer)
     if known is None or known.marks != marks:
         raise KothaError(
-            "{path}: chat_template={marks} has marks that its tokenizer lacks",
+            "{path}: chat_template={marks} does not match the special tokens of its tokenizer",
             path=path / CONFIG_FILE,
             marks=repr(marks),
         )
@@ -338,8 +338,8 @@ def _chat_template(path: Path, marks: Any, tokenizer: Tokenizer | None) -> ChatT
 def _check_vocabulary(tokenizer: Tokenizer, config: ModelConfig) -> None:
     if isinstance(config, TextConfig) and tokenizer.vocab_size > config.vocab_size:
         raise KothaError(
-            "the tokenizer has {n:,} tokens, and the model vocab_size={rows:,}; train with "
-            "vocab_size={n}, or use the tokenizer that the model was made for",
+            "the tokenizer has {n:,} tokens, but the model has vocab_size={rows:,}; train with "
+                "vocab_size={n}, or use the model's own tokenizer",
             n=tokenizer.vocab_size,
             rows=config.vocab_size,
         )

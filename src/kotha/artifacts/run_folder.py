@@ -70,7 +70,7 @@ class RunFolder:
         """Refuse a folder in which a run was started, or with anything else that a run could write over."""
         if self.exists:
             raise CheckpointError(
-                "{path} holds a run; go on with {resume}, or choose another folder",
+                "{path} already contains a run; resume it with {resume}, or choose another folder",
                 path=self.path,
                 resume=Option("resume", True),
             )
@@ -81,7 +81,7 @@ class RunFolder:
             found = [name for name in found if name not in (CHECKPOINTS, TOKENIZER_FILE)]  # killed as it began
         if found:
             raise CheckpointError(
-                "{path} holds {name}, and no run; choose a new folder, or an empty one", path=self.path, name=found[0]
+                "{path} contains {name} but no run; choose a new or empty folder", path=self.path, name=found[0]
             )
 
     def claim(self) -> None:
@@ -109,7 +109,7 @@ class RunFolder:
         """All that the config tells."""
         config = self._read(CONFIG)
         if config is None:
-            raise CheckpointError("{path} holds no run; name the folder that a training wrote", path=self.path)
+            raise CheckpointError("no run in {path}; name the folder of a training run", path=self.path)
         return config
 
     def summary(self) -> dict[str, Any] | None:
@@ -138,7 +138,8 @@ class RunFolder:
         began, now = mapping(self.about(), "data"), describe_data(data)
         if any(began.get(name, now[name]) != now[name] for name in ("tokenizer", "train_tokens", "identity")):
             raise CheckpointError(
-                "{path} began with other data than {data}; resume it with its own, or start a new run from its model",
+                "{path} was started with other data than {data}; resume it with its own data, or start a new "
+                    "run from its model",
                 path=self.path,
                 data=data.path,
             )
@@ -150,7 +151,8 @@ class RunFolder:
                 file.write(as_json(row) + "\n")
         except OSError as error:
             raise CheckpointError(
-                "{path} could not be written: {why}; make room, and go on from the last checkpoint with {resume}",
+                "{path} could not be written: {why}; free disk space, and resume from the last checkpoint "
+                    "with {resume}",
                 path=self.path / METRICS,
                 why=reason(error),
                 resume=Option("resume", True),

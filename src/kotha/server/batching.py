@@ -96,13 +96,13 @@ class Batcher:
         with self._changed:
             queue = self._waiting.get(client, ())
             if len(queue) >= self._most_for_one:
-                full = "{n:,} of your texts wait already; ask again when some are done"
+                full = "{n:,} of your texts are already waiting; try again when some are done"
                 raise RefusedError(full, 429, code="queue_full", n=len(queue))
             if self.n_waiting >= self._most:
-                full = "{n:,} texts wait already; ask again in a moment"
+                full = "{n:,} texts are already waiting; try again in a moment"
                 raise RefusedError(full, 503, code="queue_full", n=self.n_waiting)
             if self._closing:
-                raise RefusedError("the server is stopping; ask again when it is back", 503, code="queue_full")
+                raise RefusedError("the server is shutting down; try again when it is back", 503, code="queue_full")
             self._waiting.setdefault(client, deque()).append(ticket)
             self._changed.notify()
         return ticket

@@ -76,7 +76,7 @@ def serve(
 
     if key_file is not None and is_open(key_file):
         _say(
-            Message("others on this machine can read the key in {file}; `chmod 600` keeps it to you", file=key_file),
+            Message("other users on this machine can read the key in {file}; restrict it with `chmod 600`", file=key_file),
             language,
         )
 
@@ -100,7 +100,7 @@ def open_studio(
 ) -> None:
     """Open the studio: write with a model, look inside it, train one; at an address that only this computer reaches."""
     if room not in ROOMS:
-        raise UsageError("there is no room {room!r}; rooms are {rooms}", room=room, rooms=ROOMS)
+        raise UsageError("unknown room {room!r}; the rooms are {rooms}", room=room, rooms=ROOMS)
     _prepare("the studio needs FastAPI and uvicorn: pip install 'kotha[serve]'")
     from kotha.server.lifecycle import run
     from kotha.server.settings import Limits, ServeSettings
@@ -112,11 +112,11 @@ def open_studio(
     def ready(at: str) -> None:
         address = f"{at}/#/{room}{'?' + urlencode({'x': text}) if text else ''}"
         where = Message(
-            "the studio is at {address}; trainings go to {jobs}; Ctrl-C stops it", address=address, jobs=jobs
+            "the studio is at {address}; training runs are stored in {jobs}; Ctrl-C stops it", address=address, jobs=jobs
         )
         _say(where, language)
         if browser and not webbrowser.open(address):
-            _say(Message("no browser could be opened from here; open that address in one"), language)
+            _say(Message("could not start a browser; open the address in one yourself"), language)
 
     run(named, settings, "auto", ready)
 

@@ -70,7 +70,7 @@ def check_most(count: int, most: int, what: Message, param: str | None = None, c
     """Refuse more of something than the limits allow."""
     if count > most:
         raise RefusedError(
-            "{count:,} {what} are too many for one request; {allowed:,} are allowed",
+            "{count:,} {what} are too many for one request; at most {allowed:,} are allowed",
             param=param,
             code=code,
             count=count,
@@ -112,21 +112,21 @@ def answer(error: Exception) -> tuple[int, JsonObject, dict[str, str]]:
         told = Message(str(error.detail))
         if status == 404:
             told = Message(
-                "there is nothing at this address; OpenAI's are under /v1, ours under /api, all are in /openapi.json"
+                "not found; OpenAI's routes are under /v1, Kotha's under /api, and /openapi.json lists all"
             )
         elif status == 405:
-            told = Message("this address is asked by {methods}", methods=headers.get("Allow", "another method"))
+            told = Message("method not allowed; use {methods}", methods=headers.get("Allow", "another method"))
         return status, as_error(told, status), headers
     if is_short_of_memory(error):
         _log.warning("there was not enough memory for a request")
-        return 500, as_error(Message("there is not enough memory for this"), 500), {}
+        return 500, as_error(Message("not enough memory for this request"), 500), {}
     if isinstance(error, KothaError):  # a damaged folder, broken weights
         return 500, as_error(error, 500), {}
     _log.error("an unforeseen error", exc_info=error)
     if isinstance(error, OSError):  # where it was is for the log alone
-        fails = Message("the server's disk fails: {why}; its log says where", why=error.strerror)
+        fails = Message("I/O error on the server: {why}; see its log", why=error.strerror)
         return 500, as_error(fails, 500), {}
-    return 500, as_error(Message("something went wrong in the server; its log says what"), 500), {}
+    return 500, as_error(Message("internal error; see the server's log"), 500), {}
 
 
 def install(app: FastAPI) -> None:

@@ -83,16 +83,17 @@ class WireRequest(BaseModel):
         if isinstance(given, dict):
             texts = list(_texts_in(given))
             if any(map(_HALF.search, texts)):
-                half = "a text in the request holds half a character (a lone surrogate); send whole ones"
+                half = "a text in the request contains half a character (a lone surrogate); send complete "
+                           "characters"
                 raise FieldError(half, names_field=True)
             unknown = next((name for name in given if name not in cls.model_fields), None)
             if unknown is not None:
                 name = str(unknown)[:60]
                 known = nearest(name, cls.model_fields)
-                raise FieldError("there is no field {name!r}{nearest}", name, name=name, nearest=known)
+                raise FieldError("unknown field {name!r}{nearest}", name, name=name, nearest=known)
             if any(map(_PILE.search, texts)):
                 raise FieldError(
-                    "a letter has more than {n} marks, which is no letter of any script; leave some out",
+                    "a character has more than {n} combining marks; remove some",
                     names_field=True,
                     n=_MOST_MARKS,
                 )
@@ -149,7 +150,7 @@ def first_fault(fault: JsonObject) -> tuple[Messenger, str | None]:
     context = fault.get("ctx", {})
     if fault["type"] == "json_invalid":
         return Message(
-            "the body is no JSON: {error} at letter {letter}", error=context.get("error"), letter=fault["loc"][-1]
+            "the body is not valid JSON: {error} at character {letter}", error=context.get("error"), letter=fault["loc"][-1]
         ), None
     if fault["type"] in ("model_attributes_type", "dict_type") and len(fault["loc"]) == 1:
         return Message("the body must be a JSON object; send it with the header `content-type: application/json`"), None
@@ -203,11 +204,11 @@ def tidy_name(name: str, longest: int = LONGEST_NAME) -> str:
     for letter in name:
         if _unseen(letter) and not letter.isspace():
             raise FieldError(
-                "it has a letter that cannot be seen, {letter}; leave it out", letter=f"U+{ord(letter):04X}"
+                "it contains the invisible character {letter}; remove it", letter=f"U+{ord(letter):04X}"
             )
     tidy = unicodedata.normalize("NFC", " ".join(name.split()))  # which makes two of some letters, as of য়
     if len(tidy) > longest:
-        raise FieldError("it has {n} letters, and may have {longest}; shorten it", n=len(tidy), longest=longest)
+        raise FieldError("it has {n} characters, more than {longest}; shorten it", n=len(tidy), longest=longest)
     return tidy
 
 
@@ -221,9 +222,9 @@ def tidy_tag(tag: str) -> str:
     """
     tidy = tidy_name(tag, LONGEST_TAG)
     if not tidy.strip(_JOINERS):
-        raise FieldError("a tag is empty; leave it out")
+        raise FieldError("a tag is empty; remove it")
     if _BETWEEN in tidy:
-        raise FieldError("a tag has no comma: commas part one tag from the next")
+        raise FieldError("a tag cannot contain a comma; commas separate tags")
     return tidy
 
 

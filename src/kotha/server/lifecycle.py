@@ -26,7 +26,7 @@ _BACKLOG, _GRACE_SECONDS = 512, 30
 _FULL_SECONDS = 0.2
 
 _NO_HTTP = RefusedError(
-    "this is no HTTP request that can be read: its first line or a header is malformed, or they are too long"
+    "invalid HTTP request: its first line or a header is malformed or too long"
 )
 
 
@@ -138,11 +138,11 @@ def listen(host: str, port: int) -> socket.socket:
         return socket.create_server(address[:2], family=family, backlog=_BACKLOG)
     except OSError as error:
         taken = Message(
-            "another server may be there, try {next}, or {any} for any that is free",
+            "another server may be using it; try {next}, or {any} for any free port",
             next=Option("port", port % 65_535 + 1),
             any=Option("port", 0),
         )
         advice = taken if error.errno == errno.EADDRINUSE else Message("try another host or port")
         raise KothaError(
-            "cannot listen at {host}:{port}: {why}; {advice}", host=host, port=port, why=error.strerror, advice=advice
+            "cannot listen on {host}:{port}: {why}; {advice}", host=host, port=port, why=error.strerror, advice=advice
         ) from error

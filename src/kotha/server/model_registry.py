@@ -103,10 +103,10 @@ class ModelRegistry:
             place = bundled.place(given)
             name = bundled.NAME if place == bundled.FOLDER else place.resolve().name
             if name in self.places and self.places[name].resolve() != place.resolve():
-                raise UsageError("two models are called {name}; rename a folder, since clients ask by name", name=name)
+                raise UsageError("two models are named {name}; rename a folder, since clients select models by name", name=name)
             if not exists(place):
                 raise KothaError(
-                    "there is no {place}; name a run, a model or a Hugging Face folder, or box", place=place
+                    "{place} not found; name a run folder, a model folder, a Hugging Face folder, or box", place=place
                 )
             self.places[name] = place
         self._jobs = jobs  # of which models may come
@@ -178,7 +178,7 @@ class ModelRegistry:
         """Close a model whose folder shall be removed; one that is in use is not."""
         served = self._opened.get(name)
         if name in self._opening or (served is not None and served.users):
-            raise RefusedError("the model {name} is being used; ask again when nobody does", 409, name=name)
+            raise RefusedError("the model {name} is in use; try again later", 409, name=name)
         if served is not None:
             self._opened.pop(name).close(0)
 

@@ -91,21 +91,21 @@ class Guard:
         if not self._is_ours(host):
             advice = start_with("name")
             raise RefusedError(
-                "this server is not called so; address it by its own name, or {advice}", 403, advice=advice
+                "the Host header does not name this server; use its own address, or {advice}", 403, advice=advice
             )
         if origin is not None and not self._is_our_page(origin, host):
-            raise RefusedError("this page is not one of the server's own, and may not speak with it", 403)
+            raise RefusedError("requests from pages of another origin are not allowed", 403)
         has_book = self._settings.book is not None
         is_page = scope["path"] in pages() or (has_book and scope["path"].startswith("/book/"))
         if headers.get("sec-fetch-site") in _FOREIGN and not is_page:  # a link to the studio may stand anywhere
-            raise RefusedError("a page of another site may not speak with this server", 403)
+            raise RefusedError("requests from pages of another site are not allowed", 403)
         if key is not None and scope["path"] not in OPEN_PATHS and not is_page:
             scheme, _, given = headers.get("authorization", "").partition(" ")
             if not hmac.compare_digest(given.strip().encode(), key.encode()) or scheme.lower() != "bearer":
-                raise RefusedError("a key is needed here: send the header `Authorization: Bearer KEY`", 401)
+                raise RefusedError("a key is required: send the header `Authorization: Bearer KEY`", 401)
         length = headers.get("content-length", "0")
         if not length.isdecimal() or len(length) > _MOST_DIGITS:
-            raise RefusedError("the length of the request is no number")
+            raise RefusedError("the content-length header is not a number")
         if int(length) > self._most_bytes(scope):
             raise _too_large(self._most_bytes(scope))
 

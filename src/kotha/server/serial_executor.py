@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 def too_long(seconds: float) -> RefusedError:
     """What was asked for took longer than any request may."""
-    return RefusedError("this took longer than {seconds:,.0f} s, and was given up; ask for less", 504, seconds=seconds)
+    return RefusedError("the request took longer than {seconds:,.0f} s and was cancelled; request less", 504, seconds=seconds)
 
 
 class _GivenUpError(Exception):
@@ -121,7 +121,7 @@ async def while_wanted(request: Request, seconds: float, work: Coroutine[Any, An
         if not done:
             raise too_long(seconds)
         if not working.done():
-            raise RefusedError("the client has left", 499)
+            raise RefusedError("the client disconnected", 499)
         return await working
     finally:
         working.cancel()

@@ -60,12 +60,12 @@ class ServeSettings:
     def __post_init__(self) -> None:
         if not 0 <= self.port <= 65_535:
             raise UsageError(
-                "{port} does not exist; use 1 to 65535, or 0 for any that is free", port=Option("port", self.port)
+                "{port} is out of range; use 1 to 65535, or 0 for any free port", port=Option("port", self.port)
             )
         if not self.is_loopback and self.key is None:
             raise UsageError(
-                "{host} can be reached from other machines, so it needs a key; name a file that "
-                "holds one with {key_file}",
+                "{host} can be reached from other machines, so the server needs a key; give a file that "
+                    "contains one with {key_file}",
                 host=Option("host", self.host),
                 key_file=Option("key_file", ...),
             )
@@ -90,18 +90,18 @@ def read_key(path: Path) -> str:
     """The key in a file, white space around it aside."""
     try:
         if path.stat().st_size > _LONGEST_KEY_FILE:
-            raise UsageError("{path} is far longer than a key", path=path)
+            raise UsageError("{path} is too long to be a key", path=path)
         key = path.read_text(encoding="ascii").strip()
     except OSError as error:
-        raise UsageError("the key cannot be read: {path}: {why}", path=path, why=error.strerror) from error
+        raise UsageError("cannot read the key in {path}: {why}", path=path, why=error.strerror) from error
     except UnicodeDecodeError as error:
         raise UsageError(
-            "{path} holds more than plain letters and digits, which no header carries", path=path
+            "{path} contains non-ASCII characters, which an HTTP header cannot carry", path=path
         ) from error
     if len(key) < _SHORTEST_KEY or not key.isprintable() or " " in key:
         raise UsageError(
-            "the key in {path} must be one word of at least {n} letters; `python -c "
-            "'import secrets; print(secrets.token_urlsafe(32))'` makes one",
+            "the key in {path} must be one word of at least {n} characters; generate one with `python -c "
+                "'import secrets; print(secrets.token_urlsafe(32))'`",
             path=path,
             n=_SHORTEST_KEY,
         )

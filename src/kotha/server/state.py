@@ -25,7 +25,7 @@ class Indexes:
         for place in places:
             name = PurePath(place).stem
             if name in self._places:
-                raise UsageError("two indexes are called {name}; rename one, since clients ask by name", name=name)
+                raise UsageError("two indexes are named {name}; rename one, since clients select indexes by name", name=name)
             self._places[name] = place
             with Index(place) as index:
                 index.measures  # noqa: B018 - what is no index is said before anyone asks it
@@ -42,7 +42,7 @@ class Indexes:
         if not known:
             raise RefusedError("this server has no indexes; {advice}", 404, advice=start_with("index"))
         if name not in known:
-            raise RefusedError("there is no index {name!r}{nearest}", 404, name=name, nearest=nearest(name, known))
+            raise RefusedError("unknown index {name!r}{nearest}", 404, name=name, nearest=nearest(name, known))
         _, place = known[name]
         with by_name({place: name}), Index(place, model) as index:
             yield index
@@ -64,7 +64,7 @@ class State:
         """The jobs and files of a server that keeps some."""
         if self.jobs is None:
             advice = start_with("jobs")
-            raise RefusedError("this server takes no jobs and keeps no files; {advice}", 404, param, advice=advice)
+            raise RefusedError("this server has no folder for jobs and files; {advice}", 404, param, advice=advice)
         return self.jobs
 
 

@@ -52,7 +52,7 @@ class Book(StaticFiles):
     def __init__(self, folder: Path) -> None:
         if not is_file(folder / "index.html"):
             raise UsageError(
-                "{book} holds no index.html; build it with `make docs`, and name build/book",
+                "{book} contains no index.html; build the book with `make docs`, and give build/book",
                 book=Option("book", str(folder)),
             )
         super().__init__(directory=folder, html=True)

@@ -80,7 +80,7 @@ def atomic_directory(out: Path, may_replace: Callable[[Path], bool]) -> Iterator
     """
     here, place = Path.cwd(), checked_path(out).resolve()
     if place in (here, *here.parents):  # whoever is in a folder that is replaced stays in the old one
-        raise KothaError("{path} is the folder that you are in, or holds it; name a new one", path=out)
+        raise KothaError("{path} is the current directory, or contains it; name another folder", path=out)
     with _partial(out, Path.mkdir) as (partial, entry):
         old = out.with_name(f".{out.name}{OLD}")
         _refuse_others(old)
@@ -153,7 +153,7 @@ def scratch_folder(prefix: str = "kotha-") -> Iterator[Path]:
 def partial_path(target: Path) -> Path:
     """Where something is written before it is moved to its target."""
     if not target.name:
-        raise KothaError("{path} is a folder; name what shall be written in it", path=target)
+        raise KothaError("{path} is a folder; name the file or folder to write in it", path=target)
     return target.with_name(f".{target.name}{PARTIAL}")
 
 
@@ -164,7 +164,7 @@ class NotWrittenError(KothaError):
     """Something could not be written, and nothing of it stays; ``what`` says what, and why."""
 
     def __init__(self, what: Message) -> None:
-        super().__init__("{what}; nothing of it was left behind", what=what)
+        super().__init__("{what}; no partial output was left", what=what)
         self.what = what
 
 
@@ -196,7 +196,7 @@ class _Unfinished:
         if self.held is not None:
             self.held.sync()
         if self.held is None or not self.held.is_of(self.partial):
-            raise FileNotFoundError(Message("somebody took away what was being written"))
+            raise FileNotFoundError(Message("it was removed while it was being written"))
 
     def discard(self) -> bool:
         """Leave nothing behind, if that is possible; what another process is writing is left alone."""
@@ -311,7 +311,7 @@ def _refuse_others(path: Path) -> None:
         return
     with suppress(FileNotFoundError):
         if path.lstat().st_uid != os.geteuid():
-            raise KothaError("{path} belongs to another user; have it removed, or choose another place", path=path)
+            raise KothaError("{path} belongs to another user; have it removed, or choose another path", path=path)
 
 
 def _make_file(partial: Path) -> None:
@@ -354,7 +354,7 @@ def _sync_folder(folder: Path) -> None:
     except OSError as error:
         if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # some file systems have nothing to sync
             raise KothaError(
-                "{path}: what was written there is in its place, but the disk does not say that it keeps it: {why}",
+                "{path}: the new content is in place, but could not be synced to disk: {why}",
                 path=folder,
                 why=reason(error),
             ) from error

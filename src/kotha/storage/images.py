@@ -48,7 +48,7 @@ class LabelledImages:
 def read_picture(path: Path, size: int, n_channels: int) -> NDArray[np.float32]:
     """Read an image for a model: -> (n_channels, height, width)."""
     if not path.is_file():
-        raise UsageError("there is no image {path}; give a PNG, JPEG, PGM, .npy or .json file", path=path)
+        raise UsageError("image {path} not found; give a PNG, JPEG, PGM, .npy or .json file", path=path)
     n = path.stat().st_size
     if n > _MOST_BYTES:
         raise UsageError(
@@ -67,7 +67,7 @@ def decode_png(data: bytes, size: int, n_channels: int, most_pixels: int) -> NDA
     kotha.errors.UsageError: the image is no PNG
     """
     if not data.startswith(b"\x89PNG\r\n\x1a\n"):
-        raise UsageError("the image is no PNG")
+        raise UsageError("the image is not a PNG")
     name = Message("the image")
     return _fit(name, _read_with_pillow(name, io.BytesIO(data), size, most_pixels, ("PNG",)), n_channels)
 
@@ -97,8 +97,8 @@ def holds_images(place: Path) -> bool:
 def _check_size(part: str, path: Path, found: Sequence[int], wanted: Sequence[int]) -> None:
     if tuple(found) != tuple(wanted):
         raise DataError(
-            "the {part} images of {path} are {found} (colours, height, width), and the model reads {wanted}; "
-            "scale them, or change image_size and n_channels",
+            "the {part} images of {path} are {found} (colours, height, width), but the model reads {wanted}; "
+                "scale them, or change image_size and n_channels",
             part=part,
             path=path,
             found=" x ".join(map(str, found)),
@@ -117,7 +117,7 @@ def _read_classes(part: str, place: Path, wanted: tuple[int, int, int]) -> Label
         files = [file for file in sorted(folder.iterdir()) if _is_image(file)]
         if not files:
             raise DataError(
-                "the class {name!r} of {path} has no image in it; add some, or take it away",
+                "the class {name!r} of {path} has no images; add some, or remove the class",
                 name=folder.name,
                 path=place,
             )
@@ -127,7 +127,7 @@ def _read_classes(part: str, place: Path, wanted: tuple[int, int, int]) -> Label
             images.append(((pixels + 1) * 127.5).round().clip(0, 255).astype(np.uint8))
             labels.append(unicodedata.normalize("NFC", folder.name))  # some disks take letters apart
     if not images:
-        raise DataError("{path} has no images; put those of each class into a folder of its name", path=place)
+        raise DataError("{path} has no images; put the images of each class into a folder named after the class", path=place)
     return LabelledImages(np.stack(images), tuple(labels))
 
 
@@ -145,13 +145,13 @@ def _is_image(file: Path) -> bool:
 def _read_archive(path: Path) -> dict[str, LabelledImages]:
     if path.suffix != ".npz":
         raise DataError(
-            "{path} holds no images; give an .npz archive, or a folder with a folder for each class", path=path
+            "{path} contains no images; give an .npz archive, or a folder with a folder for each class", path=path
         )
     try:
         with np.load(path, allow_pickle=False) as archive:
             arrays = {name.lower(): np.asarray(archive[name]) for name in archive.files}
     except Exception as error:  # whatever broken bytes bring about in numpy and zipfile
-        raise DataError("{path} holds no arrays that can be read: {why}", path=path, why=reason(error)) from error
+        raise DataError("{path} does not contain readable arrays: {why}", path=path, why=reason(error)) from error
     found = {}
     for part, names in _PARTS.items():
         images, labels = (_array(arrays, kinds, names, part == "train") for kinds in (_IMAGES, _LABELS))
@@ -187,7 +187,7 @@ def _labelled(path: Path, part: str, images: Pixels, labels: Pixels) -> Labelled
         images = (images * 255).round()
     if images.dtype.kind not in "uif" or not 0 <= images.min() <= images.max() <= 255:
         raise DataError(
-            "the {part} images of {path} are not all from 0 to 255; give bytes, or fractions from 0 to 1",
+            "the {part} images of {path} have pixels outside 0 to 255; give bytes, or fractions from 0 to 1",
             part=part,
             path=path,
         )
@@ -198,7 +198,7 @@ def _labelled(path: Path, part: str, images: Pixels, labels: Pixels) -> Labelled
     try:
         if labels.dtype.kind == "f":
             if not (labels == labels.round()).all() or not np.isfinite(labels).all():
-                raise ValueError(Message("they are not all whole numbers or names; give each image a class"))
+                raise ValueError(Message("they are not all integers or names; give each image a class"))
             labels = labels.astype(np.int64)
         names = tuple(unicodedata.normalize("NFC", str(label)) for label in labels.tolist())
     except (SystemError, ValueError) as error:  # also numpy's, of a text that no Unicode has
@@ -218,7 +218,7 @@ def _read_array(path: Path) -> Pixels:
         # A map is never larger than the file, whatever its header says.
         return np.array(np.load(path, mmap_mode="r", allow_pickle=False))
     except Exception as error:  # whatever broken bytes bring about; a header is read as a piece of Python
-        raise UsageError("{path} holds no array of pixels: {why}", path=path, why=reason(error)) from error
+        raise UsageError("{path} does not contain an array of pixels: {why}", path=path, why=reason(error)) from error
 
 
 def _read_with_pillow(
@@ -233,18 +233,18 @@ def _read_with_pillow(
         from PIL import Image
     except ImportError as error:
         raise UsageError(
-            "{what} needs Pillow (`pip install pillow`); .npy and .json files need nothing", what=path
+            "{what} needs Pillow (`pip install pillow`); .npy and .json files do not", what=path
         ) from error
     try:
         with Image.open(source, formats=formats) as picture:
             width, height = picture.size
             if not 0 < width * height <= most_pixels:  # known before they are unpacked
-                much = "it has {width:,} x {height:,} pixels, and may have {most:,}; make it smaller"
+                much = "it has {width:,} x {height:,} pixels, more than {most:,}; make it smaller"
                 raise ValueError(Message(much, width=width, height=height, most=most_pixels))
             grey = picture.mode in ("1", "L", "LA", "I;16")
             return np.asarray(picture.convert("L" if grey else "RGB").resize((size, size)))
     except Exception as error:  # whatever broken bytes bring about in one of its many formats
-        raise UsageError("{path} is no image that can be read: {why}", path=path, why=reason(error)) from error
+        raise UsageError("{path} cannot be read as an image: {why}", path=path, why=reason(error)) from error
 
 
 def _fit(path: Path | Message, pixels: Pixels, n_channels: int) -> NDArray[np.float32]:

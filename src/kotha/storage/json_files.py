@@ -45,18 +45,18 @@ def read_table(path: Path, error: type[KothaError] = KothaError, most_bytes: int
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):  # a pipe would let us wait for ever
-            raise error("{path} is broken: it is no regular file", path=path)
+            raise error("{path} is broken: it is not a regular file", path=path)
         if (n := status.st_size) > most_bytes:
-            raise error("{path} has {n:,} bytes, far more than any {name}", path=path, n=n, name=path.name)
+            raise error("{path} has {n:,} bytes, too many for a {name}", path=path, n=n, name=path.name)
         found = json.loads(path.read_bytes(), object_pairs_hook=_each_once)
     except OSError as problem:
         raise error("{path} cannot be read: {why}", path=path, why=reason(problem)) from problem
     except (ValueError, RecursionError) as problem:
         raise error("{path} is broken: {why}", path=path, why=reason(problem)) from problem
     if not isinstance(found, dict):
-        raise error("{path} is broken: it is no table", path=path)
+        raise error("{path} is broken: it is not a JSON object", path=path)
     if is_deep(found):
-        raise error("{path} is broken: it is nested deeper than {n} tables and lists", path=path, n=_DEEPEST)
+        raise error("{path} is broken: it is nested deeper than {n} levels", path=path, n=_DEEPEST)
     return found
 
 
@@ -79,6 +79,6 @@ def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for key, value in pairs:
         if key in values:
-            raise ValueError(Message("the key {name!r} comes twice", name=key[:200]))
+            raise ValueError(Message("the key {name!r} occurs twice", name=key[:200]))
         values[key] = value
     return values

@@ -27,8 +27,8 @@ class InUseError(KothaError):
 
     def __init__(self, path: Path, holder: str = "") -> None:
         super().__init__(
-            "{path} is in use: another process{holder} is writing there; wait until it ends, stop it, or choose "
-            "another place",
+            "{path} is in use: another process{holder} is writing there; wait until it ends, stop it, or "
+                "choose another path",
             path=path,
             holder=holder,
         )

@@ -32,7 +32,7 @@ def check_file_place(path: Path, *endings: str) -> Path:
             raise UsageError("{path} is a folder; name a file in it", path=path)
         if endings and path.suffix.lower() not in endings and is_file(path):
             raise UsageError(
-                "{path} exists, and is no {ending} file; choose another name", path=path, ending=endings[0]
+                "{path} exists and is not a {ending} file; choose another name", path=path, ending=endings[0]
             )
         _check_above(path)
     return path
@@ -61,10 +61,10 @@ def _check_above(path: Path) -> None:
     """What is missing above it is made; what is there must be a folder in which that can be done."""
     above = next((folder for folder in path.absolute().parents if exists(folder) or is_link(folder)), None)
     if above is not None and not is_directory(above):
-        raise UsageError("{path} cannot be written: {above} is a file, and no folder", path=path, above=above)
+        raise UsageError("{path} cannot be written: {above} is a file, not a folder", path=path, above=above)
     if above is None or not os.access(above, os.W_OK | os.X_OK):  # None: of a drive that is not there
         raise UsageError(
-            "{path} cannot be written: nothing may be made in {above}", path=path, above=above or path.absolute().anchor
+            "{path} cannot be written: no files can be created in {above}", path=path, above=above or path.absolute().anchor
         )
 
 
@@ -73,10 +73,10 @@ def check_replaceable(out: Path, may_replace: Callable[[Path], bool]) -> None:
     if is_link(out):
         raise KothaError("{path} is a link to {target}; name the folder itself", path=out, target=out.readlink())
     if exists(out) and not is_directory(out):
-        raise KothaError("{path} is a file, and this makes a folder; choose another name", path=out)
+        raise KothaError("{path} is a file, but the output is a folder; choose another name", path=out)
     if exists(out) and any(out.iterdir()) and not may_replace(out):
         raise KothaError(
-            "{path} exists; choose another folder, or replace what was made there by the same work with {overwrite}",
+            "{path} exists; choose another folder, or use {overwrite} to replace earlier output of the same kind",
             path=out,
             overwrite=Option("overwrite", True),
         )
@@ -97,8 +97,8 @@ def is_made_of(
     for name in names_in(folder):
         if not any(fnmatchcase(name, pattern) for pattern in [description, *written]):
             raise KothaError(
-                "{path} holds {name}, which was not made by the same work and would be lost; move it away, or "
-                "choose another folder",
+                "{path} contains {name}, which is not part of the earlier output and would be deleted; move "
+                    "it, or choose another folder",
                 path=folder,
                 name=name,
             )
@@ -118,4 +118,4 @@ def checked_path(path: str | os.PathLike[str]) -> Path:
             return Path(path)
     except UnicodeEncodeError:
         pass
-    raise KothaError("{path!r} cannot be the name of a file: it holds a NUL, or what is no Unicode", path=str(path))
+    raise KothaError("{path!r} is not a valid file name: it contains a NUL or is not Unicode", path=str(path))

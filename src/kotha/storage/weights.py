@@ -27,14 +27,14 @@ def read_header(file: Path) -> tuple[dict[str, Any], int]:
         size = int.from_bytes(stream.read(8), "little")
         if not 2 <= size <= min(_MAX_HEADER_BYTES, file.stat().st_size - 8):
             raise KothaError(
-                "{path} is truncated or no safetensors file: its header claims {n:,} bytes", path=file, n=size
+                "{path} is truncated or not a safetensors file: its header claims {n:,} bytes", path=file, n=size
             )
         try:
             header = json.loads(stream.read(size))
         except (ValueError, RecursionError) as error:
-            raise KothaError("{path} is no safetensors file: {why}", path=file, why=reason(error)) from error
+            raise KothaError("{path} is not a safetensors file: {why}", path=file, why=reason(error)) from error
     if not isinstance(header, dict) or not all(isinstance(entry, dict) for entry in header.values()):
-        raise KothaError("{path} is no safetensors file: its header is no table of tensors", path=file)
+        raise KothaError("{path} is not a safetensors file: its header is not a table of tensors", path=file)
     header.pop("__metadata__", None)
     return header, file.stat().st_size - 8 - size
 

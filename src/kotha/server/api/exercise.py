@@ -82,9 +82,9 @@ class ExerciseRequest(WireRequest, OfHead):
     @model_validator(mode="after")
     def _go_together(self) -> "ExerciseRequest":
         if (self.model is None) != (self.text is None):
-            raise FieldError("model and text go together: a head needs something to read")
+            raise FieldError("model and text must be given together: a head needs a text to read")
         if [self.model, self.paper, self.size].count(None) < 2:
-            raise FieldError("model, paper and size name three kinds of sheet; give one of them")
+            raise FieldError("model, paper and size select different kinds of sheet; give one of them")
         return self
 
 
@@ -96,9 +96,9 @@ class SpreadsheetRequest(ExerciseRequest):
     @model_validator(mode="after")
     def _own_or_model(self) -> "SpreadsheetRequest":
         if self.given is not None and self.model is not None:
-            raise FieldError("given numbers are for a sheet without a model; a head's are its own")
+            raise FieldError("`given` is only valid for a sheet without a model; a model's head has its own numbers")
         if any(len({len(row) for row in rows}) != 1 for rows in (self.given or {}).values()):
-            raise FieldError("the rows of a matrix are as long as each other")
+            raise FieldError("all rows of a matrix must have the same length")
         return self
 
 

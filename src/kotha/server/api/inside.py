@@ -201,11 +201,11 @@ def heads(served: Served, on_progress: OnProgress, body: HeadsRequest) -> Study:
     """What each head does, how much it matters, and which one it resembles; a pass over the text for each head."""
     path = served.model.path
     if isinstance(served.model.model, TextClassifier):
-        raise RefusedError("{name} names classes; look into the model that it was made from", name=served.name)
+        raise RefusedError("{name} is a classifier; inspect the model that it was fine-tuned from", name=served.name)
     if body.text is not None:
         check_texts(served, [body.text], "text")
     elif path is None or find_data(run_config(path), path) is None:
-        raise RefusedError("{name} knows no data that is still there; give a text", param="text", name=served.name)
+        raise RefusedError("the training data of {name} was not found; give a text", param="text", name=served.name)
     source = TextSource(text=body.text, run=path, tokens=body.tokens)
     with refusing(DataError, param="text"):  # an empty text
         view = heads_view(served.apart, source, name=served.name, weights=served.head_weights, on_progress=on_progress)

@@ -71,11 +71,11 @@ class JudgingTold(WireAnswer):
 def begin_judging(state: State, on_progress: OnProgress, body: JudgingRequest) -> JsonObject:
     """Let models write, and make blind pairs of it."""
     if len(set(body.models)) < len(body.models):
-        raise RefusedError("a model is named twice; name two different ones", param="models")
+        raise RefusedError("a model is named twice; name each model once", param="models")
     folder = _folder(state)
     if sum(1 for _ in folder.iterdir()) >= _MOST_JUDGINGS:
         raise RefusedError(
-            "{n} judgings are kept, which is the most; remove one that nobody needs", 409, n=_MOST_JUDGINGS
+            "{n} judgings are stored, which is the maximum; delete one from the server's folder judgings", 409, n=_MOST_JUDGINGS
         )
     places = {name: state.registry.place(name) for name in body.models}
     settings = SamplingSettings(seed=body.seed, temperature=body.temperature)
@@ -107,7 +107,7 @@ def judged(state: State, id: JudgingId, said: Judgement) -> JsonObject:
     """Say which of a pair is better; the next comes back. A second word on a pair takes the first one's place."""
     found = _opened(state, id)
     if said.pair not in {pair.id for pair in found.pairs}:
-        raise RefusedError("there is no pair {pair!r} in this judging", 404, "pair", pair=said.pair)
+        raise RefusedError("this judging has no pair {pair!r}", 404, "pair", pair=said.pair)
     found.record(said.judge, said.pair, said.choice)
     return _told(found, id, said.judge)
 
@@ -121,7 +121,7 @@ def _folder(state: State) -> Path:
 def _opened(state: State, id: str) -> Judging:
     place = _folder(state) / id
     if not place.is_dir():
-        raise RefusedError("there is no judging {id!r}", 404, "id", id=id)
+        raise RefusedError("judging {id!r} not found", 404, "id", id=id)
     return Judging.open(place)
 
 

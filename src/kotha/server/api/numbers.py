@@ -91,7 +91,7 @@ def values(served: Served, on_progress: OnProgress, body: ValuesRequest) -> Resp
     """A window of a matrix as float32, little-endian, row by row; what a mask hides is −∞. Headers tell its shape."""
     entry, head = _entry(_ledger(served, on_progress, body), body)
     tile = entry.matrix(head)[body.row :, body.column :][: body.rows, : body.columns].float()
-    check_size(served, tile.numel(), Message("ask for fewer rows or columns"))
+    check_size(served, tile.numel(), Message("request fewer rows or columns"))
     headers = {"X-Rows": str(tile.shape[0]), "X-Columns": str(tile.shape[1])}
     content = np.ascontiguousarray(tile.numpy(), dtype="<f4").tobytes()
     return Response(content, media_type="application/octet-stream", headers=headers)
@@ -185,7 +185,7 @@ def _entry(ledger: Ledger, body: CellRequest) -> tuple[Entry, int | None]:
     site, head = body.site, body.head
     if site not in ledger.entries:
         raise RefusedError(
-            "there is no place {site!r} in this pass; /api/inside/pass lists them", param="site", site=site
+            "unknown site {site!r}; /api/inside/pass lists the sites of this pass", param="site", site=site
         )
     entry = ledger[site]
     if not entry.heads:

@@ -76,7 +76,7 @@ def fill(served: Served, body: FillRequest) -> Filled:
     """The likeliest words for each ``[MASK]`` of a text; a BERT does this."""
     check_texts(served, [body.text], "text")
     if body.text.count(GAP) * body.words * len(body.text) > served.limits.numbers:
-        raise RefusedError("the text with every word in every gap is too much for one answer; ask for fewer words")
+        raise RefusedError("the answer would be too long; request fewer words, or shorten the text")
     return served.model.fill(body.text, words=body.words)
 
 

@@ -79,7 +79,7 @@ def route(
         try:
             return Response(json.dumps(plain, ensure_ascii=False, allow_nan=False), media_type="application/json")
         except ValueError as error:
-            raise KothaError("NaN or infinite numbers came of it; the model's weights are broken") from error
+            raise KothaError("the result contains NaN or infinite numbers; the model's weights are broken") from error
 
     def add(work: Work) -> Work:
         on, *said = signature(work).parameters.values()
@@ -117,14 +117,14 @@ def route(
 def tokenizer_of(served: Served) -> Tokenizer:
     """The tokenizer of a model that reads text."""
     if served.model.tokenizer is None:
-        raise RefusedError("{name} has no tokenizer, and reads no text", param="model", name=served.name)
+        raise RefusedError("{name} has no tokenizer and cannot read text", param="model", name=served.name)
     return served.model.tokenizer
 
 
 def writer_of(served: Served) -> Batcher:
     """The batch of a model that writes."""
     if served.batcher is None:
-        mute = "{name} is a {family} and writes no text"
+        mute = "{name} is a {family} and cannot write text"
         raise RefusedError(mute, param="model", name=served.name, family=served.model.config.family)
     return served.batcher
 
@@ -150,7 +150,7 @@ def count_tokens(served: Served, text: str, most: int, param: str = "text") -> i
         count = len(tokenizer_of(served).encode(text))
     if count > most:
         raise RefusedError(
-            "the text has more than {n:,} tokens, which is the most here; shorten it", param=param, n=most
+            "the text has more than {n:,} tokens; shorten it", param=param, n=most
         )
     return count
 
@@ -166,14 +166,14 @@ def picture(served: Served, png: str, param: str = "image") -> NDArray[np.float3
     """A PNG in base64 as a ViT's input; whatever is wrong with it is said."""
     limits = served.limits
     if not isinstance(served.model.model, ViT):
-        blind = "{name} is a {family} and reads no images"
+        blind = "{name} is a {family} and cannot read images"
         raise RefusedError(blind, param=param, name=served.name, family=served.model.config.family)
     if len(png) > limits.image_bytes * 4 // 3 + 4:
         raise RefusedError("the image is larger than {n:,} bytes; make it smaller", param=param, n=limits.image_bytes)
     try:
         data = base64.b64decode(png, validate=True)
     except (binascii.Error, ValueError) as error:
-        raise RefusedError("the image is not in base64: {why}", param=param, why=error) from error
+        raise RefusedError("the image is not valid base64: {why}", param=param, why=error) from error
     config = served.model.model.config
     return decode_png(data, config.image_size, config.n_channels, limits.image_pixels)
 
@@ -183,7 +183,7 @@ def check_size(served: Served, count: int, advice: Message) -> None:
     most = served.limits.numbers
     if count > most:
         raise RefusedError(
-            "{n:,} numbers are more than one answer holds ({most:,}); {advice}", n=count, most=most, advice=advice
+            "the answer would have {n:,} numbers, more than {most:,}; {advice}", n=count, most=most, advice=advice
         )
 
 

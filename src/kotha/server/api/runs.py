@@ -120,7 +120,7 @@ def run(state: State, name: NamedRun, after: Annotated[int, Query(ge=-1, descrip
     job = None if state.jobs is None or name in state.registry.places else state.jobs.status(name)
     folder = RunFolder(place)
     if job is None and not (place / METRICS).is_file():
-        raise RefusedError("{name} is a model without a training to look back at", 404, "name", name=name)
+        raise RefusedError("{name} has no record of its training run", 404, "name", name=name)
     config, metrics = (folder.about(), folder.metrics()) if folder.exists else ({}, [])
     curve = read_curve(config, metrics)
     new = [row for row in metrics if (figure(row, "step") or -1.0) > after]
@@ -174,10 +174,10 @@ def score(state: State, name: NamedRun) -> JsonObject:
     held_out = folder.path / EXAMPLES / f"{PARTS[-1]}.jsonl"
     if not held_out.is_file():
         raise RefusedError(
-            "{name} did not learn from a table of examples, so none were held out", 404, "name", name=name
+            "{name} was not trained on a table of examples, so it has no held-out examples", 404, "name", name=name
         )
     if summary is None or summary.get("stopped"):
-        raise RefusedError("{name} has not come to its end yet; its score is measured then", 409, "name", name=name)
+        raise RefusedError("{name} has not finished; its score is measured at the end", 409, "name", name=name)
     rows = [json.loads(line) for line in held_out.read_text(encoding="utf-8").split("\n") if line]
     measure = "accuracy" if "confusion" in summary else "bleu" if "bleu" in summary else "none"
     baselines = {name: figure(each, measure) for name, each in mapping(summary, "baselines").items()}
@@ -224,7 +224,7 @@ def doctor(state: State, body: DoctorRequest) -> JsonObject:
     place = _place_of(state, body.run)
     folder = RunFolder(place)
     if not (folder.exists and (place / METRICS).exists()):
-        raise RefusedError("{run} is no run with a curve; a training leaves one", param="run", run=body.run)
+        raise RefusedError("{run} has no loss curve; only training runs have one", param="run", run=body.run)
     config = folder.about()
     data = find_data(config, place)
     return examine(config, folder.metrics(), None if data is None else Dataset(data, verify=False)).to_dict()
@@ -241,13 +241,13 @@ class CompareRequest(WireRequest):
 def compare(state: State, on_progress: OnProgress, body: CompareRequest) -> Comparison:
     """Compare runs across tokenizers: by bits per byte and per character, and by perplexity only where it is fair."""
     if len(set(body.runs)) < len(body.runs):
-        raise RefusedError("a run is named twice", param="runs")
+        raise RefusedError("a run is named twice; name each run once", param="runs")
     text = None if body.text is None else state.job_store("text").uploads.place(body.text)
     places = {name: _place_of(state, name) for name in body.runs}
     for name, place in places.items():
         if text is None and not run_config(place):
             raise RefusedError(
-                "{name} is no run with figures of its own; bring a text to measure on", param="runs", name=name
+                "{name} has no measurements of its own; upload a text to measure on", param="runs", name=name
             )
     names = {str(place): name for name, place in places.items()} | {str(text): str(body.text)}
     with refusing(CorpusError, DataError, param="text"), by_name(names):
@@ -264,4 +264,4 @@ def _place_of(state: State, name: str) -> Path:
     try:
         return state.jobs.result(name)
     except NoSuchJobError as error:
-        raise RefusedError("there is no model and no job {name!r}", 404, "run", name=name) from error
+        raise RefusedError("no model or job named {name!r}", 404, "run", name=name) from error

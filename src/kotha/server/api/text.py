@@ -239,7 +239,7 @@ def logits(served: Served, body: ReadRequest) -> Response:
     ids, tokenizer = _ids(served, body.prompt), tokenizer_of(served)
     (found,) = _scores(served, ids, slice(-1, None))
     scores, ends = found[0].numpy(), _ends(tokenizer)
-    check_size(served, len(scores), Message("no vocabulary should be as large"))
+    check_size(served, len(scores), Message("use a model with a smaller vocabulary"))
     best = [view_token(tokenizer, int(token)) for token in np.argsort(-scores, kind="stable")[:_SPELLED]]
     head = {"vocabulary": len(scores), "prompt": ids, "seen": sorted(set(ids) - set(ends)), "ends": ends, "best": best}
     told = LogitsHead.model_validate(head).model_dump_json().encode()
@@ -256,7 +256,7 @@ def _ids(served: Served, prompt: str | Sequence[int]) -> list[int]:
     else:
         ids = list(prompt[-context:])
     if not ids:
-        empty = "the prompt is empty, and this vocabulary has no mark to begin with; write one"
+        empty = "the prompt is empty, and this tokenizer has no token that begins a text; give a prompt"
         raise RefusedError(empty, param="prompt")
     if max(ids) >= tokenizer.vocab_size:
         outside = "token id {wrong} is outside the vocabulary of {vocab_size:,}"

@@ -33,7 +33,7 @@ def uploaded_table(store: JobStore, id: str, param: str) -> Path:
     table = store.uploads.place(id)
     if table.suffix == ".txt":
         raise RefusedError(
-            "{id} was brought as txt, which has no fields; bring the table as jsonl, csv or tsv", param=param, id=id
+            "{id} was uploaded as txt, which has no columns; upload the table as jsonl, csv or tsv", param=param, id=id
         )
     return table
 
@@ -96,7 +96,7 @@ class _ForSoLong(_Job):
     @model_validator(mode="after")
     def _has_one_length(self) -> Self:
         if (self.minutes is None) == (self.steps is None):
-            raise FieldError("say how long: minutes or steps, one of them")
+            raise FieldError("give the length of the training as either minutes or steps")
         return self
 
 
@@ -114,13 +114,13 @@ class LearnJob(_ForSoLong, _FromTexts):
     def _fits_together(self) -> Self:
         if self.start is not None and (self.preset, self.vocab_size, self.sizes) != (None, None, None):
             raise FieldError(
-                "a model that goes on keeps its sizes and its tokenizer; leave out preset, sizes, vocab_size"
+                "a model given as `start` keeps its sizes and tokenizer; omit preset, sizes and vocab_size"
             )
         if self.preset is None and self.sizes is not None:
-            raise FieldError("sizes are changes to a preset; name one")
+            raise FieldError("sizes are changes to a preset; name the preset")
         if self.preset not in (None, *_FAMILIES):
             close = nearest(self.preset or "", _FAMILIES)
-            unknown = "there is no preset {preset!r} that learns from texts{nearest}"
+            unknown = "no preset {preset!r} that trains on plain text{nearest}"
             raise FieldError(unknown, preset=self.preset, nearest=close)
         return self
 

@@ -84,15 +84,16 @@ def has_saved(folder: Path) -> bool:
 def _unsaid(state: JobState, code: int | None, why: str | None, saved: bool) -> Message | None:
     """What to add to the last words of a command; ``saved`` says whether it left something to go on from."""
     if why:  # of whoever looked after the command
-        return Message("what it had to say could not be written: {why}; make room, and begin it again", why=why)
+        return Message("its command could not be run: {why}; free disk space or memory, and start it again", why=why)
     if state == "killed":
-        advice = Message("go on with it from what it saved last") if saved else Message("begin it again")
-        how = "it was killed: by hand, by a system that had no memory left, or with its machine; {advice}"
+        advice = Message("resume it from its last checkpoint") if saved else Message("start it again")
+        how = "it was killed: by a user, by the system for lack of memory, or because the machine went down; "
+                  "{advice}"
         return Message(how, advice=advice)
     if code is not None and state == "failed" and code < 0:
         is_known = -code in set(signal.Signals)
         name = signal.Signals(-code).name if is_known else Message("signal {number}", number=-code)
-        return Message("its command was ended by {signal}", signal=name)
+        return Message("its command was terminated by {signal}", signal=name)
     return None
 
 

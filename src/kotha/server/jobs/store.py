@@ -155,7 +155,7 @@ class JobStore:
             if status.state == "done":
                 raise JobConflictError("the job {id} is done", id=id)
             if not has_saved(folder):
-                raise JobConflictError("the job {id} had saved nothing yet; begin it anew", id=id)
+                raise JobConflictError("the job {id} has no checkpoint to resume from; start a new one", id=id)
             (folder / ERROR).unlink(missing_ok=True)
             command = json.loads(row["commands"])[-1][:2]  # train DATA, adapt USE: the rest is in the run's folder
             update(table, id, commands=[[*command, "--out", str(folder / OUT), "--resume"]])
@@ -173,9 +173,10 @@ class JobStore:
         jobs = table.execute("SELECT * FROM jobs").fetchall()
         running = sum(process_of(row) is not None for row in jobs)
         if running >= self._most:
-            raise JobConflictError("{running} jobs run already; wait for one, or stop it", running=running)
+            raise JobConflictError("{running} jobs are already running; wait for one to end, or stop one", running=running)
         if len(jobs) + new > self._limits.jobs:
-            raise JobConflictError("{n:,} jobs are kept, which is the most; remove one that nobody needs", n=len(jobs))
+            raise JobConflictError("{n:,} jobs are stored, which is the maximum; remove one that is no "
+                                       "longer needed", n=len(jobs))
 
     def stop(self, id: str) -> None:
         """Tell a job to stop; a training saves first."""
@@ -191,7 +192,7 @@ class JobStore:
             row = row_of(table, id)
             if process_of(row) is not None:
                 raise JobConflictError("the job {id} is running; stop it first", id=id)
-            self._check_unused(table, folder, Message("what came of the job {id}", id=id))
+            self._check_unused(table, folder, Message("the output of job {id}", id=id))
             table.execute("DELETE FROM jobs WHERE id=?", (id,))
             try:
                 remove_directory(folder)
@@ -229,7 +230,7 @@ class JobStore:
         for row in table.execute("SELECT * FROM jobs"):
             if process_of(row) is not None and any(word.startswith(str(place)) for word in words_of(row)):
                 raise JobConflictError(
-                    "{what} is used by the job {id}; wait until it has ended, or stop it", what=what, id=row["id"]
+                    "{what} is in use by the job {id}; wait until the job ends, or stop it", what=what, id=row["id"]
                 )
 
     def all(self) -> list[Job]:
@@ -278,7 +279,7 @@ class JobStore:
             return None
         run = self.folder / id / OUT
         if not is_directory(run / RUN_MODEL):
-            none = "the {kind} job {id} has no model; a training has one as soon as it has saved it"
+            none = "the {kind} job {id} has no model; a training job has one once it has saved it"
             raise JobConflictError(none, kind=status.kind, id=id)
         return run
 
@@ -294,6 +295,6 @@ def _check_system() -> None:
     """Refuse where a process cannot be told to stop, only be ended: a training would lose what it had not saved."""
     if sys.platform == "win32":
         raise JobConflictError(
-            "a server keeps no jobs on Windows, where it could not tell them to stop and save; train by command "
-            "(kotha train), or run the server under WSL"
+            "the server cannot run jobs on Windows, where a process cannot be asked to save and stop; train "
+                "with `kotha train`, or run the server under WSL"
         )

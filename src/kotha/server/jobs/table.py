@@ -100,7 +100,7 @@ def row_of(table: sqlite3.Connection, id: str) -> sqlite3.Row:
     """The row of a job."""
     row: sqlite3.Row | None = table.execute("SELECT * FROM jobs WHERE id = ?", (id,)).fetchone()
     if row is None:
-        raise NoSuchJobError("there is no job {id!r}", id=id)
+        raise NoSuchJobError("job {id!r} not found", id=id)
     return row
 
 

@@ -85,14 +85,15 @@ class Uploads:
                 gone.append(each.id)
         if count >= limits.files:
             raise JobConflictError(
-                "{n:,} files are kept, which is the most; remove a job that nobody needs, and its files go with it",
+                "{n:,} files are stored, which is the maximum; remove a job that is no longer needed (its "
+                    "files are removed with it)",
                 n=len(files),
             )
         if total + n_bytes > limits.files_bytes:
             raise RefusedError(
-                "the files that are kept take {kept:,} bytes, and this one {n_bytes:,} more; {most:,} "
-                "together are allowed: remove a job that nobody needs, and its files go with it, or "
-                "bring less",
+                "the stored files take {kept:,} bytes and this one {n_bytes:,} more; at most {most:,} are "
+                    "allowed: remove a job that is no longer needed (its files are removed with it), or upload a "
+                    "smaller file",
                 413,
                 kept=sum(kept),
                 n_bytes=n_bytes,
@@ -105,7 +106,7 @@ class Uploads:
         """The file with an id."""
         found = self._find(id)
         if found is None:
-            raise NoSuchJobError("there is no file {id!r}; bring it first", id=id)
+            raise NoSuchJobError("file {id!r} not found; upload it first", id=id)
         return found
 
     def has(self, id: str) -> bool:

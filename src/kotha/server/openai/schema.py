@@ -66,13 +66,13 @@ class Sampled(Drawn):
         other = _NOT_OFFERED.keys() - cls.model_fields.keys()
         for name, value in given.items():
             if name in other and value and value != _NOT_OFFERED[name]:
-                raise FieldError("{name} is not offered here; leave it out", name, name=name)
+                raise FieldError("{name} is not supported; remove it", name, name=name)
         return {name: value for name, value in given.items() if name not in (*other, *_IGNORED)}
 
     @model_validator(mode="after")
     def _for_streams(self) -> "Sampled":
         if self.stream_options is not None and not self.stream:
-            raise FieldError("stream_options are for streams; ask for stream too")
+            raise FieldError("stream_options is only valid with stream")
         return self
 
     @property
