@@ -82,9 +82,9 @@ def test_a_chat_template_comes_back_and_one_for_another_tokenizer_is_refused(
     assert bundle.load(bundle.save(tmp_path / "plain", model, tokenizer)).chat is None
     config = (folder / "config.json").read_text()
     (folder / "config.json").write_text(config.replace("<|user|>", "<|human|>"))
-    assert "has marks that its tokenizer lacks" in refusal(folder)
+    assert "does not match the special tokens of its tokenizer" in refusal(folder)
     (folder / "config.json").write_text(config.replace('"chat_template": {', '"chat_template": 5, "x": {'))
-    assert "has marks that its tokenizer lacks" in refusal(folder)
+    assert "does not match the special tokens of its tokenizer" in refusal(folder)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
@@ -113,7 +113,7 @@ def test_a_tied_weight_is_stored_once(folder: Path) -> None:
 def test_a_vocabulary_that_the_model_does_not_hold_is_refused(tokenizer: Tokenizer, tmp_path: Path) -> None:
     model = GPT(CONFIG.replace(vocab_size=5))
     with pytest.raises(
-        KothaError, match=r"the tokenizer has .* tokens, and the model vocab_size=5; train with vocab_size="
+        KothaError, match=r"the tokenizer has .* tokens, but the model has vocab_size=5; train with vocab_size="
     ):
         bundle.save(tmp_path / "model", model, tokenizer)
     assert not list(tmp_path.iterdir())
@@ -122,7 +122,7 @@ def test_a_vocabulary_that_the_model_does_not_hold_is_refused(tokenizer: Tokeniz
 def test_another_tokenizer_is_refused(tokenizer: Tokenizer, tmp_path: Path) -> None:
     folder = bundle.save(tmp_path / "model", GPT(CONFIG.replace(vocab_size=tokenizer.vocab_size)), tokenizer)
     train(["অন্য লেখা"], "char", level="akshara").save(folder)
-    assert "and the model was trained with" in refusal(folder)
+    assert "but the model was trained with" in refusal(folder)
     (folder / "tokenizer.json").unlink()
     assert "no tokenizer at" in refusal(folder)
 
@@ -133,7 +133,7 @@ def test_only_a_model_folder_is_replaced_and_only_when_asked(folder: Path, tmp_p
     bundle.save(folder, GPT(CONFIG.replace(n_layers=2)), overwrite=True)
     assert bundle.load(folder).config.n_layers == 2
     (folder / "notes.md").write_text("hello", encoding="utf-8")
-    with pytest.raises(KothaError, match=r"holds notes\.md, which was not made by the same work"):
+    with pytest.raises(KothaError, match=r"contains notes\.md, which is not part of the earlier output"):
         bundle.save(folder, GPT(CONFIG), overwrite=True)
     assert (folder / "notes.md").exists()
     (tmp_path / "letters").mkdir()
@@ -148,7 +148,7 @@ def test_a_failed_save_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monkey
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(bundle, "atomic_write", full)
-    with pytest.raises(KothaError, match="No space left on device; nothing of it was left behind"):
+    with pytest.raises(KothaError, match="No space left on device; no partial output was left"):
         bundle.save(tmp_path / "model", GPT(CONFIG))
     assert not list(tmp_path.iterdir())
 
@@ -163,16 +163,16 @@ def test_weights_of_several_types_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda h: h.pop("tokens.weight"), "tokens.weight has shape None, and its config asks for [40, 8]"),
-        (lambda h: h.update(extra=h["tokens.weight"]), "extra has shape [40, 8], and its config asks for None"),
+        (lambda h: h.pop("tokens.weight"), "tokens.weight has shape None, but its config requires [40, 8]"),
+        (lambda h: h.update(extra=h["tokens.weight"]), "extra has shape [40, 8], but its config requires None"),
         (lambda h: h["tokens.weight"].update(shape=[1 << 62, 8]), "has shape [4611686018427387904, 8], and its config"),
         (
             lambda h: h["tokens.weight"].update(shape=[8, 40]),
-            "tokens.weight has shape [8, 40], and its config asks for [40, 8]",
+            "tokens.weight has shape [8, 40], but its config requires [40, 8]",
         ),
-        (lambda h: h["tokens.weight"].update(dtype="F64"), "tokens.weight has dtype F64, and its config asks for F32"),
+        (lambda h: h["tokens.weight"].update(dtype="F64"), "tokens.weight has dtype F64, but its config requires F32"),
         (lambda h: h["tokens.weight"].pop("shape"), "tokens.weight has shape None"),
-        (lambda h: h.update(extra=5), "its header is no table of tensors"),
+        (lambda h: h.update(extra=5), "its header is not a table of tensors"),
     ],
 )
 def test_a_header_that_is_not_the_configs_is_refused(folder: Path, change: Any, message: str) -> None:
@@ -208,10 +208,10 @@ def test_whole_numbers_are_stored_again_as_they_were(whole_numbers: Path, tmp_pa
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda h: h.pop("tokens.weight.scale"), "tokens.weight.scale has shape None, and its config asks for [40]"),
-        (lambda h: h["tokens.weight.scale"].update(shape=[8]), "has shape [8], and its config asks for [40]"),
-        (lambda h: h["tokens.weight.scale"].update(dtype="F32"), "scale has dtype F32, and its config asks for F16"),
-        (lambda h: h["tokens.weight"].update(dtype="F32"), "tokens.weight has dtype F32, and its config asks for I8"),
+        (lambda h: h.pop("tokens.weight.scale"), "tokens.weight.scale has shape None, but its config requires [40]"),
+        (lambda h: h["tokens.weight.scale"].update(shape=[8]), "has shape [8], but its config requires [40]"),
+        (lambda h: h["tokens.weight.scale"].update(dtype="F32"), "scale has dtype F32, but its config requires F16"),
+        (lambda h: h["tokens.weight"].update(dtype="F32"), "tokens.weight has dtype F32, but its config requires I8"),
     ],
 )
 def test_whole_numbers_without_their_scales_are_refused(whole_numbers: Path, change: Any, message: str) -> None:
@@ -224,7 +224,7 @@ def test_a_scale_that_is_no_number_is_refused(whole_numbers: Path) -> None:
     weights = safetensors.torch.load_file(file)
     weights["tokens.weight.scale"][3] = torch.nan
     safetensors.torch.save_file(weights, file)
-    with pytest.raises(KothaError, match=r"the weights hold NaN or infinity \(tokens\.weight\)"):
+    with pytest.raises(KothaError, match=r"the weights contain NaN or infinity \(tokens\.weight\)"):
         bundle.load(whole_numbers)
 
 
@@ -237,14 +237,14 @@ def test_offsets_that_lead_elsewhere_are_refused(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda c: c["model"].update(n_layers=1000), "1,000 layers in its config, and 20 tensors in"),
-        (lambda c: c["model"].update(d_model=1 << 29, d_head=1 << 28), "and its config asks for [40, 536870912]"),
+        (lambda c: c["model"].update(n_layers=1000), "its config has 1,000 layers, but there are only 20 tensors in"),
+        (lambda c: c["model"].update(d_model=1 << 29, d_head=1 << 28), "but its config requires [40, 536870912]"),
         (lambda c: c["model"].update(n_head=2), "'n_head' is not a setting of GPTConfig; did you mean 'n_heads'?"),
         (lambda c: c["model"].update(d_head=None, n_heads=3), "d_model=8 is not divisible by n_heads=3; try"),
         (lambda c: c.update(format="other"), "does not describe a Kotha model"),
-        (lambda c: c.update(format_version=2), "has format version 2, and this Kotha reads 1"),
-        (lambda c: c.update(dtype="int4"), "needs a model, a tokenizer's fingerprint or null, and a dtype out of"),
-        (lambda c: c.update(model=[]), "needs a model, a tokenizer's fingerprint or null, and a dtype out of"),
+        (lambda c: c.update(format_version=2), "has format version 2; this version of Kotha reads 1"),
+        (lambda c: c.update(dtype="int4"), "must have a model, a tokenizer (a fingerprint or null) and a dtype out of"),
+        (lambda c: c.update(model=[]), "must have a model, a tokenizer (a fingerprint or null) and a dtype out of"),
     ],
 )
 def test_a_config_that_is_not_the_weights_is_refused(folder: Path, change: Any, message: str) -> None:
@@ -312,7 +312,7 @@ def test_weights_that_are_no_numbers_are_refused(tmp_path: Path, dtype: torch.dt
     with torch.no_grad():
         model.tokens.weight[3, 2] = broken
     folder = bundle.save(tmp_path / "model", model)
-    with pytest.raises(KothaError, match=r"model\.safetensors: the weights hold NaN or infinity \(tokens\.weight\)"):
+    with pytest.raises(KothaError, match=r"model\.safetensors: the weights contain NaN or infinity \(tokens\.weight\)"):
         bundle.load(folder)
 
 

@@ -98,13 +98,13 @@ def test_what_is_there_is_replaced_only_on_request_and_only_if_it_was_ours(
     assert main(words) == 0
     assert main(words) == 1
     assert (
-        "exists; choose another folder, or replace what was made there by the same work with --overwrite"
+        "exists; choose another folder, or use --overwrite to replace earlier output of the same kind"
         in capsys.readouterr().err
     )
     assert main([*words, "--overwrite"]) == 0
     (tmp_path / "hf" / "letter.txt").write_text("dear")
     assert main([*words, "--overwrite"]) == 1
-    assert "hf holds letter.txt, which was not made by the same work" in capsys.readouterr().err
+    assert "hf contains letter.txt, which is not part of the earlier output" in capsys.readouterr().err
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "letter.txt").write_text("dear")
     assert main([*words[:-1], str(tmp_path / "mine"), "--overwrite"]) == 1

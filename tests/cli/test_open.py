@@ -42,4 +42,4 @@ def test_the_browser_is_sent_to_the_room(monkeypatch: Any, capsys: Any, tmp_path
 
 def test_a_room_that_is_not_there_is_told(capsys: Any) -> None:
     assert main(["open", "--room", "kitchen"]) == 2
-    assert "there is no room 'kitchen'" in capsys.readouterr().err
+    assert "unknown room 'kitchen'" in capsys.readouterr().err

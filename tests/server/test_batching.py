@@ -76,11 +76,11 @@ def test_a_full_queue_is_told_at_once_and_others_still_find_a_place() -> None:
         tickets = [batcher.submit(ask(), "one")]
         await eventually(lambda: batcher.n_at_work == 1)
         tickets += [batcher.submit(ask(), "one") for _ in range(2)]
-        with pytest.raises(RefusedError, match="2 of your texts wait already") as caught:
+        with pytest.raises(RefusedError, match="2 of your texts are already waiting") as caught:
             batcher.submit(ask(), "one")
         assert caught.value.status == 429
         tickets += [batcher.submit(ask(), "two"), batcher.submit(ask(), "three")]
-        with pytest.raises(RefusedError, match="4 texts wait already") as caught:
+        with pytest.raises(RefusedError, match="4 texts are already waiting") as caught:
             batcher.submit(ask(), "four")
         assert caught.value.status == 503
         gate.set()

@@ -66,7 +66,7 @@ def test_what_runs_does_so_although_its_checkpoints_cannot_be_listed(
     (tmp_path / id / "out" / "checkpoints").mkdir(parents=True)
     shut(tmp_path / id / "out" / "checkpoints", errno.EIO)
     assert [(each.kind, each.state) for each in store.all()] == [("train", "running")]
-    with pytest.raises(JobConflictError, match="1 jobs run already"):
+    with pytest.raises(JobConflictError, match="1 jobs are already running"):
         store.begin("train", "", ["presets"])
 
 

@@ -106,7 +106,7 @@ def test_what_is_no_sheet_is_refused_in_words(house: Address) -> None:
     assert "go together" in refused(model="gpt")
     assert "give one of them" in refused(model="gpt", text=TEXT, size="3x4x2")
     assert "is not TOKENSxWIDTHxHEAD" in refused(size="99x4x2")
-    assert "reads no text" in refused(model="vit", text=TEXT)
+    assert "cannot read text" in refused(model="vit", text=TEXT)
     assert "shorten it" in refused(model="gpt", text=TEXT * 20)
 
 

@@ -72,8 +72,8 @@ def test_a_full_queue_is_refused_in_words_and_written_to_afterwards(serve: Any) 
     at = serve(limits=limits)
     assert ask(at.url).is_success
     mine, everyones, *written = asyncio.run(overfill(at.url, at.app.state.kotha.registry.opened["plain"].batcher))
-    assert mine.status_code == 429 and "2 of your texts wait already" in mine.json()["error"]["message"]
-    assert everyones.status_code == 503 and "3 texts wait already" in everyones.json()["error"]["message"]
+    assert mine.status_code == 429 and "2 of your texts are already waiting" in mine.json()["error"]["message"]
+    assert everyones.status_code == 503 and "3 texts are already waiting" in everyones.json()["error"]["message"]
     assert mine.headers["retry-after"] == everyones.headers["retry-after"] == "1"
     assert [each.status_code for each in written] == [200] * 4, "who had a place keeps it"
     assert ask(at.url).is_success
@@ -237,7 +237,7 @@ def test_a_training_that_saved_nothing_is_not_told_to_go_on(tmp_path: Path) -> N
     id = store.begin("train", "", ["presets"])
     waited(store, id, over)
     note(tmp_path, id, code=-signal.SIGKILL, ended=1.0)
-    assert store.status(id).said.endswith("with its machine; begin it again")
+    assert store.status(id).said.endswith("the machine went down; start it again")
     (store.result(id) / CHECKPOINTS / "step-00000004").mkdir(parents=True)
     assert store.status(id).said.endswith("resume it from its last checkpoint")
 
@@ -363,5 +363,5 @@ def test_a_job_that_may_write_nothing_large_fails_with_words(
 def test_a_disk_that_fails_is_told_without_its_places(code: int, caplog: pytest.LogCaptureFixture) -> None:
     status, body, _ = answer(OSError(code, os.strerror(code), "/home/me/jobs/log.txt"))
     told = body["error"]["message"]
-    assert status == 500 and told == f"the server's disk fails: {os.strerror(code)}; its log says where"
+    assert status == 500 and told == f"I/O error on the server: {os.strerror(code)}; see its log"
     assert caplog.records[0].exc_info is not None

@@ -63,7 +63,7 @@ def test_what_is_no_http_is_refused_as_everything_else(address: Address, sent: b
     assert status.startswith("HTTP/1.1 400") and headers["connection"] == "close"
     assert headers.items() >= {**HEADERS, "content-type": "application/json", "cache-control": "no-store"}.items()
     error = json.loads(body)["error"]
-    assert error["type"] == "invalid_request_error" and "no HTTP request" in error["message"]
+    assert error["type"] == "invalid_request_error" and "invalid HTTP request" in error["message"]
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_only_the_first_fault_is_looked_for(address: Address, path: str, asked: 
         (
             b'{"model": "plain", "messages": [{"role": "user"}], "tools": [{}]}',
             "application/json",
-            "tools is not offered",
+            "tools is not supported",
         ),
     ],
 )

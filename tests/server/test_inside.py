@@ -118,7 +118,7 @@ def test_heads_are_studied_as_the_library_does(house: Address) -> None:
         assert told["ablation_nats"] == pytest.approx(head["ablation_nats"], abs=1e-4)
     assert ask(house, "inside/heads", model="bert", text=text, tokens=40)["heads"]
     assert "4,096 or less" in refused(house, "inside/heads", model="gpt", text=text, tokens=4097)
-    assert "knows no data" in refused(house, "inside/heads", model="gpt")
+    assert "training data of gpt was not found" in refused(house, "inside/heads", model="gpt")
     assert str(house.folder) not in refused(house, "inside/heads", model="gpt")
     for model in ("seq2seq", "vit"):
         assert "measured on" in refused(house, "inside/heads", model=model, text=text)
@@ -152,7 +152,7 @@ def test_a_worksheet_has_all_numbers(house: Address) -> None:
         np.testing.assert_allclose(told, wanted, atol=1e-5)
     crossed = ask(house, "inside/worksheet", model="seq2seq", text="নদী", target="মা", part="cross")
     assert crossed["place"] == "decoder.0.cross"
-    assert "reads no text" in refused(house, "inside/worksheet", model="vit", text=TEXT)
+    assert "cannot read text" in refused(house, "inside/worksheet", model="vit", text=TEXT)
     assert "there is no attention 'blocks.7.attention'" in refused(
         house, "inside/worksheet", model="gpt", text=TEXT, layer=7
     )
@@ -251,9 +251,9 @@ HOSTILE_IMAGES = {
     "no base64": ("%%%", "not in base64"),
     "not a PNG": (base64.b64encode(b"GIF89a" + b"\0" * 100).decode(), "no PNG"),
     "empty": ("", "no PNG"),
-    "cut": (None, "no image that can be read"),
-    "a bomb": (None, "no image that can be read"),
-    "no pixels": (None, "no image that can be read"),
+    "cut": (None, "cannot be read as an image"),
+    "a bomb": (None, "cannot be read as an image"),
+    "no pixels": (None, "cannot be read as an image"),
     "too large": ("A" * 2_000_000, "larger than"),
 }
 
@@ -282,7 +282,7 @@ def test_a_png_that_tells_its_size_twice_is_not_unpacked() -> None:
 
     rows = chunk(b"IDAT", zlib.compress(bytes(101 * 100))) + chunk(b"IEND", b"")
     for first in (header(4), chunk(b"tEXt", struct.pack(">II", 4, 4) + b"k\0" + bytes(20))):
-        with pytest.raises(kotha.KothaError, match=r"100 x 100 pixels|no image that can be read"):
+        with pytest.raises(kotha.KothaError, match=r"100 x 100 pixels|cannot be read as an image"):
             decode_png(b"\x89PNG\r\n\x1a\n" + first + header(100) + rows, 8, 1, 4096)
     assert decode_png(b"\x89PNG\r\n\x1a\n" + header(100) + rows, 8, 1, 10_000).shape == (1, 8, 8)
 

@@ -98,7 +98,7 @@ def test_another_server_finds_it_running_and_stops_it(tmp_path: Path, endless: l
     other = JobStore(tmp_path, most_running=1)
     waited(other, id, lambda status: "Ctrl-C stops it" in status.said)
     assert other.status(id).state == "running"
-    with pytest.raises(KothaError, match="1 jobs run already"):
+    with pytest.raises(KothaError, match="1 jobs are already running"):
         other.begin("train", "", ["presets"])
     other.stop(id)
     assert waited(other, id, over).state == "stopped"
@@ -200,12 +200,12 @@ def test_no_more_than_may_run_are_begun_however_many_ask_at_once(tmp_path: Path,
         try:
             return store.begin("train", "", endless)
         except JobConflictError as error:
-            assert "2 jobs run already" in str(error)
+            assert "2 jobs are already running" in str(error)
             return None
 
     with ThreadPoolExecutor(len(stores)) as workers:
         begun = [id for id in workers.map(ask, stores) if id is not None]
-    with pytest.raises(JobConflictError, match="2 jobs run already"):
+    with pytest.raises(JobConflictError, match="2 jobs are already running"):
         add(tmp_path, "a" * 12, "train")
         stores[0].go_on("a" * 12)
     for id in begun:
@@ -267,11 +267,11 @@ def written(store: JobStore, kind: str, code: int | None) -> str:
 @pytest.mark.parametrize(
     ("wanted", "given", "status", "words"),
     [
-        ("texts", "index", 404, "there is no file"),
-        ("table", "index", 404, "there is no file"),
-        ("table", "file", 400, "was brought as txt, which has no fields"),
-        ("model", "index", 409, "has no model; a training has one as soon as it has saved it"),
-        ("model", "learn running", 409, "has no model; a training has one as soon as it has saved it"),
+        ("texts", "index", 404, "not found; upload it first"),
+        ("table", "index", 404, "not found; upload it first"),
+        ("table", "file", 400, "was uploaded as txt, which has no columns"),
+        ("model", "index", 409, "has no model; a training job has one once it has saved it"),
+        ("model", "learn running", 409, "has no model; a training job has one once it has saved it"),
     ],
 )
 def test_an_id_of_another_kind_or_too_early_is_told_in_words(
@@ -298,7 +298,7 @@ def test_an_id_of_another_kind_or_too_early_is_told_in_words(
 
 def test_a_server_without_a_folder_takes_no_jobs(address: Address) -> None:
     answer = http.get(f"{address.url}/api/jobs")
-    assert answer.status_code == 404 and "takes no jobs" in answer.json()["error"]["message"]
+    assert answer.status_code == 404 and "has no folder for jobs" in answer.json()["error"]["message"]
 
 
 def test_files_are_listed_and_removed(working: Address) -> None:
@@ -318,7 +318,7 @@ def test_more_files_than_are_kept_are_refused(tmp_path: Path, serve: Any) -> Non
     at = serve(jobs=tmp_path, limits=limits)
     first = said(http.post(f"{at.url}/api/files", json={"text": "a" * 15}))["id"]
     large = http.post(f"{at.url}/api/files", json={"text": "b" * 6})
-    assert large.status_code == 413 and "take 15 bytes, and this one 6 more" in large.json()["error"]["message"]
+    assert large.status_code == 413 and "take 15 bytes and this one 6 more" in large.json()["error"]["message"]
     for _ in range(2):
         said(http.post(f"{at.url}/api/files", json={"text": "c"}))
     many = http.post(f"{at.url}/api/files", json={"text": "c"})
@@ -347,9 +347,9 @@ def test_what_runs_and_what_it_reads_is_not_removed(tmp_path: Path, endless: lis
     note(tmp_path, running, commands=json.dumps([words]))
     with pytest.raises(JobConflictError, match="is running; stop it first"):
         store.remove(running)
-    with pytest.raises(JobConflictError, match=f"the file {file} is used by the job {running}"):
+    with pytest.raises(JobConflictError, match=f"the file {file} is in use by the job {running}"):
         store.remove_file(file)
-    with pytest.raises(JobConflictError, match=f"job {data} is used by the job {running}"):
+    with pytest.raises(JobConflictError, match=f"job {data} is in use by the job {running}"):
         store.remove(data)
     store.stop(running)
     waited(store, running, over)
@@ -513,7 +513,7 @@ def test_the_whole_way_is_one_job(tmp_path: Path, models: Path) -> None:
 @pytest.mark.parametrize(
     ("path", "asked", "told"),
     [
-        ("files", {"text": ""}, "text: it is empty; fill it in"),
+        ("files", {"text": ""}, "text: it must not be empty"),
         ("files", {}, "text: it is missing"),
         ("files", {"text": "ক", "ending": "sh"}, "ending: it must be 'txt', 'jsonl', 'csv' or 'tsv'"),
         ("jobs", {"minutes": 1}, "the field 'kind' is missing"),
@@ -523,25 +523,29 @@ def test_the_whole_way_is_one_job(tmp_path: Path, models: Path) -> None:
         ("jobs", {"kind": "learn", "minutes": "soon"}, "minutes: it must be a number"),
         ("jobs", {"kind": "learn", "minutes": 1, "seed": 1.5}, "seed: it must be a whole number"),
         ("jobs", {"kind": "learn", "minutes": 1, "preset": "mimi"}, "did you mean 'mini'"),
-        ("jobs", {"kind": "learn", "minutes": 1, "preset": "vit-digits"}, "there is no preset 'vit-digits'"),
-        ("jobs", {"kind": "learn", "minutes": 1, "preset": "po\0cket"}, "there is no preset"),
+        ("jobs", {"kind": "learn", "minutes": 1, "preset": "vit-digits"}, "no preset 'vit-digits'"),
+        ("jobs", {"kind": "learn", "minutes": 1, "preset": "po\0cket"}, "that trains on plain text"),
         ("jobs", {"kind": "learn", "minutes": 1, "start": "plain", "vocab_size": 600}, "keeps its sizes"),
-        ("jobs", {"kind": "learn", "minutes": 1, "out": "/etc"}, "there is no field 'out'"),
+        ("jobs", {"kind": "learn", "minutes": 1, "out": "/etc"}, "unknown field 'out'"),
         ("jobs", {"kind": "learn", "minutes": 1, "seed": -1}, "seed: it must be 0 or more"),
         ("jobs", {"kind": "learn", "minutes": 1, "seed": 1 << 63}, "9,223,372,036,854,775,808"),
         ("jobs", {"kind": "index", "texts": ["/etc/passwd"]}, "index.texts.0"),
         ("jobs", {"kind": "index", "texts": ["0" * 12] * 1001}, "index.texts"),
-        ("jobs", {"kind": "adapt", "use": "classify", "table": "0" * 12, "model": "plain"}, "there is no file"),
+        (
+            "jobs",
+            {"kind": "adapt", "use": "classify", "table": "0" * 12, "model": "plain"},
+            "not found; upload it first",
+        ),
         (
             "jobs",
             {"kind": "adapt", "use": "classify", "table": "0" * 12, "model": "a", "fields": ["\0", "b"]},
             "fields.0",
         ),
-        ("jobs/000000000000/stop", {}, "there is no job"),
+        ("jobs/000000000000/stop", {}, "not found"),
     ],
 )
 def test_what_cannot_be_begun_is_refused_in_our_words(working: Address, path: str, asked: Any, told: str) -> None:
-    status = 404 if told.startswith("there is no job") or told.startswith("there is no file") else 400
+    status = 404 if told.startswith("not found") else 400
     assert told in refused(working, path, status, **asked)
 
 

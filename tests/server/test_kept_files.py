@@ -82,7 +82,7 @@ def test_nothing_goes_for_a_file_that_has_no_room_even_so(tmp_path: Path) -> Non
     store = JobStore(tmp_path, limits=Limits(files_bytes=20, file_rest_seconds=0))
     spare, needed = store.bring("a" * 8, "txt"), store.bring("b" * 8, "txt")
     ended(store, needed)
-    with pytest.raises(RefusedError, match="take 16 bytes, and this one 13 more"):
+    with pytest.raises(RefusedError, match="take 16 bytes and this one 13 more"):
         store.bring("c" * 13, "txt")
     assert ids(store) == {spare, needed}
     assert store.bring("c" * 12, "txt") in ids(store) and spare not in ids(store)
@@ -105,7 +105,7 @@ def test_a_job_whose_file_went_meanwhile_never_began(tmp_path: Path) -> None:
     file = store.bring("ক", "txt")
     words = reading(store, file)
     store.remove_spare_files()
-    with pytest.raises(NoSuchJobError, match=f"there is no file '{file}'; bring it first"):
+    with pytest.raises(NoSuchJobError, match=f"file '{file}' not found; upload it first"):
         store.begin("tokenizer", "", words)
     assert store.all() == []
 

@@ -74,10 +74,10 @@ def test_requests_are_logged_without_what_was_written(models: Path) -> None:
     [
         (["--host", "0.0.0.0"], "--host 0.0.0.0 can be reached from other machines, so it needs a key; name a file"),
         (["--host", "0.0.0.0"], "holds one with --key-file …"),
-        (["--port", "70000"], "--port 70000 does not exist"),
+        (["--port", "70000"], "--port 70000 is out of range"),
         (["--host", "192.0.2.1", "--key-file", "key"], "try another host or port"),
-        (["nowhere"], "there is no nowhere"),
-        (["--key-file", "nowhere"], "the key cannot be read"),
+        (["nowhere"], "nowhere not found"),
+        (["--key-file", "nowhere"], "cannot read the key"),
     ],
 )
 def test_what_cannot_be_served_is_told_in_a_line(
@@ -94,7 +94,7 @@ def test_what_cannot_be_served_is_told_in_a_line(
 def test_a_port_that_is_taken_is_told(capsys: Any, models: Path) -> None:
     with started(str(models / "plain")) as (_, address):
         assert main(["serve", str(models / "plain"), "--port", address.rpartition(":")[2]]) == 1
-    assert "another server may be there, try --port " in capsys.readouterr().err
+    assert "another server may be using it; try --port " in capsys.readouterr().err
 
 
 def test_what_another_start_would_offer_is_told_with_its_flag(models: Path) -> None:

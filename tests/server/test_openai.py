@@ -181,7 +181,7 @@ def test_embeddings_are_the_faces(client: Any, address: Address) -> None:
         ({"prompt": "নদীর ধারে " * 200}, 400, "this model's context is 64 tokens"),
         ({"prompt": [10**6]}, 400, "token id 1000000 of the prompt is outside the vocabulary"),
         ({"temperature": -1}, 400, "temperature"),
-        ({"frequency_penalty": 1}, 400, "frequency_penalty is not offered here; leave it out"),
+        ({"frequency_penalty": 1}, 400, "frequency_penalty is not supported; remove it"),
         ({"extra_body": {"colour": "red"}}, 400, "colour"),
         ({"stop": [""]}, 400, "an empty stop string"),
         ({"logprobs": 99}, 400, "logprobs: it must be 20 or less"),

@@ -78,11 +78,11 @@ def test_texts_are_classified_as_the_library_does(house: Address, model: str) ->
     assert [each["change"] for each in told["why"]] == pytest.approx([each.change for each in expected.why], abs=1e-6)
     assert ask(house, "classify", model=model, texts=[TEXT * 9, TEXT * 99])["truncated"] == 1
     assert "more than 32 tokens" in refused(house, "classify", model=model, texts=[TEXT * 9], why=True)
-    assert "reads no images" in refused(house, "inside/attention", model="gpt", image=png(IMAGES[0]))
+    assert "cannot read images" in refused(house, "inside/attention", model="gpt", image=png(IMAGES[0]))
     assert "1 to 4" in refused(house, "classify", model=model, texts=["ক"] * 5)
     assert "1 to 4" in refused(house, "classify", model=model, texts=[])
     for path in ("inside/attention", "inside/lens", "inside/flow", "inside/heads", "inside/worksheet"):
-        assert "names classes" in refused(house, path, model=model, text=TEXT)
+        assert "is a classifier" in refused(house, path, model=model, text=TEXT)
 
 
 def test_images_are_classified_as_the_library_does(house: Address) -> None:
@@ -156,7 +156,7 @@ def test_documents_are_asked_as_the_library_does(office: Address, models: Path) 
     assert wrong.startswith("stories was embedded by taught")
     assert "no index 'storis'" in refused(office, "ask", 404, index="storis", question="ক")
     for place in ("/etc/stories.index", "../stories", "stories.index", ""):
-        assert "there is no index" in refused(office, "ask", 404, index=place, question="ক")
+        assert "unknown index" in refused(office, "ask", 404, index=place, question="ক")
     assert "tokens: it must be 4,096 or less" in refused(office, "ask", index="stories", question="ক", tokens=4097)
     listed = http.get(f"{office.url}/api/indexes").json()["indexes"]
     assert [each["documents"] for each in listed if each["name"] == "stories"] == [60]
@@ -165,7 +165,7 @@ def test_documents_are_asked_as_the_library_does(office: Address, models: Path) 
 def test_a_server_has_the_indexes_that_it_was_given(house: Address, office: Address, tmp_path: Path) -> None:
     assert "has no indexes" in refused(house, "ask", 404, index="stories", question="ক")
     place = str(office.folder / "stories.index")
-    with pytest.raises(UsageError, match="two indexes are called stories"):
+    with pytest.raises(UsageError, match="two indexes are named stories"):
         Indexes([place, place])
     with pytest.raises(KothaError, match="nowhere"):
         Indexes([str(tmp_path / "nowhere.index")])

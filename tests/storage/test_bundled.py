@@ -95,7 +95,7 @@ def test_commands_work_with_no_training(words: list[str], capsys: Any, beside_a_
         (["evaluate", "box", "x", "--text", "নদী"], 2, "--text is the text itself, instead of a PATH; give one"),
         (["doctor", "box"], 1, "holds no run"),
         (["card", "."], 1, ". has no card (README.md)"),
-        (["card", "runn"], 1, "there is no runn; name a run folder or a model folder"),
+        (["card", "runn"], 1, "runn not found; name a run folder or a model folder"),
         (["generate", "আমি", "ভাত", "খাই"], 2, "খাই is too much; a text of several words needs quotes around it"),
         (["inside", "heads"], 2, "box knows no data that is still there; give --text …, or the path of one"),
     ],

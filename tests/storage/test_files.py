@@ -46,7 +46,7 @@ def test_a_page_replaces_nothing_but_a_page(tmp_path: Path) -> None:
         write_page(tmp_path / name, "<p>")
     write_page(tmp_path / "page.html", "<h1>")
     atomic_write(tmp_path / "config.json", "{}")
-    with pytest.raises(UsageError, match=r"config\.json exists, and is no \.html file"):
+    with pytest.raises(UsageError, match=r"config\.json exists and is not a \.html file"):
         write_page(tmp_path / "config.json", "<p>")
     assert (tmp_path / "config.json").read_text() == "{}"
 
@@ -101,7 +101,7 @@ def test_a_file_in_the_way_is_refused(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a folder")
-    with pytest.raises(KothaError, match=r"page\.html cannot be written: .*file is a file, and no folder"):
+    with pytest.raises(KothaError, match=r"page\.html cannot be written: .*file is a file, not a folder"):
         atomic_write(tmp_path / "file" / "folder" / "page.html", "<p>")
 
 
@@ -244,7 +244,7 @@ def test_what_another_user_made_is_refused_and_not_emptied(
     theirs.mkdir()
     (theirs / "diary").write_text("dear diary")
     monkeypatch.setattr(os, "geteuid", lambda: theirs.stat().st_uid + 1)
-    wording = f"kotha-{ending} belongs to another user; have it removed, or choose another place"
+    wording = f"kotha-{ending} belongs to another user; have it removed, or choose another path"
     with pytest.raises(KothaError, match=wording), atomic_directory(tmp_path / "out", lambda _: True):
         raise AssertionError("never reached")
     assert (theirs / "diary").read_text() == "dear diary" and not (tmp_path / "out").exists()
@@ -443,7 +443,7 @@ def test_the_same_with_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
 
 
 def test_what_was_taken_away_is_not_said_to_be_written(tmp_path: Path) -> None:
-    with pytest.raises(KothaError, match="somebody took away"), whole.atomic_path(tmp_path / "a.txt") as partial:
+    with pytest.raises(KothaError, match="it was removed while"), whole.atomic_path(tmp_path / "a.txt") as partial:
         partial.unlink()
     assert list(tmp_path.iterdir()) == []
 

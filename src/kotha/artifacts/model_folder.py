@@ -143,7 +143,7 @@ def assemble(model: Model, weights: dict[str, Tensor]) -> Model:
         if not tensor.sum(dtype=torch.float32).isfinite() and not tensor.isfinite().all():
             raise KothaError(
                 "the weights contain NaN or infinity ({name}); use an earlier checkpoint, or train again "
-                    "with a lower learning_rate",
+                "with a lower learning_rate",
                 name=name,
             )
     parameters = {name: nn.Parameter(tensor.contiguous()) for name, tensor in weights.items()}
@@ -183,13 +183,16 @@ def shape_alone(config: ModelConfig, n_tensors: int) -> Model:
     n_layers = config.n_layers + getattr(config, "n_decoder_layers", 0)
     if n_layers * _TENSORS_PER_LAYER > n_tensors:  # before so many blocks are built
         raise KothaError(
-            "its config has {n_layers:,} layers, but there are only {n_tensors:,} tensors", n_layers=n_layers, n_tensors=n_tensors
+            "its config has {n_layers:,} layers, but there are only {n_tensors:,} tensors",
+            n_layers=n_layers,
+            n_tensors=n_tensors,
         )
     try:
         return build(config, "meta")
     except (RuntimeError, OverflowError, TypeError) as error:  # torch, of a size that it cannot count
         raise KothaError(
-            "its config describes matrices too large for any machine, but there are only {n_tensors:,} tensors", n_tensors=n_tensors
+            "its config describes matrices too large for any machine, but there are only {n_tensors:,} tensors",
+            n_tensors=n_tensors,
         ) from error
 
 
@@ -339,7 +342,7 @@ def _check_vocabulary(tokenizer: Tokenizer, config: ModelConfig) -> None:
     if isinstance(config, TextConfig) and tokenizer.vocab_size > config.vocab_size:
         raise KothaError(
             "the tokenizer has {n:,} tokens, but the model has vocab_size={rows:,}; train with "
-                "vocab_size={n}, or use the model's own tokenizer",
+            "vocab_size={n}, or use the model's own tokenizer",
             n=tokenizer.vocab_size,
             rows=config.vocab_size,
         )

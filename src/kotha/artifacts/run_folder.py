@@ -139,7 +139,7 @@ class RunFolder:
         if any(began.get(name, now[name]) != now[name] for name in ("tokenizer", "train_tokens", "identity")):
             raise CheckpointError(
                 "{path} was started with other data than {data}; resume it with its own data, or start a new "
-                    "run from its model",
+                "run from its model",
                 path=self.path,
                 data=data.path,
             )
@@ -152,7 +152,7 @@ class RunFolder:
         except OSError as error:
             raise CheckpointError(
                 "{path} could not be written: {why}; free disk space, and resume from the last checkpoint "
-                    "with {resume}",
+                "with {resume}",
                 path=self.path / METRICS,
                 why=reason(error),
                 resume=Option("resume", True),

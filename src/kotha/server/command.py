@@ -76,7 +76,9 @@ def serve(
 
     if key_file is not None and is_open(key_file):
         _say(
-            Message("other users on this machine can read the key in {file}; restrict it with `chmod 600`", file=key_file),
+            Message(
+                "other users on this machine can read the key in {file}; restrict it with `chmod 600`", file=key_file
+            ),
             language,
         )
 
@@ -112,7 +114,9 @@ def open_studio(
     def ready(at: str) -> None:
         address = f"{at}/#/{room}{'?' + urlencode({'x': text}) if text else ''}"
         where = Message(
-            "the studio is at {address}; training runs are stored in {jobs}; Ctrl-C stops it", address=address, jobs=jobs
+            "the studio is at {address}; training runs are stored in {jobs}; Ctrl-C stops it",
+            address=address,
+            jobs=jobs,
         )
         _say(where, language)
         if browser and not webbrowser.open(address):

@@ -111,9 +111,7 @@ def answer(error: Exception) -> tuple[int, JsonObject, dict[str, str]]:
         status, headers = error.status_code, dict(error.headers or {})
         told = Message(str(error.detail))
         if status == 404:
-            told = Message(
-                "not found; OpenAI's routes are under /v1, Kotha's under /api, and /openapi.json lists all"
-            )
+            told = Message("not found; OpenAI's routes are under /v1, Kotha's under /api, and /openapi.json lists all")
         elif status == 405:
             told = Message("method not allowed; use {methods}", methods=headers.get("Allow", "another method"))
         return status, as_error(told, status), headers

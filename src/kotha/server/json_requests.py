@@ -83,9 +83,10 @@ class WireRequest(BaseModel):
         if isinstance(given, dict):
             texts = list(_texts_in(given))
             if any(map(_HALF.search, texts)):
-                half = "a text in the request contains half a character (a lone surrogate); send complete "
-                           "characters"
-                raise FieldError(half, names_field=True)
+                raise FieldError(
+                    "a text in the request contains half a character (a lone surrogate); send complete characters",
+                    names_field=True,
+                )
             unknown = next((name for name in given if name not in cls.model_fields), None)
             if unknown is not None:
                 name = str(unknown)[:60]
@@ -150,7 +151,9 @@ def first_fault(fault: JsonObject) -> tuple[Messenger, str | None]:
     context = fault.get("ctx", {})
     if fault["type"] == "json_invalid":
         return Message(
-            "the body is not valid JSON: {error} at character {letter}", error=context.get("error"), letter=fault["loc"][-1]
+            "the body is not valid JSON: {error} at character {letter}",
+            error=context.get("error"),
+            letter=fault["loc"][-1],
         ), None
     if fault["type"] in ("model_attributes_type", "dict_type") and len(fault["loc"]) == 1:
         return Message("the body must be a JSON object; send it with the header `content-type: application/json`"), None
@@ -203,9 +206,7 @@ def tidy_name(name: str, longest: int = LONGEST_NAME) -> str:
     """
     for letter in name:
         if _unseen(letter) and not letter.isspace():
-            raise FieldError(
-                "it contains the invisible character {letter}; remove it", letter=f"U+{ord(letter):04X}"
-            )
+            raise FieldError("it contains the invisible character {letter}; remove it", letter=f"U+{ord(letter):04X}")
     tidy = unicodedata.normalize("NFC", " ".join(name.split()))  # which makes two of some letters, as of য়
     if len(tidy) > longest:
         raise FieldError("it has {n} characters, more than {longest}; shorten it", n=len(tidy), longest=longest)

@@ -25,9 +25,7 @@ _BACKLOG, _GRACE_SECONDS = 512, 30
 # How long nobody is let in when there are too many, or no descriptors.
 _FULL_SECONDS = 0.2
 
-_NO_HTTP = RefusedError(
-    "invalid HTTP request: its first line or a header is malformed or too long"
-)
+_NO_HTTP = RefusedError("invalid HTTP request: its first line or a header is malformed or too long")
 
 
 def run(

@@ -103,7 +103,9 @@ class ModelRegistry:
             place = bundled.place(given)
             name = bundled.NAME if place == bundled.FOLDER else place.resolve().name
             if name in self.places and self.places[name].resolve() != place.resolve():
-                raise UsageError("two models are named {name}; rename a folder, since clients select models by name", name=name)
+                raise UsageError(
+                    "two models are named {name}; rename a folder, since clients select models by name", name=name
+                )
             if not exists(place):
                 raise KothaError(
                     "{place} not found; name a run folder, a model folder, a Hugging Face folder, or box", place=place

@@ -23,7 +23,9 @@ T = TypeVar("T")
 
 def too_long(seconds: float) -> RefusedError:
     """What was asked for took longer than any request may."""
-    return RefusedError("the request took longer than {seconds:,.0f} s and was cancelled; request less", 504, seconds=seconds)
+    return RefusedError(
+        "the request took longer than {seconds:,.0f} s and was cancelled; request less", 504, seconds=seconds
+    )
 
 
 class _GivenUpError(Exception):

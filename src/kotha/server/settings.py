@@ -65,7 +65,7 @@ class ServeSettings:
         if not self.is_loopback and self.key is None:
             raise UsageError(
                 "{host} can be reached from other machines, so the server needs a key; give a file that "
-                    "contains one with {key_file}",
+                "contains one with {key_file}",
                 host=Option("host", self.host),
                 key_file=Option("key_file", ...),
             )
@@ -101,7 +101,7 @@ def read_key(path: Path) -> str:
     if len(key) < _SHORTEST_KEY or not key.isprintable() or " " in key:
         raise UsageError(
             "the key in {path} must be one word of at least {n} characters; generate one with `python -c "
-                "'import secrets; print(secrets.token_urlsafe(32))'`",
+            "'import secrets; print(secrets.token_urlsafe(32))'`",
             path=path,
             n=_SHORTEST_KEY,
         )

@@ -25,7 +25,9 @@ class Indexes:
         for place in places:
             name = PurePath(place).stem
             if name in self._places:
-                raise UsageError("two indexes are named {name}; rename one, since clients select indexes by name", name=name)
+                raise UsageError(
+                    "two indexes are named {name}; rename one, since clients select indexes by name", name=name
+                )
             self._places[name] = place
             with Index(place) as index:
                 index.measures  # noqa: B018 - what is no index is said before anyone asks it

@@ -98,7 +98,7 @@ def _check_size(part: str, path: Path, found: Sequence[int], wanted: Sequence[in
     if tuple(found) != tuple(wanted):
         raise DataError(
             "the {part} images of {path} are {found} (colours, height, width), but the model reads {wanted}; "
-                "scale them, or change image_size and n_channels",
+            "scale them, or change image_size and n_channels",
             part=part,
             path=path,
             found=" x ".join(map(str, found)),
@@ -127,7 +127,9 @@ def _read_classes(part: str, place: Path, wanted: tuple[int, int, int]) -> Label
             images.append(((pixels + 1) * 127.5).round().clip(0, 255).astype(np.uint8))
             labels.append(unicodedata.normalize("NFC", folder.name))  # some disks take letters apart
     if not images:
-        raise DataError("{path} has no images; put the images of each class into a folder named after the class", path=place)
+        raise DataError(
+            "{path} has no images; put the images of each class into a folder named after the class", path=place
+        )
     return LabelledImages(np.stack(images), tuple(labels))
 
 

@@ -28,7 +28,7 @@ class InUseError(KothaError):
     def __init__(self, path: Path, holder: str = "") -> None:
         super().__init__(
             "{path} is in use: another process{holder} is writing there; wait until it ends, stop it, or "
-                "choose another path",
+            "choose another path",
             path=path,
             holder=holder,
         )

@@ -64,7 +64,9 @@ def _check_above(path: Path) -> None:
         raise UsageError("{path} cannot be written: {above} is a file, not a folder", path=path, above=above)
     if above is None or not os.access(above, os.W_OK | os.X_OK):  # None: of a drive that is not there
         raise UsageError(
-            "{path} cannot be written: no files can be created in {above}", path=path, above=above or path.absolute().anchor
+            "{path} cannot be written: no files can be created in {above}",
+            path=path,
+            above=above or path.absolute().anchor,
         )
 
 
@@ -98,7 +100,7 @@ def is_made_of(
         if not any(fnmatchcase(name, pattern) for pattern in [description, *written]):
             raise KothaError(
                 "{path} contains {name}, which is not part of the earlier output and would be deleted; move "
-                    "it, or choose another folder",
+                "it, or choose another folder",
                 path=folder,
                 name=name,
             )

@@ -412,7 +412,7 @@ def test_a_vocab_txt_that_is_none_is_answered_in_words(tmp_path, content, messag
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        ("[]", "it is no table"),
+        ("[]", "it is not a JSON object"),
         ("{", "Expecting property name"),
         ("[" * 100_000, "maximum recursion depth|Stack overflow"),
     ],

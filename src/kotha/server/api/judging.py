@@ -75,7 +75,9 @@ def begin_judging(state: State, on_progress: OnProgress, body: JudgingRequest) -
     folder = _folder(state)
     if sum(1 for _ in folder.iterdir()) >= _MOST_JUDGINGS:
         raise RefusedError(
-            "{n} judgings are stored, which is the maximum; delete one from the server's folder judgings", 409, n=_MOST_JUDGINGS
+            "{n} judgings are stored, which is the maximum; delete one from the server's folder judgings",
+            409,
+            n=_MOST_JUDGINGS,
         )
     places = {name: state.registry.place(name) for name in body.models}
     settings = SamplingSettings(seed=body.seed, temperature=body.temperature)

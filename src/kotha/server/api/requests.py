@@ -149,9 +149,7 @@ def count_tokens(served: Served, text: str, most: int, param: str = "text") -> i
     if len(text) <= _LETTERS_OF_A_TOKEN * most:
         count = len(tokenizer_of(served).encode(text))
     if count > most:
-        raise RefusedError(
-            "the text has more than {n:,} tokens; shorten it", param=param, n=most
-        )
+        raise RefusedError("the text has more than {n:,} tokens; shorten it", param=param, n=most)
     return count
 
 

@@ -87,9 +87,10 @@ def _unsaid(state: JobState, code: int | None, why: str | None, saved: bool) -> 
         return Message("its command could not be run: {why}; free disk space or memory, and start it again", why=why)
     if state == "killed":
         advice = Message("resume it from its last checkpoint") if saved else Message("start it again")
-        how = "it was killed: by a user, by the system for lack of memory, or because the machine went down; "
-                  "{advice}"
-        return Message(how, advice=advice)
+        return Message(
+            "it was killed: by a user, by the system for lack of memory, or because the machine went down; {advice}",
+            advice=advice,
+        )
     if code is not None and state == "failed" and code < 0:
         is_known = -code in set(signal.Signals)
         name = signal.Signals(-code).name if is_known else Message("signal {number}", number=-code)

@@ -173,10 +173,13 @@ class JobStore:
         jobs = table.execute("SELECT * FROM jobs").fetchall()
         running = sum(process_of(row) is not None for row in jobs)
         if running >= self._most:
-            raise JobConflictError("{running} jobs are already running; wait for one to end, or stop one", running=running)
+            raise JobConflictError(
+                "{running} jobs are already running; wait for one to end, or stop one", running=running
+            )
         if len(jobs) + new > self._limits.jobs:
-            raise JobConflictError("{n:,} jobs are stored, which is the maximum; remove one that is no "
-                                       "longer needed", n=len(jobs))
+            raise JobConflictError(
+                "{n:,} jobs are stored, which is the maximum; remove one that is no longer needed", n=len(jobs)
+            )
 
     def stop(self, id: str) -> None:
         """Tell a job to stop; a training saves first."""
@@ -296,5 +299,5 @@ def _check_system() -> None:
     if sys.platform == "win32":
         raise JobConflictError(
             "the server cannot run jobs on Windows, where a process cannot be asked to save and stop; train "
-                "with `kotha train`, or run the server under WSL"
+            "with `kotha train`, or run the server under WSL"
         )

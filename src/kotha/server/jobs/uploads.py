@@ -86,14 +86,14 @@ class Uploads:
         if count >= limits.files:
             raise JobConflictError(
                 "{n:,} files are stored, which is the maximum; remove a job that is no longer needed (its "
-                    "files are removed with it)",
+                "files are removed with it)",
                 n=len(files),
             )
         if total + n_bytes > limits.files_bytes:
             raise RefusedError(
                 "the stored files take {kept:,} bytes and this one {n_bytes:,} more; at most {most:,} are "
-                    "allowed: remove a job that is no longer needed (its files are removed with it), or upload a "
-                    "smaller file",
+                "allowed: remove a job that is no longer needed (its files are removed with it), or upload a "
+                "smaller file",
                 413,
                 kept=sum(kept),
                 n_bytes=n_bytes,

@@ -97,7 +97,9 @@ def _embed(body: EmbeddingRequest, served: Served) -> JsonObject:
     texts = [each if isinstance(each, str) else tokenizer.decode(each) for each in given]
     vectors = served.model.embed(texts)
     if not vectors.any(axis=1).all():
-        raise RefusedError("a text has no characters that the model can read, so it has no embedding; remove it", param="input")
+        raise RefusedError(
+            "a text has no characters that the model can read, so it has no embedding; remove it", param="input"
+        )
     count = sum(len(ids) for ids in tokenizer.encode_batch(texts))
     rows: list[Any] = vectors.astype(np.float32).tolist()
     if body.encoding_format == "base64":
