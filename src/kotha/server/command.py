@@ -34,8 +34,9 @@ InLanguage = Annotated[
 
 
 def serve(
-    *models: Annotated[str, _flag("Run, model or Hugging Face folders; clients select them by folder name "
-                                      "(default: box).")],
+    *models: Annotated[
+        str, _flag("Run, model or Hugging Face folders; clients select them by folder name (default: box).")
+    ],
     host: Annotated[str, _flag("Address to listen on; any but a loopback address needs --key-file.")] = "127.0.0.1",
     port: Port = 8000,
     key_file: Annotated[Path | None, _flag("File with the key that clients must send.")] = None,
