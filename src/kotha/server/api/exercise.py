@@ -1,8 +1,8 @@
-"""One attention head as arithmetic: written out (``/api/inside/worksheet``), as a sheet to work out by hand
-(``/api/exercise``), and the same as a spreadsheet of live formulas.
+"""One attention head as arithmetic: every matrix (``/api/inside/worksheet``), an exercise to work out by hand
+(``/api/exercise``), and the exercise as a spreadsheet with formulas.
 
-Without a model it is the workshop's, or one whose numbers are drawn by a seed; with one, a head of it over a short
-text. The page computes along by itself; what the server gives is the sheet, and which operation makes each step.
+Without a model, the sheet is the workshop's or has random numbers; with a model, it shows one of its heads over a short
+text. The server returns the sheet and the operation of each step; the studio does the arithmetic itself.
 """
 
 from typing import Annotated, Literal
@@ -45,7 +45,7 @@ _Rows = Annotated[
 
 
 class OfHead(BaseModel):
-    """Which head of a model."""
+    """A head of a model."""
 
     layer: int = Field(0, ge=0, le=100_000)
     head: int = Field(0, ge=0, le=100_000)
@@ -55,14 +55,14 @@ class OfHead(BaseModel):
 
 
 class WorksheetRequest(AboutModel, OfHead):
-    """Which head, over which text; a Seq2Seq also has a target, two stacks and cross-attention."""
+    """A head and a text; a Seq2Seq also has a target, two stacks and cross-attention."""
 
     text: Example
 
 
 @route(router, "/inside/worksheet", JsonObject)
 def worksheet(served: Served, body: WorksheetRequest) -> JsonObject:
-    """One attention head in full, as ``kotha inside worksheet --json`` has it: every matrix by its name."""
+    """Return every matrix of one attention head by name, as ``kotha inside worksheet --json`` does."""
     sheet = _of_model(served, body, served.limits.positions)
     count = sum(step.values.size for step in sheet.steps.values())
     check_size(served, count, Message("use a shorter text"))
@@ -70,7 +70,7 @@ def worksheet(served: Served, body: WorksheetRequest) -> JsonObject:
 
 
 class ExerciseRequest(WireRequest, OfHead):
-    """Which sheet: the workshop's, one that is drawn, or a head of a model over a text."""
+    """A sheet: the workshop's, one with random numbers, or a head of a model over a text."""
 
     size: str | None = Field(None, max_length=12, examples=["4x6x3"])
     paper: Paper | None = None
@@ -89,7 +89,7 @@ class ExerciseRequest(WireRequest, OfHead):
 
 
 class SpreadsheetRequest(ExerciseRequest):
-    """… and numbers of one's own in it."""
+    """A sheet, with numbers that replace those of its matrices."""
 
     given: dict[str, _Rows] | None = Field(None, max_length=24)
 
@@ -103,7 +103,7 @@ class SpreadsheetRequest(ExerciseRequest):
 
 
 class ExerciseStep(WireAnswer):
-    """A matrix of the sheet, and what makes it; null is −∞, where nobody may look."""
+    """A matrix of the sheet and how it is computed; null is −∞ (masked)."""
 
     name: str
     title: str
@@ -115,7 +115,7 @@ class ExerciseStep(WireAnswer):
 
 
 class ExerciseSheet(WireAnswer):
-    """A sheet to work out, step by step."""
+    """A sheet to work out step by step."""
 
     text: Text
     place: str
@@ -129,14 +129,14 @@ class ExerciseSheet(WireAnswer):
 
 @route(router, "/exercise", ExerciseSheet, reads=True)
 def exercise(served: Served | None, body: ExerciseRequest) -> JsonObject:
-    """A sheet of self-attention to work out by hand: what is given, and what each step makes of it."""
+    """Return an attention sheet to work out by hand: the given numbers and each step."""
     sheet = _by_hand(body) if served is None else for_paper(_of_model(served, body, MOST_TOKENS))
     return {**vars(sheet), "steps": steps_of(sheet)}
 
 
 @route(router, "/exercise/spreadsheet", media=XLSX, reads=True)
 def exercise_spreadsheet(served: Served | None, body: SpreadsheetRequest) -> Response:
-    """The same sheet as an .xlsx file: what is given as numbers, every other cell as a formula of them."""
+    """Return the sheet as an .xlsx file: given numbers as values, all other cells as formulas."""
     if served is not None:
         sheet = _of_model(served, body, MOST_TOKENS)
     else:
