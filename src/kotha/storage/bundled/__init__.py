@@ -1,8 +1,8 @@
-"""A model that comes with the package, so that everything works before anything is trained.
+"""The bundled model, so that commands work before anything is trained.
 
-This room is a model folder (see ``bundle.py``) with its card, ``README.md``. Where a model can be named, the word
-``box`` means it, and no name at all does too; a folder of one's own that is called so is ``./box``. Nothing of it is
-read before it is asked for.
+This package is a model folder (see ``model_folder.py``) with its model card, ``README.md``. Wherever a model can be
+named, ``box`` means the bundled model, and it is the default; a folder of that name is ``./box``. Its files are read
+only when they are needed.
 """
 
 import os
@@ -14,7 +14,7 @@ CARD_FILE = "README.md"
 
 
 def place(named: str | os.PathLike[str] | None) -> Path:
-    """Where the model is that a word or a path names.
+    """Return the folder of a model from a path or the name ``box``.
 
     >>> place("run"), place("./box")
     (PosixPath('run'), PosixPath('box'))
@@ -25,7 +25,7 @@ def place(named: str | os.PathLike[str] | None) -> Path:
 
 
 def title(folder: str | os.PathLike[str]) -> str:
-    """What a model's folder is called: its path, or the word.
+    """Return the display name of a model folder: its path, or ``box``.
 
     >>> title("run"), title(FOLDER)
     ('run', 'box')
