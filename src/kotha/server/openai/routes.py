@@ -1,7 +1,7 @@
 """An OpenAI-compatible API: ``/v1/models``, ``/v1/completions``, ``/v1/chat/completions``, ``/v1/embeddings``.
 
-The texts of a request are checked against the limits and join the batch. Streams are server-sent events, one for each
-step that completes characters. A model that was fine-tuned for conversation uses its own chat template.
+The texts of a request are checked against the limits and join the batch. Streaming uses server-sent events, one for
+each step that completes characters. A model that was fine-tuned for conversation uses its own chat template.
 """
 
 import asyncio
