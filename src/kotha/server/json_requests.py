@@ -194,8 +194,8 @@ def seen_name(name: str) -> str:
     >>> seen_name("report\u202efdp.txt\\x00")
     'reportfdp.txt'
     """
-    seen = "".join(letter for letter in name if letter.isspace() or not _unseen(letter))
-    return unicodedata.normalize("NFC", " ".join(seen.split()))[:LONGEST_NAME]
+    visible = "".join(letter for letter in name if letter.isspace() or not _unseen(letter))
+    return unicodedata.normalize("NFC", " ".join(visible.split()))[:LONGEST_NAME]
 
 
 def tidy_name(name: str, longest: int = LONGEST_NAME) -> str:

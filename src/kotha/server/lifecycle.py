@@ -94,13 +94,13 @@ class HttpServer(uvicorn.Server):
         idle: dict[Any, tuple[Any, float]] = {}  # by connection: its last request, and since when it is idle
         while True:
             await asyncio.sleep(min(1.0, self._limits.body_seconds / 4))
-            now, seen = asyncio.get_running_loop().time(), idle
+            now, previous = asyncio.get_running_loop().time(), idle
             idle = {}
             for connection in list(self.server_state.connections):
                 last = getattr(connection, "cycle", None)
                 if last is not None and not last.response_complete:
                     continue
-                before, since = seen.get(connection, (last, now))
+                before, since = previous.get(connection, (last, now))
                 idle[connection] = (last, since if before is last else now)
                 if now - idle[connection][1] > self._limits.body_seconds:
                     connection.transport.close()

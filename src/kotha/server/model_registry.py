@@ -99,17 +99,17 @@ class ModelRegistry:
     ) -> None:
         self.places: dict[str, Path] = {}
         for given in models:
-            place = bundled.place(given)
-            name = bundled.NAME if place == bundled.FOLDER else place.resolve().name
-            if name in self.places and self.places[name].resolve() != place.resolve():
+            path = bundled.place(given)
+            name = bundled.NAME if path == bundled.FOLDER else path.resolve().name
+            if name in self.places and self.places[name].resolve() != path.resolve():
                 raise UsageError(
                     "two models are named {name}; rename a folder, since clients select models by name", name=name
                 )
-            if not exists(place):
+            if not exists(path):
                 raise KothaError(
-                    "{place} not found; name a run folder, a model folder, a Hugging Face folder, or box", place=place
+                    "{place} not found; name a run folder, a model folder, a Hugging Face folder, or box", place=path
                 )
-            self.places[name] = place
+            self.places[name] = path
         self._jobs = jobs
         self._limits, self.device, self._weights = limits, device, weights
         self._opened: dict[str, Served] = {}
@@ -129,20 +129,20 @@ class ModelRegistry:
         """Return the folder of a model; reads the disk, so call it from a thread."""
         if name in self.places:
             return self.places[name]
-        place = None if self._jobs is None else self._jobs.trained_as(name)
-        if place is None:
+        path = None if self._jobs is None else self._jobs.trained_as(name)
+        if path is None:
             named = self.named
             close = nearest(name, named)
             unknown = "this server has no model {name!r}{nearest}"
             raise RefusedError(unknown, 404, "model", "model_not_found", name=name, nearest=close)
-        return place
+        return path
 
     @asynccontextmanager
     async def use(self, name: str) -> AsyncIterator[Served]:
         """Load a model if necessary, and keep it loaded while the context is open."""
         # In a thread: the lookup of a job reads the disk.
-        place = self.places[name] if name in self.places else await asyncio.to_thread(self.place, name)
-        served = self._opened.get(name) or await self._open(name, place)
+        path = self.places[name] if name in self.places else await asyncio.to_thread(self.place, name)
+        served = self._opened.get(name) or await self._open(name, path)
         served.users += 1
         try:
             yield served
@@ -150,15 +150,15 @@ class ModelRegistry:
             served.users -= 1
             served.last_used = time.monotonic()
 
-    async def _open(self, name: str, place: Path) -> Served:
+    async def _open(self, name: str, path: Path) -> Served:
         if name not in self._opening:
-            self._opening[name] = asyncio.create_task(self._load(name, place))
+            self._opening[name] = asyncio.create_task(self._load(name, path))
         return await asyncio.shield(self._opening[name])
 
-    async def _load(self, name: str, place: Path) -> Served:
+    async def _load(self, name: str, path: Path) -> Served:
         try:
-            with by_name({str(place): name}):
-                model = await asyncio.to_thread(load, place, self.device)
+            with by_name({str(path): name}):
+                model = await asyncio.to_thread(load, path, self.device)
             served = await asyncio.to_thread(Served, name, model, self._limits, self._weights)
             self._opened[name] = served
             self._unload_unused()

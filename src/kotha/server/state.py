@@ -20,22 +20,22 @@ from kotha.server.settings import ServeSettings
 class Indexes:
     """Indexes by name; reads the disk, so use it from a thread."""
 
-    def __init__(self, places: Iterable[str], jobs: JobStore | None = None) -> None:
-        self._places, self._jobs = dict[str, str](), jobs
-        for place in places:
-            name = PurePath(place).stem
-            if name in self._places:
+    def __init__(self, paths: Iterable[str], jobs: JobStore | None = None) -> None:
+        self._paths, self._jobs = dict[str, str](), jobs
+        for path in paths:
+            name = PurePath(path).stem
+            if name in self._paths:
                 raise UsageError(
                     "two indexes are named {name}; rename one, since clients select indexes by name", name=name
                 )
-            self._places[name] = place
-            with Index(place) as index:
+            self._paths[name] = path
+            with Index(path) as index:
                 index.measures  # noqa: B018 - raises if the file is not an index
 
     def all(self) -> dict[str, tuple[str, str]]:
         """Return title and path of each index by name; paths are never sent to clients."""
         made = {} if self._jobs is None else self._jobs.indexed()
-        return {name: (name, place) for name, place in self._places.items()} | made
+        return {name: (name, path) for name, path in self._paths.items()} | made
 
     @contextmanager
     def opened(self, name: str, model: LanguageModel | None = None) -> Iterator[Index]:
@@ -45,8 +45,8 @@ class Indexes:
             raise RefusedError("this server has no indexes; {advice}", 404, advice=start_with("index"))
         if name not in known:
             raise RefusedError("unknown index {name!r}{nearest}", 404, name=name, nearest=nearest(name, known))
-        _, place = known[name]
-        with by_name({place: name}), Index(place, model) as index:
+        _, path = known[name]
+        with by_name({path: name}), Index(path, model) as index:
             yield index
 
 

@@ -40,9 +40,9 @@ class LabelledImages:
     def __len__(self) -> int:
         return len(self.labels)
 
-    def chosen(self, places: Sequence[int]) -> "LabelledImages":
+    def chosen(self, indices: Sequence[int]) -> "LabelledImages":
         """Return a subset by index."""
-        return LabelledImages(self.images[list(places)], tuple(self.labels[place] for place in places))
+        return LabelledImages(self.images[list(indices)], tuple(self.labels[index] for index in indices))
 
 
 def read_picture(path: Path, size: int, n_channels: int) -> NDArray[np.float32]:
@@ -72,25 +72,25 @@ def decode_png(data: bytes, size: int, n_channels: int, most_pixels: int) -> NDA
     return _fit(name, _read_with_pillow(name, io.BytesIO(data), size, most_pixels, ("PNG",)), n_channels)
 
 
-def read_labelled_images(place: Path, size: int, n_channels: int) -> dict[str, LabelledImages]:
+def read_labelled_images(path: Path, size: int, n_channels: int) -> dict[str, LabelledImages]:
     """Read a folder or an archive of labelled images; return its parts: train, and validation and test if present."""
     wanted = (n_channels, size, size)
-    if place.is_file():
-        parts = _read_archive(place)
+    if path.is_file():
+        parts = _read_archive(path)
         for part, each in parts.items():
-            _check_size(part, place, each.images.shape[1:], wanted)
+            _check_size(part, path, each.images.shape[1:], wanted)
         return parts
-    named = {folder.name.lower(): folder for folder in _folders(place)}
+    named = {folder.name.lower(): folder for folder in _folders(path)}
     found = {part: [named[name] for name in names if name in named] for part, names in _PARTS.items()}
-    folders = found if found["train"] else {"train": [place]}
+    folders = found if found["train"] else {"train": [path]}
     return {part: _read_classes(part, some[0], wanted) for part, some in folders.items() if some}
 
 
-def holds_images(place: Path) -> bool:
+def holds_images(path: Path) -> bool:
     """Whether a path is an archive of arrays, or a folder of folders with images."""
-    if place.is_file():
-        return place.suffix == ".npz"
-    found = (file for pattern in ("[!.]*/*", "[!.]*/[!.]*/*") for file in place.glob(pattern))
+    if path.is_file():
+        return path.suffix == ".npz"
+    found = (file for pattern in ("[!.]*/*", "[!.]*/[!.]*/*") for file in path.glob(pattern))
     return any(map(_is_image, found))
 
 
@@ -109,17 +109,17 @@ def _check_size(part: str, path: Path, found: Sequence[int], wanted: Sequence[in
 # -- folders ----------------------------------------------------------------------------------------------------------
 
 
-def _read_classes(part: str, place: Path, wanted: tuple[int, int, int]) -> LabelledImages:
+def _read_classes(part: str, path: Path, wanted: tuple[int, int, int]) -> LabelledImages:
     """Read a folder that has a subfolder for each class."""
     images: list[NDArray[np.uint8]] = []
     labels: list[str] = []
-    for folder in _folders(place):
+    for folder in _folders(path):
         files = [file for file in sorted(folder.iterdir()) if _is_image(file)]
         if not files:
             raise DataError(
                 "the class {name!r} of {path} has no images; add some, or remove the class",
                 name=folder.name,
-                path=place,
+                path=path,
             )
         for file in files:
             pixels = read_picture(file, wanted[1], wanted[0])
@@ -128,13 +128,13 @@ def _read_classes(part: str, place: Path, wanted: tuple[int, int, int]) -> Label
             labels.append(unicodedata.normalize("NFC", folder.name))  # some file systems decompose characters
     if not images:
         raise DataError(
-            "{path} has no images; put the images of each class into a folder named after the class", path=place
+            "{path} has no images; put the images of each class into a folder named after the class", path=path
         )
     return LabelledImages(np.stack(images), tuple(labels))
 
 
-def _folders(place: Path) -> list[Path]:
-    return sorted(each for each in place.iterdir() if each.is_dir() and not each.name.startswith("."))
+def _folders(path: Path) -> list[Path]:
+    return sorted(each for each in path.iterdir() if each.is_dir() and not each.name.startswith("."))
 
 
 def _is_image(file: Path) -> bool:

@@ -114,9 +114,9 @@ class AttentionTold(Looked):
 @route(router, "/inside/attention", AttentionTold)
 def attention(served: Served, on_progress: OnProgress, body: AttentionRequest) -> JsonObject:
     """Return the attention weights of every head over a text or an image, to six decimal places."""
-    wanted = body.to_input(served)
+    options = body.to_input(served)
     with watching(served, on_progress, body.silenced) as bundle:
-        view = attention_view(bundle, read_asked(bundle, wanted), choose_layers(bundle.model, body.layers))
+        view = attention_view(bundle, read_asked(bundle, options), choose_layers(bundle.model, body.layers))
     advice = Message("use a shorter text, or name fewer layers, such as 0 and 1")
     check_size(served, sum(each.weights.numel() for each in view.found.maps), advice)
     maps = [
@@ -165,9 +165,9 @@ class LogitLens(Lens):
 @route(router, "/inside/lens", LogitLens)
 def lens(served: Served, on_progress: OnProgress, body: WatchRequest) -> JsonObject:
     """Return what each layer would predict if the model ended there, at every position: the logit lens."""
-    wanted = body.to_input(served)
+    options = body.to_input(served)
     with watching(served, on_progress, body.silenced) as bundle:
-        view = lens_view(bundle, read_asked(bundle, wanted))
+        view = lens_view(bundle, read_asked(bundle, options))
     return {**vars(view.found), "remarks": view.remarks}
 
 
@@ -181,9 +181,9 @@ class FlowStations(Looked):
 @route(router, "/inside/flow", FlowStations)
 def flow(served: Served, on_progress: OnProgress, body: WatchRequest) -> JsonObject:
     """Return shapes and statistics of every value on the way of a text or an image through the model."""
-    wanted = body.to_input(served)
+    options = body.to_input(served)
     with watching(served, on_progress, body.silenced) as bundle:
-        given = read_asked(bundle, wanted, QUESTION)
+        given = read_asked(bundle, options, QUESTION)
         view = flow_view(bundle, given)
     return {**vars(view.found), **read_as(bundle, given)}
 
@@ -230,9 +230,9 @@ class Silenced(Looked):
 def silence(served: Served, on_progress: OnProgress, body: SilenceRequest) -> JsonObject:
     """Switch heads off and see: what the model then says next, how well it foretells the text, how it goes on."""
     with watching(served, on_progress) as bundle:
-        wanted = body.to_input(served, body.generate)
-        given = read_asked(bundle, replace(wanted, generate=None))
-        go_on = None if body.generate is None else lambda: continuation(bundle, wanted)
+        options = body.to_input(served, body.generate)
+        given = read_asked(bundle, replace(options, generate=None))
+        go_on = None if body.generate is None else lambda: continuation(bundle, options)
         whole, without = without_heads(bundle.model, given, body.heads, go_on)
     return {**read_as(bundle, given), "heads": body.heads, "whole": whole, "without": without}
 

@@ -79,12 +79,12 @@ def begin_judging(state: State, on_progress: OnProgress, body: JudgingRequest) -
             409,
             n=_MOST_JUDGINGS,
         )
-    places = {name: state.registry.place(name) for name in body.models}
+    paths = {name: state.registry.place(name) for name in body.models}
     settings = SamplingSettings(seed=body.seed, temperature=body.temperature)
     prompts = list(dict.fromkeys(body.prompts))
 
     def opened(name: str) -> Any:
-        model = load(places[name], device=state.registry.device)
+        model = load(paths[name], device=state.registry.device)
         return model.engine(min(len(body.prompts), state.settings.limits.rows))
 
     written = write_continuations(body.models, opened, prompts, body.tokens, settings, on_progress)
@@ -121,10 +121,10 @@ def _folder(state: State) -> Path:
 
 
 def _opened(state: State, id: str) -> Judging:
-    place = _folder(state) / id
-    if not place.is_dir():
+    path = _folder(state) / id
+    if not path.is_dir():
         raise RefusedError("judging {id!r} not found", 404, "id", id=id)
-    return Judging.open(place)
+    return Judging.open(path)
 
 
 def _status(found: Judging, id: str, judge: str) -> JsonObject:

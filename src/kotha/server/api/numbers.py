@@ -168,9 +168,9 @@ def _ledger(served: Served, on_progress: OnProgress, body: WatchRequest) -> Ledg
     """Return the pass of a request, from the cache or computed now."""
     key, kept = body.model_dump_json(include=set(WatchRequest.model_fields)), served.passes
     if key not in kept:
-        wanted = body.to_input(served)
+        options = body.to_input(served)
         with watching(served, on_progress) as bundle:
-            given = read_asked(bundle, wanted)
+            given = read_asked(bundle, options)
             longest = max(map(len, given.lines.values()))  # now known for a generated translation too
             check_most(longest, served.limits.positions, Message("positions"))
             kept[key] = keep(bundle.model, given, body.silenced)
@@ -198,14 +198,14 @@ def _entry(ledger: Ledger, body: CellRequest) -> tuple[Entry, int | None]:
 
 def _line(line: CellLine) -> JsonObject:
     """Return a line with its largest terms, in their order."""
-    places, more = list(range(len(line.terms))), None
-    if len(places) > _TERMS:
+    indices, more = list(range(len(line.terms))), None
+    if len(indices) > _TERMS:
         worth = [_worth(line, term) for term in line.terms]
-        largest = set(sorted(places, key=lambda place: -abs(worth[place]))[:_TERMS])
-        rest = math.fsum(worth[place] for place in places if place not in largest)
-        places, more = sorted(largest), {"count": len(places) - _TERMS, "value": rest}
-    terms = [line.terms[place] for place in places]
-    return {**vars(line), "terms": terms, "places": places, "more": more, "value": _finite(line.value)}
+        largest = set(sorted(indices, key=lambda index: -abs(worth[index]))[:_TERMS])
+        rest = math.fsum(worth[index] for index in indices if index not in largest)
+        indices, more = sorted(largest), {"count": len(indices) - _TERMS, "value": rest}
+    terms = [line.terms[index] for index in indices]
+    return {**vars(line), "terms": terms, "places": indices, "more": more, "value": _finite(line.value)}
 
 
 def _worth(line: CellLine, term: tuple[float, ...]) -> float:

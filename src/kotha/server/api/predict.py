@@ -167,8 +167,8 @@ def ask(served: Served | None, request: Request, body: AskRequest) -> JsonObject
     """Find the passages that match a question, and answer from them with citations, or report that none match."""
     state = state_of(request)
     model = None if served is None else served.model
-    places = {str(place): name for name, place in state.registry.named.items()}  # an index refers to its model by path
-    with by_name(places), state.indexes.opened(body.index, model) as opened:
+    paths = {str(path): name for name, path in state.registry.named.items()}  # an index refers to its model by path
+    with by_name(paths), state.indexes.opened(body.index, model) as opened:
         answer = opened.ask(body.question, body.limit, body.by, tokens=body.tokens)
 
     def display_name(source: str) -> str:

@@ -95,11 +95,11 @@ class RunTold(RunRow):
 @router.get("/runs")
 def runs(request: Request) -> list[RunRow]:
     """Return all training runs: those of jobs, newest first, then those of the served models."""
-    store, places = state_of(request).jobs, state_of(request).registry.places
+    store, paths = state_of(request).jobs, state_of(request).registry.places
     jobs = [] if store is None else [(job, store.result(job.id)) for job in store.all() if job.kind in TRAININGS]
-    served = [(name, place) for name, place in places.items() if (place / METRICS).is_file()]
-    known = [_known(job.id, RunFolder(place), job) for job, place in jobs]
-    known += [_known(name, RunFolder(place), None) for name, place in served]
+    served = [(name, path) for name, path in paths.items() if (path / METRICS).is_file()]
+    known = [_known(job.id, RunFolder(path), job) for job, path in jobs]
+    known += [_known(name, RunFolder(path), None) for name, path in served]
     return [RunRow.model_validate(each) for each in known]
 
 
@@ -116,10 +116,10 @@ def _known(name: str, folder: RunFolder, job: Job | None) -> JsonObject:
 @route(router, "/runs/{name}", RunTold, method="GET", reads=True)
 def run(state: State, name: NamedRun, after: Annotated[int, Query(ge=-1, description=_AFTER)] = -1) -> JsonObject:
     """Return a training run with its curve, even before the first training step."""
-    place = _folder_of(state, name)
+    path = _folder_of(state, name)
     job = None if state.jobs is None or name in state.registry.places else state.jobs.status(name)
-    folder = RunFolder(place)
-    if job is None and not (place / METRICS).is_file():
+    folder = RunFolder(path)
+    if job is None and not (path / METRICS).is_file():
         raise RefusedError("{name} has no record of its training run", 404, "name", name=name)
     config, metrics = (folder.about(), folder.metrics()) if folder.exists else ({}, [])
     curve = read_curve(config, metrics)
@@ -221,12 +221,12 @@ class DoctorAnswer(WireAnswer):
 @route(router, "/doctor", DoctorAnswer)
 def doctor(state: State, body: DoctorRequest) -> JsonObject:
     """Diagnose the loss curve of a run, in English and Bangla: what it shows and what to try."""
-    place = _folder_of(state, body.run)
-    folder = RunFolder(place)
-    if not (folder.exists and (place / METRICS).exists()):
+    path = _folder_of(state, body.run)
+    folder = RunFolder(path)
+    if not (folder.exists and (path / METRICS).exists()):
         raise RefusedError("{run} has no loss curve; only training runs have one", param="run", run=body.run)
     config = folder.about()
-    data = find_data(config, place)
+    data = find_data(config, path)
     return examine(config, folder.metrics(), None if data is None else Dataset(data, verify=False)).to_dict()
 
 
@@ -243,16 +243,16 @@ def compare(state: State, on_progress: OnProgress, body: CompareRequest) -> Comp
     if len(set(body.runs)) < len(body.runs):
         raise RefusedError("a run is named twice; name each run once", param="runs")
     text = None if body.text is None else state.job_store("text").uploads.place(body.text)
-    places = {name: _folder_of(state, name) for name in body.runs}
-    for name, place in places.items():
-        if text is None and not run_config(place):
+    paths = {name: _folder_of(state, name) for name in body.runs}
+    for name, path in paths.items():
+        if text is None and not run_config(path):
             raise RefusedError(
                 "{name} has no measurements of its own; upload a text to measure on", param="runs", name=name
             )
-    names = {str(place): name for name, place in places.items()} | {str(text): str(body.text)}
+    names = {str(path): name for name, path in paths.items()} | {str(text): str(body.text)}
     with refusing(CorpusError, DataError, param="text"), by_name(names):
         found = compare_runs(
-            places.values(), names=body.runs, text=text, device=state.registry.device, on_progress=on_progress
+            paths.values(), names=body.runs, text=text, device=state.registry.device, on_progress=on_progress
         )
     return replace(found, text=body.text)
 

@@ -164,7 +164,7 @@ async def _news(tokenizer: Tokenizer, ids: Sequence[int], seed: int, ticket: Tic
     def event(**fields: Any) -> JsonObject:
         return WritingNews.model_validate(fields).model_dump(exclude_none=True)
 
-    def seen(token: int, log_probability: float) -> JsonObject:
+    def describe(token: int, log_probability: float) -> JsonObject:
         return {**vars(view_token(tokenizer, token)), "probability": math.exp(log_probability)}
 
     prompt = [{**vars(view_token(tokenizer, token)), "adds": adds(token)} for token in ids]
@@ -173,9 +173,9 @@ async def _news(tokenizer: Tokenizer, ids: Sequence[int], seed: int, ticket: Tic
         tokens = [
             {
                 **vars(each),
-                **seen(each.id, each.log_probability),
+                **describe(each.id, each.log_probability),
                 "adds": adds(each.id),
-                "others": [seen(other.id, other.log_probability) for other in each.alternatives],
+                "others": [describe(other.id, other.log_probability) for other in each.alternatives],
             }
             for each in letters.written
         ]

@@ -78,22 +78,22 @@ class ExampleTable(WireAnswer):
 def table(state: State, body: TableRequest) -> JsonObject:
     """Return the first rows of a table, its classes, and its problems by line and column."""
     store = state.job_store()
-    place = uploaded_table(store, body.file, "file")
-    name = store.uploads.name(body.file) or place.name
-    with refusing(KothaError, param="file"), by_name({str(place): name}):
-        return _summary(place, body.use, body.fields or (None, None))
+    path = uploaded_table(store, body.file, "file")
+    name = store.uploads.name(body.file) or path.name
+    with refusing(KothaError, param="file"), by_name({str(path): name}):
+        return _summary(path, body.use, body.fields or (None, None))
 
 
-def _summary(place: Path, use: Use, named: Named) -> JsonObject:
+def _summary(path: Path, use: Use, named: Named) -> JsonObject:
     problems: list[CorpusProblem] = []
     try:
-        rows, chosen = _read(place, use, named, problems.append)
+        rows, chosen = _read(path, use, named, problems.append)
     except KothaError as error:
         if not problems:
             raise
         # Every row was skipped for this problem.
         raise KothaError("{problem}", problem=problems[0]) from error
-    fields = field_names(place)
+    fields = field_names(path)
     return {
         "fields": fields if set(chosen) <= set(fields) else list(chosen),  # without a header, columns have numbers
         "chosen": chosen,
@@ -107,12 +107,12 @@ def _summary(place: Path, use: Use, named: Named) -> JsonObject:
     }
 
 
-def _read(place: Path, use: Use, named: Named, on_problem: OnProblem) -> tuple[list[tuple[str, str]], tuple[str, str]]:
+def _read(path: Path, use: Use, named: Named, on_problem: OnProblem) -> tuple[list[tuple[str, str]], tuple[str, str]]:
     """Return the readable rows of a table, and the names of their two columns."""
     if use == "classify":
-        texts = read_labelled(place, *named, errors="skip", on_problem=on_problem)
+        texts = read_labelled(path, *named, errors="skip", on_problem=on_problem)
         return list(zip(texts.texts, texts.labels, strict=True)), (texts.text_field, texts.label_field)
-    pairs = read_text_pairs(place, *named, errors="skip", on_problem=on_problem)
+    pairs = read_text_pairs(path, *named, errors="skip", on_problem=on_problem)
     return list(zip(pairs.sources, pairs.targets, strict=True)), (pairs.source_field, pairs.target_field)
 
 

@@ -22,7 +22,7 @@ LEAST_VOCABULARY = 512
 _FAMILIES = {name: config.family for name, config in PRESETS.items() if config.family in ("gpt", "bert")}
 # Mean size of a generated story.
 _STORY_BYTES = 2500
-PlaceOfModel = Callable[[str], Path]
+FindModel = Callable[[str], Path]
 # A leading dash would be read as a flag, and NUL marks the placeholders of commands.
 ColumnName = Annotated[str, Field(pattern=r"^[^-\x00][^\x00]*$", max_length=200)]
 TwoColumnNames = tuple[ColumnName, ColumnName]
@@ -124,7 +124,7 @@ class LearnJob(_TrainingJob, _FromTexts):
             raise FieldError(unknown, preset=self.preset, nearest=close)
         return self
 
-    def commands(self, store: JobStore, place: PlaceOfModel) -> list[list[str]]:
+    def commands(self, store: JobStore, find_model: FindModel) -> list[list[str]]:
         """Return the commands: stories, tokenizer, data, training."""
         texts, n_bytes, found = self.read(store), self.stories * _STORY_BYTES, []
         if texts:
@@ -134,7 +134,7 @@ class LearnJob(_TrainingJob, _FromTexts):
             found.append(["corpus", "stories", *_flags(documents=self.stories, seed=self.seed, out=texts[0])])
         tokenizer, data, sizes = f"{JOB_PLACE}/tokenizer", f"{JOB_PLACE}/data", []
         if self.start is not None:
-            tokenizer = str(place(self.start))
+            tokenizer = str(find_model(self.start))
             sizes = ["--from", tokenizer]
         else:
             # A BERT needs a tokenizer with a mask token.
@@ -166,12 +166,12 @@ class AdaptJob(_FromTable):
     model: str
     epochs: float = Field(4.0, gt=0, le=100)
 
-    def commands(self, store: JobStore, place: PlaceOfModel) -> list[list[str]]:
+    def commands(self, store: JobStore, find_model: FindModel) -> list[list[str]]:
         """Return the command."""
         columns = ("text", "label") if self.use == "classify" else ("instruction", "answer")
         named = dict(zip(columns, self.fields or (None, None), strict=True))
         how = self.flags("epochs", **named, errors=self.broken)
-        return [["adapt", self.use, self.read(store), "--from", str(place(self.model)), *how]]
+        return [["adapt", self.use, self.read(store), "--from", str(find_model(self.model)), *how]]
 
 
 class PairsJob(_FromTable, _TrainingJob):
@@ -180,9 +180,9 @@ class PairsJob(_FromTable, _TrainingJob):
     kind: Literal["pairs"]
     reverse: bool = False
 
-    def commands(self, store: JobStore, place: PlaceOfModel) -> list[list[str]]:
+    def commands(self, store: JobStore, find_model: FindModel) -> list[list[str]]:
         """Return the command."""
-        model = ["--preset", USUAL_PRESET] if self.start is None else ["--from", str(place(self.start))]
+        model = ["--preset", USUAL_PRESET] if self.start is None else ["--from", str(find_model(self.start))]
         how = self.flags("minutes", "steps", pair=self.fields, reverse=self.reverse, errors=self.broken, seed=self.seed)
         return [["train", self.read(store), *model, *how]]
 
@@ -193,9 +193,9 @@ class IndexJob(_FromTexts):
     kind: Literal["index"]
     model: ModelName | None = None
 
-    def commands(self, store: JobStore, place: PlaceOfModel) -> list[list[str]]:
+    def commands(self, store: JobStore, find_model: FindModel) -> list[list[str]]:
         """Return the command."""
-        model = None if self.model is None else place(self.model)
+        model = None if self.model is None else find_model(self.model)
         return [["index", *self.read(store), *self.flags(model=model, errors="skip")]]
 
 

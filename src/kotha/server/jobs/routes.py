@@ -69,8 +69,8 @@ def files(store: Store) -> list[Upload]:
 @router.delete("/files")
 def remove_spare_files(store: Store) -> SpareFiles:
     """Remove all files that no job needs."""
-    gone = store.remove_spare_files()
-    return SpareFiles(count=len(gone), n_bytes=sum(each.n_bytes for each in gone))
+    removed = store.remove_spare_files()
+    return SpareFiles(count=len(removed), n_bytes=sum(each.n_bytes for each in removed))
 
 
 @router.delete("/files/{id}")

@@ -83,9 +83,9 @@ class JobStore:
             with suppress(OSError):  # keep a job whose folder cannot be read, and start anyway
                 if not exists(self.folder / id):
                     table.execute("DELETE FROM jobs WHERE id = ?", (id,))
-        for place in self.folder.iterdir():
-            if ID.fullmatch(place.name) and place.name not in known and not exists(place / _OLD_JOB):
-                shutil.rmtree(place, ignore_errors=True)
+        for path in self.folder.iterdir():
+            if ID.fullmatch(path.name) and path.name not in known and not exists(path / _OLD_JOB):
+                shutil.rmtree(path, ignore_errors=True)
 
     def begin(self, kind: str, name: str, *commands: Sequence[str], tags: Sequence[str] = ()) -> str:
         """Start a job that runs commands in sequence; return its id.
@@ -109,8 +109,8 @@ class JobStore:
 
     def _named_files(self, commands: Sequence[Sequence[str]]) -> list[str]:
         """Return the ids of the uploads that commands read; raises an error if one does not exist."""
-        places = {Path(word) for words in commands for word in words if word.startswith(f"{self.folder / UPLOADS}/")}
-        return sorted(self.uploads.place(place.stem).stem for place in places)
+        paths = {Path(word) for words in commands for word in words if word.startswith(f"{self.folder / UPLOADS}/")}
+        return sorted(self.uploads.place(path.stem).stem for path in paths)
 
     @contextmanager
     def _started(self, folder: Path, new: bool = False) -> Iterator[sqlite3.Connection]:
@@ -229,10 +229,10 @@ class JobStore:
             self._check_unused(table, self.uploads.place(id), Message("the file {id}", id=id))
             self.uploads.remove(id)
 
-    def _check_unused(self, table: sqlite3.Connection, place: Path, what: Message) -> None:
+    def _check_unused(self, table: sqlite3.Connection, path: Path, what: Message) -> None:
         """Raise JobConflictError if a running job reads a path."""
         for row in table.execute("SELECT * FROM jobs"):
-            if process_of(row) is not None and any(word.startswith(str(place)) for word in words_of(row)):
+            if process_of(row) is not None and any(word.startswith(str(path)) for word in words_of(row)):
                 raise JobConflictError(
                     "{what} is in use by the job {id}; wait until the job ends, or stop it", what=what, id=row["id"]
                 )

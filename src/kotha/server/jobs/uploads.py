@@ -48,9 +48,9 @@ class Uploads:
     def clear(self) -> None:
         """Remove what a server left that was killed while it stored a file."""
         clear_leftovers(self._folder, "*")
-        for place in matching(self._folder, "*.name"):
-            if not self.has(place.stem):
-                place.unlink(missing_ok=True)
+        for path in matching(self._folder, "*.name"):
+            if not self.has(path.stem):
+                path.unlink(missing_ok=True)
 
     def bring(self, text: str, ending: Ending, name: str, needed: Collection[str]) -> str:
         """Store a file and return its id; the caller holds the write transaction of the store."""
@@ -114,17 +114,17 @@ class Uploads:
         return self._find(id) is not None
 
     def _find(self, id: str) -> Path | None:
-        places = [self._folder / f"{id}.{ending}" for ending in get_args(Ending)] if ID.fullmatch(id) else []
-        return next(filter(is_file, places), None)
+        paths = [self._folder / f"{id}.{ending}" for ending in get_args(Ending)] if ID.fullmatch(id) else []
+        return next(filter(is_file, paths), None)
 
     def all(self, needed: Collection[str] = ()) -> list[Upload]:
         """Return all files, newest first; those that jobs need are not spare."""
         found, since = [], time.time() - self._limits.file_rest_seconds
         for ending in get_args(Ending):
-            for place in matching(self._folder, f"*.{ending}"):
-                if ID.fullmatch(place.stem):
+            for path in matching(self._folder, f"*.{ending}"):
+                if ID.fullmatch(path.stem):
                     with suppress(FileNotFoundError):  # removed meanwhile
-                        about, id = place.stat(), place.stem
+                        about, id = path.stat(), path.stem
                         spare = id not in needed and about.st_mtime <= since
                         found.append(Upload(id, ending, about.st_size, about.st_mtime, self.name(id), spare))
         return sorted(found, key=lambda each: -each.brought)

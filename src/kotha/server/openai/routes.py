@@ -103,7 +103,7 @@ def _embed(body: EmbeddingRequest, served: Served) -> JsonObject:
     rows: list[Any] = vectors.astype(np.float32).tolist()
     if body.encoding_format == "base64":
         rows = [base64.b64encode(vector.tobytes()).decode() for vector in vectors.astype(np.float32)]
-    data = [{"object": "embedding", "index": place, "embedding": row} for place, row in enumerate(rows)]
+    data = [{"object": "embedding", "index": index, "embedding": row} for index, row in enumerate(rows)]
     usage = {"prompt_tokens": count, "total_tokens": count}
     return {"object": "list", "data": data, "model": served.name, "usage": usage}
 
@@ -126,8 +126,8 @@ class Texts:
         try:
             for prompt in prompts:
                 _check_context(prompt, served)
-                for place in range(body.n):
-                    request = WritingRequest(prompt=prompt, settings=body.settings(seed + place), **how)
+                for index in range(body.n):
+                    request = WritingRequest(prompt=prompt, settings=body.settings(seed + index), **how)
                     self._tickets.append(writer_of(served).submit(request, client, self._news))
         except Exception:
             self.cancel()
@@ -141,10 +141,10 @@ class Texts:
     async def answer(self) -> JsonObject:
         """Return the complete answer."""
         body, results = self._body, dict[int, Result]()
-        async for place, chunk in letters(self._tickets, self._news):
+        async for index, chunk in letters(self._tickets, self._news):
             if chunk.result is not None:
-                results[place] = chunk.result
-        choices = [{"index": place, **body.whole(result)} for place, result in sorted(results.items())]
+                results[index] = chunk.result
+        choices = [{"index": index, **body.whole(result)} for index, result in sorted(results.items())]
         remark = body.remark(self._served)
         return {**self._head(body.kinds[0]), "choices": choices, "usage": self._usage(results), **remark}
 
@@ -154,13 +154,13 @@ class Texts:
         with_usage = (body.stream_options or {}).get("include_usage", False)
         head, more = self._head(body.kinds[1]), {"usage": None} if with_usage else {}
         first = body.first()
-        for place in range(0 if first is None else len(self._tickets)):
-            yield {**head, "choices": [{"index": place, **(first or {})}], **body.remark(self._served), **more}
-        async for place, chunk in letters(self._tickets, self._news):
+        for index in range(0 if first is None else len(self._tickets)):
+            yield {**head, "choices": [{"index": index, **(first or {})}], **body.remark(self._served), **more}
+        async for index, chunk in letters(self._tickets, self._news):
             if chunk.result is not None:
-                results[place] = chunk.result
+                results[index] = chunk.result
             for part in body.parts(chunk):
-                yield {**head, "choices": [{"index": place, **part}], **more}
+                yield {**head, "choices": [{"index": index, **part}], **more}
         if with_usage:
             yield {**head, "choices": [], "usage": self._usage(results)}
 
@@ -170,7 +170,7 @@ class Texts:
 
     def _usage(self, results: Mapping[int, Result]) -> dict[str, int]:
         """Return the numbers of tokens; a prompt of several texts counts once."""
-        read = sum(result.prompt_tokens for place, result in results.items() if place % self._body.n == 0)
+        read = sum(result.prompt_tokens for index, result in results.items() if index % self._body.n == 0)
         written = sum(result.tokens for result in results.values())
         return {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
 

@@ -13,7 +13,7 @@ FOLDER = Path(__file__).parent
 CARD_FILE = "README.md"
 
 
-def place(named: str | os.PathLike[str] | None) -> Path:
+def place(name: str | os.PathLike[str] | None) -> Path:
     """Return the folder of a model from a path or the name ``box``.
 
     >>> place("run"), place("./box")
@@ -21,7 +21,7 @@ def place(named: str | os.PathLike[str] | None) -> Path:
     >>> place("box") == place(None) == FOLDER
     True
     """
-    return FOLDER if named is None or named == NAME else Path(named)
+    return FOLDER if name is None or name == NAME else Path(name)
 
 
 def title(folder: str | os.PathLike[str]) -> str:
