@@ -62,7 +62,7 @@ def refusal(folder: Path) -> str:
     return str(error.value)
 
 
-def test_a_model_with_its_tokenizer_comes_back(tokenizer: Tokenizer, tmp_path: Path) -> None:
+def test_a_model_with_its_tokenizer_is_saved_and_loaded(tokenizer: Tokenizer, tmp_path: Path) -> None:
     model = GPT(CONFIG.replace(vocab_size=tokenizer.vocab_size))
     folder = bundle.save(tmp_path / "model", model, tokenizer)
     assert sorted(file.name for file in folder.iterdir()) == ["config.json", "model.safetensors", "tokenizer.json"]
@@ -72,9 +72,7 @@ def test_a_model_with_its_tokenizer_comes_back(tokenizer: Tokenizer, tmp_path: P
     assert back.tokenizer.fingerprint == tokenizer.fingerprint
 
 
-def test_a_chat_template_comes_back_and_one_for_another_tokenizer_is_refused(
-    tokenizer: Tokenizer, tmp_path: Path
-) -> None:
+def test_a_chat_template_is_loaded_and_checked_against_the_tokenizer(tokenizer: Tokenizer, tmp_path: Path) -> None:
     template = ChatTemplate.of(tokenizer)
     model = GPT(CONFIG.replace(vocab_size=tokenizer.vocab_size))
     folder = bundle.save(tmp_path / "model", model, tokenizer, chat=template)
@@ -88,14 +86,14 @@ def test_a_chat_template_comes_back_and_one_for_another_tokenizer_is_refused(
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
-def test_widening_loses_no_number(dtype: torch.dtype, tmp_path: Path) -> None:
+def test_widening_is_exact(dtype: torch.dtype, tmp_path: Path) -> None:
     folder = bundle.save(tmp_path / "model", GPT(CONFIG).to(dtype))
     wide, narrow = bundle.load(folder).widened().model, bundle.load(folder).model
     assert wide.head.weight.dtype == torch.float32 and wide.head.weight is wide.tokens.weight
     assert all(torch.equal(one, two.float()) for one, two in zip(wide.parameters(), narrow.parameters(), strict=True))
 
 
-def test_who_may_read_the_folder_may_read_the_weights(folder: Path) -> None:
+def test_weights_have_the_permissions_of_their_folder(folder: Path) -> None:
     modes = {path.stat().st_mode & 0o777 for path in folder.iterdir()}
     assert modes == {folder.stat().st_mode & 0o666}
 
@@ -110,7 +108,7 @@ def test_a_tied_weight_is_stored_once(folder: Path) -> None:
     assert model.head.weight is model.tokens.weight
 
 
-def test_a_vocabulary_that_the_model_does_not_hold_is_refused(tokenizer: Tokenizer, tmp_path: Path) -> None:
+def test_a_vocabulary_larger_than_the_models_is_rejected(tokenizer: Tokenizer, tmp_path: Path) -> None:
     model = GPT(CONFIG.replace(vocab_size=5))
     with pytest.raises(
         KothaError, match=r"the tokenizer has .* tokens, but the model has vocab_size=5; train with vocab_size="
@@ -119,7 +117,7 @@ def test_a_vocabulary_that_the_model_does_not_hold_is_refused(tokenizer: Tokeniz
     assert not list(tmp_path.iterdir())
 
 
-def test_another_tokenizer_is_refused(tokenizer: Tokenizer, tmp_path: Path) -> None:
+def test_another_tokenizer_is_rejected(tokenizer: Tokenizer, tmp_path: Path) -> None:
     folder = bundle.save(tmp_path / "model", GPT(CONFIG.replace(vocab_size=tokenizer.vocab_size)), tokenizer)
     train(["অন্য লেখা"], "char", level="akshara").save(folder)
     assert "but the model was trained with" in refusal(folder)
@@ -127,7 +125,7 @@ def test_another_tokenizer_is_refused(tokenizer: Tokenizer, tmp_path: Path) -> N
     assert "no tokenizer at" in refusal(folder)
 
 
-def test_only_a_model_folder_is_replaced_and_only_when_asked(folder: Path, tmp_path: Path) -> None:
+def test_only_a_model_folder_is_replaced_and_only_with_overwrite(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(KothaError, match="exists"):
         bundle.save(folder, GPT(CONFIG))
     bundle.save(folder, GPT(CONFIG.replace(n_layers=2)), overwrite=True)
@@ -153,7 +151,7 @@ def test_a_failed_save_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monkey
     assert not list(tmp_path.iterdir())
 
 
-def test_weights_of_several_types_are_refused(tmp_path: Path) -> None:
+def test_weights_of_several_types_are_rejected(tmp_path: Path) -> None:
     model = GPT(CONFIG)
     model.stack.half()
     with pytest.raises(KothaError, match="weights of one type out of float32, bfloat16"):
@@ -175,7 +173,7 @@ def test_weights_of_several_types_are_refused(tmp_path: Path) -> None:
         (lambda h: h.update(extra=5), "its header is not a table of tensors"),
     ],
 )
-def test_a_header_that_is_not_the_configs_is_refused(folder: Path, change: Any, message: str) -> None:
+def test_a_header_that_differs_from_the_config_is_rejected(folder: Path, change: Any, message: str) -> None:
     rewrite_header(folder, change)
     assert message in refusal(folder)
 
@@ -186,7 +184,7 @@ def whole_numbers(tmp_path: Path) -> Path:
     return bundle.save(tmp_path / "int8", GPT(CONFIG), stored="int8")
 
 
-def test_stored_as_whole_numbers_a_row_loses_half_a_step_at_most(folder: Path, whole_numbers: Path) -> None:
+def test_int8_changes_a_weight_by_at_most_half_a_step(folder: Path, whole_numbers: Path) -> None:
     wide, back = (dict(bundle.load(each).model.named_parameters()) for each in (folder, whole_numbers))
     for name, weight in wide.items():
         step = weight.abs().amax(dim=-1, keepdim=True) / 127 if weight.ndim == 2 else torch.zeros(1)
@@ -200,7 +198,7 @@ def test_stored_as_whole_numbers_a_row_loses_half_a_step_at_most(folder: Path, w
     assert read_header(whole_numbers / bundle.WEIGHTS_FILE)[1] == expected
 
 
-def test_whole_numbers_are_stored_again_as_they_were(whole_numbers: Path, tmp_path: Path) -> None:
+def test_int8_weights_are_stored_again_unchanged(whole_numbers: Path, tmp_path: Path) -> None:
     again = bundle.save(tmp_path / "again", bundle.load(whole_numbers).model, stored="int8")
     assert (again / bundle.WEIGHTS_FILE).read_bytes() == (whole_numbers / bundle.WEIGHTS_FILE).read_bytes()
 
@@ -214,12 +212,12 @@ def test_whole_numbers_are_stored_again_as_they_were(whole_numbers: Path, tmp_pa
         (lambda h: h["tokens.weight"].update(dtype="F32"), "tokens.weight has dtype F32, but its config requires I8"),
     ],
 )
-def test_whole_numbers_without_their_scales_are_refused(whole_numbers: Path, change: Any, message: str) -> None:
+def test_int8_weights_without_scales_are_rejected(whole_numbers: Path, change: Any, message: str) -> None:
     rewrite_header(whole_numbers, change)
     assert message in refusal(whole_numbers)
 
 
-def test_a_scale_that_is_no_number_is_refused(whole_numbers: Path) -> None:
+def test_a_scale_of_nan_is_rejected(whole_numbers: Path) -> None:
     file = whole_numbers / bundle.WEIGHTS_FILE
     weights = safetensors.torch.load_file(file)
     weights["tokens.weight.scale"][3] = torch.nan
@@ -228,7 +226,7 @@ def test_a_scale_that_is_no_number_is_refused(whole_numbers: Path) -> None:
         bundle.load(whole_numbers)
 
 
-def test_offsets_that_lead_elsewhere_are_refused(folder: Path) -> None:
+def test_invalid_offsets_are_rejected(folder: Path) -> None:
     rewrite_header(folder, lambda header: header["tokens.weight"].update(data_offsets=[0, 8]))
     with pytest.raises(KothaError, match=r"model\.safetensors cannot be read"):
         bundle.load(folder)
@@ -247,7 +245,7 @@ def test_offsets_that_lead_elsewhere_are_refused(folder: Path) -> None:
         (lambda c: c.update(model=[]), "must have a model, a tokenizer (a fingerprint or null) and a dtype out of"),
     ],
 )
-def test_a_config_that_is_not_the_weights_is_refused(folder: Path, change: Any, message: str) -> None:
+def test_a_config_that_differs_from_the_weights_is_rejected(folder: Path, change: Any, message: str) -> None:
     rewrite_config(folder, change)
     assert message in refusal(folder)
 
@@ -259,13 +257,13 @@ def test_a_mistake_in_a_config_names_its_file(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [bundle.CONFIG_FILE, bundle.WEIGHTS_FILE])
-def test_a_folder_that_lacks_a_file_is_refused(folder: Path, name: str) -> None:
+def test_a_folder_with_a_missing_file_is_rejected(folder: Path, name: str) -> None:
     (folder / name).unlink()
     assert f"is not a model folder: it has no {name}" in refusal(folder)
 
 
 @pytest.mark.parametrize("name", [bundle.CONFIG_FILE, bundle.WEIGHTS_FILE])
-def test_a_truncated_file_is_refused_wherever_it_ends(folder: Path, name: str) -> None:
+def test_a_file_truncated_anywhere_is_rejected(folder: Path, name: str) -> None:
     data = (folder / name).read_bytes()
     for end in sorted({0, 1, 7, 8, 9, 100, len(data) // 2, len(data) - 2}):
         (folder / name).write_bytes(data[:end])
@@ -278,7 +276,7 @@ def test_a_truncated_file_is_refused_wherever_it_ends(folder: Path, name: str) -
     byte=st.integers(0, 255),
     name=st.sampled_from([bundle.CONFIG_FILE, bundle.WEIGHTS_FILE]),
 )
-def test_a_broken_byte_is_refused_or_harmless(folder: Path, where: int, byte: int, name: str) -> None:
+def test_a_changed_byte_is_rejected_or_harmless(folder: Path, where: int, byte: int, name: str) -> None:
     file = folder / name
     data = file.read_bytes()
     broken = bytearray(data)
@@ -295,7 +293,7 @@ def test_a_broken_byte_is_refused_or_harmless(folder: Path, where: int, byte: in
 
 
 @pytest.mark.parametrize("config", ['{"model_type": "gpt2"}', "[1, 2]", "not JSON"])
-def test_only_a_folder_of_ours_is_replaced(config: str, tmp_path: Path) -> None:
+def test_only_a_folder_written_by_kotha_is_replaced(config: str, tmp_path: Path) -> None:
     theirs = tmp_path / "theirs"
     theirs.mkdir()
     (theirs / bundle.CONFIG_FILE).write_text(config, encoding="utf-8")
@@ -307,7 +305,7 @@ def test_only_a_folder_of_ours_is_replaced(config: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("broken", [float("nan"), float("inf"), float("-inf")])
-def test_weights_that_are_no_numbers_are_refused(tmp_path: Path, dtype: torch.dtype, broken: float) -> None:
+def test_weights_of_nan_are_rejected(tmp_path: Path, dtype: torch.dtype, broken: float) -> None:
     model = GPT(CONFIG).to(dtype)
     with torch.no_grad():
         model.tokens.weight[3, 2] = broken
@@ -316,7 +314,7 @@ def test_weights_that_are_no_numbers_are_refused(tmp_path: Path, dtype: torch.dt
         bundle.load(folder)
 
 
-def test_large_weights_are_numbers(tmp_path: Path) -> None:
+def test_large_finite_weights_are_accepted(tmp_path: Path) -> None:
     model = GPT(CONFIG)
     with torch.no_grad():
         model.tokens.weight.fill_(torch.finfo(torch.float32).max)  # their sum is not
@@ -324,7 +322,7 @@ def test_large_weights_are_numbers(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["pocket", "pocket-bert"])
-def test_a_classifier_comes_back_with_the_names_of_its_classes(name: str, tmp_path: Path) -> None:
+def test_a_classifier_is_loaded_with_its_class_names(name: str, tmp_path: Path) -> None:
     sizes = {"vocab_size": 40, "context_length": 8, "n_layers": 1, "d_model": 16, "n_heads": 2, "d_ff": 32}
     model = build(classifying(preset(name).replace(**sizes), ["ভালো", "মন্দ", "মাঝারি"])).eval()
     bundle.save(tmp_path / "model", model)
@@ -334,7 +332,7 @@ def test_a_classifier_comes_back_with_the_names_of_its_classes(name: str, tmp_pa
     assert torch.equal(again(tokens, real), model(tokens, real))
 
 
-def test_a_file_that_torch_cannot_open_is_told_in_words(tmp_path: Path) -> None:
+def test_a_file_that_torch_cannot_open_gives_a_message(tmp_path: Path) -> None:
     """The library opens a file of weights twice, the second time by torch, which knows a bare RuntimeError only."""
     file = tmp_path / "model.safetensors"
     with (

@@ -69,7 +69,7 @@ def test_clients_take_turns() -> None:
     assert order.index("other") <= 2, order  # behind the one at work, and not behind all that came before
 
 
-def test_a_full_queue_is_told_at_once_and_others_still_find_a_place() -> None:
+def test_a_full_queue_is_rejected_at_once_for_one_client_only() -> None:
     async def run() -> None:
         batcher = Batcher(engine(), 4, 2)
         gate = held(batcher)
@@ -90,7 +90,7 @@ def test_a_full_queue_is_told_at_once_and_others_still_find_a_place() -> None:
     asyncio.run(run())
 
 
-def test_who_leaves_frees_the_place_at_once_wherever_it_was() -> None:
+def test_cancelling_frees_the_row_or_the_queue_at_once() -> None:
     async def run() -> None:
         batcher = Batcher(engine(), 10, 10)
         at_work, waiting, last = (
@@ -110,7 +110,7 @@ def test_who_leaves_frees_the_place_at_once_wherever_it_was() -> None:
     asyncio.run(run())
 
 
-def test_broken_weights_are_told_and_the_thread_goes_on() -> None:
+def test_broken_weights_fail_the_request_and_not_the_thread() -> None:
     async def run() -> None:
         batcher = Batcher(engine(2), 10, 10)
         head = batcher.engine.model.head.weight
@@ -130,7 +130,7 @@ def test_broken_weights_are_told_and_the_thread_goes_on() -> None:
     asyncio.run(run())
 
 
-def test_closing_finishes_what_was_taken_and_takes_nothing_more() -> None:
+def test_closing_finishes_accepted_requests_and_accepts_no_more() -> None:
     async def run() -> None:
         batcher = Batcher(engine(), 10, 10)
         gate = held(batcher)
@@ -147,7 +147,7 @@ def test_closing_finishes_what_was_taken_and_takes_nothing_more() -> None:
     asyncio.run(run())
 
 
-def test_a_server_that_stops_waits_for_its_texts_in_a_thread(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shutdown_waits_for_texts_in_a_thread(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The text can only be finished by what the loop does meanwhile, as streams do that let go of their places."""
     monkeypatch.setattr("kotha.server.app._DRAIN_SECONDS", 15.0)  # less than the engine waits for the gate
     app = make_app([str(models / "plain")], device="cpu")
@@ -171,7 +171,7 @@ def test_a_server_that_stops_waits_for_its_texts_in_a_thread(models: Path, monke
     assert asyncio.run(run()) == 4
 
 
-def test_rows_are_shared_and_what_was_put_back_goes_on_as_if_nothing_had_been() -> None:
+def test_rows_are_shared_and_a_paused_text_is_resumed_unchanged() -> None:
     """One client has all rows for long texts; another's short ones come before their end, and no text changes by it."""
     long = [Request(prompt=(3 + place,), tokens=40, settings=SamplingSettings(seed=place)) for place in range(6)]
     short = [Request(prompt=(9,), tokens=2, settings=SamplingSettings(seed=place)) for place in range(3)]
@@ -200,7 +200,7 @@ def test_rows_are_shared_and_what_was_put_back_goes_on_as_if_nothing_had_been() 
     assert found == alone
 
 
-def test_who_was_put_back_may_leave() -> None:
+def test_a_paused_request_can_be_cancelled() -> None:
     async def run() -> None:
         batcher = Batcher(engine(2), 100, 50)
         gate = held(batcher)

@@ -50,12 +50,12 @@ def test_pages_are_read_without_a_key_and_models_are_not(reading: Address) -> No
 @pytest.mark.parametrize(
     "path", ["secret.key", "link.html", "../outside.html", "%2e%2e/outside.html", "bn/", "nowhere.html"]
 )
-def test_nothing_else_is_found(reading: Address, path: str) -> None:
+def test_only_files_of_the_book_are_served(reading: Address, path: str) -> None:
     key = {"authorization": "Bearer a-key-that-nobody-guesses"}
     assert http.get(f"{reading.url}/book/{path}", headers=key).status_code == 404
 
 
-def test_a_script_that_is_written_in_is_allowed_by_its_hash_alone(reading: Address) -> None:
+def test_an_inline_script_is_allowed_by_its_hash_only(reading: Address) -> None:
     begin = http.get(f"{reading.url}/book/").headers["content-security-policy"]
     digest = base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
     assert f"script-src 'self' 'sha256-{digest}';" in begin
@@ -67,6 +67,6 @@ def test_without_a_book_there_is_none(address: Address) -> None:
     assert http.get(f"{address.url}/book/").status_code == 404
 
 
-def test_a_folder_that_is_no_book_is_refused(tmp_path: Path, models: Path) -> None:
+def test_a_folder_without_a_book_is_rejected(tmp_path: Path, models: Path) -> None:
     with pytest.raises(UsageError, match=r"holds no index\.html; build it with `make docs`"):
         make_app([str(models / "plain")], ServeSettings(book=tmp_path), device="cpu")

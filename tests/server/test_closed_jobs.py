@@ -46,7 +46,7 @@ def shut(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path, int], None]:
 
 
 @pytest.mark.parametrize("number", [errno.EACCES, errno.EIO])
-def test_a_job_that_cannot_be_looked_at_hides_no_other(
+def test_an_unreadable_job_does_not_hide_others(
     number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shut: Callable[[Path, int], None]
 ) -> None:
     store = JobStore(tmp_path)
@@ -58,7 +58,7 @@ def test_a_job_that_cannot_be_looked_at_hides_no_other(
     assert JobStore(tmp_path).status(closed).state == "done", "nothing was taken away"
 
 
-def test_what_runs_does_so_although_its_checkpoints_cannot_be_listed(
+def test_a_job_is_running_even_if_its_checkpoints_cannot_be_listed(
     tmp_path: Path, shut: Callable[[Path, int], None]
 ) -> None:
     store = JobStore(tmp_path, most_running=1)
@@ -70,7 +70,7 @@ def test_what_runs_does_so_although_its_checkpoints_cannot_be_listed(
         store.begin("train", "", ["presets"])
 
 
-def test_files_that_a_closed_job_may_need_stay(
+def test_files_that_an_unreadable_job_may_need_are_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shut: Callable[[Path, int], None]
 ) -> None:
     store = JobStore(tmp_path, limits=Limits(file_rest_seconds=0))

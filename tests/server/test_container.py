@@ -56,9 +56,7 @@ def test_it_is_built_on_debian_in_two_stages_and_not_run_by_root() -> None:
         assert "://" not in rest or "127.0.0.1" in rest, f"{name}: no host is named"
 
 
-def test_its_command_line_is_one_that_the_server_takes(
-    models: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_its_command_line_is_valid(models: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     program, *words = json.loads(last_stage()["ENTRYPOINT"])
     assert program == "/opt/kotha/bin/kotha" and words[0] == "serve"
     assert main(["serve", "--help"]) == 0
@@ -69,7 +67,7 @@ def test_its_command_line_is_one_that_the_server_takes(
     assert main(words) != 0 and key in capsys.readouterr().err, "without its key it does not begin"
 
 
-def test_its_health_check_sees_a_server_and_misses_one(models: Path) -> None:
+def test_its_health_check_passes_with_a_server_and_fails_without(models: Path) -> None:
     program = json.loads(last_stage()["HEALTHCHECK"].split("CMD ")[1])
     assert program[:2] == ["/opt/kotha/bin/python", "-c"]
     app = make_app([str(models / "plain")], ServeSettings(host="0.0.0.0", key="a-key-of-sixteen-letters"), device="cpu")
@@ -82,7 +80,7 @@ def test_its_health_check_sees_a_server_and_misses_one(models: Path) -> None:
     assert gone.returncode != 0
 
 
-def test_the_wheel_is_built_of_what_the_build_may_see(tmp_path: Path) -> None:
+def test_the_wheel_builds_from_the_files_of_the_docker_context(tmp_path: Path) -> None:
     pytest.importorskip("hatchling", reason="the build backend, which the tests' environment has")
     seen = [line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")]
     copied = [rest.split()[:-1] for name, rest in instructions() if name == "COPY" and not rest.startswith("--from")]
@@ -132,7 +130,7 @@ def test_the_commands_of_the_guide_have_flags_that_exist(capsys: pytest.CaptureF
         assert [word for word in command if word.startswith("--") and word not in offered] == [], line
 
 
-def test_the_guide_names_every_address(address: Address) -> None:
+def test_the_guide_names_every_route(address: Address) -> None:
     for path in address.app.openapi()["paths"]:
         *folders, last = [part for part in path.split("/") if part and not part.startswith("{")]
         assert re.search(rf"\b{re.escape(last)}\b", GUIDE), path

@@ -40,7 +40,7 @@ def llama_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         assert server.wait(60) == 0
 
 
-def test_llama_server_writes_what_our_server_writes(llama_server: str) -> None:
+def test_llama_server_writes_the_same_text(llama_server: str) -> None:
     """By the model in the box, since what an untrained one writes is no text."""
 
     def written(url: str, prompt: str) -> str:

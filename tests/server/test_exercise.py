@@ -84,7 +84,7 @@ def test_a_named_sheet_has_its_own_numbers_and_a_block_other_ones_too(house: Add
 @pytest.mark.parametrize(
     ("model", "asked"), [("gpt", {"layer": 1, "head": 2}), ("bert", {}), ("seq2seq", {"target": "মা", "part": "cross"})]
 )
-def test_a_head_has_what_a_pencil_can_do(house: Address, model: str, asked: dict[str, Any]) -> None:
+def test_a_sheet_of_a_head_is_small_enough_for_paper(house: Address, model: str, asked: dict[str, Any]) -> None:
     said = post(house, model=model, text="নদী", **asked).json()
     sheet = model_sheet(bundle.load(house.folder / model), "নদী", **asked)
     for name in ("scores", "weights"):
@@ -97,7 +97,7 @@ def test_a_head_has_what_a_pencil_can_do(house: Address, model: str, asked: dict
     assert all(operand in known for step in said["steps"] for operand in step["operands"])
 
 
-def test_what_is_no_sheet_is_refused_in_words(house: Address) -> None:
+def test_invalid_sheets_are_rejected_with_a_message(house: Address) -> None:
     def refused(**asked: Any) -> str:
         said = post(house, **asked)
         assert said.status_code == 400, said.text
@@ -115,7 +115,7 @@ def steps_page(said: httpx.Response) -> str:
         return book.read("xl/worksheets/sheet1.xml").decode()
 
 
-def test_a_spreadsheet_comes_as_a_file(house: Address) -> None:
+def test_a_spreadsheet_is_sent_as_a_file(house: Address) -> None:
     pytest.importorskip("xlsxwriter", reason="writes spreadsheets")
     said = post(house, "/spreadsheet")
     assert said.headers["content-type"].endswith("spreadsheetml.sheet")

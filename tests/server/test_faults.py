@@ -67,7 +67,7 @@ async def overfill(url: str, batcher: Any) -> list[httpx.Response]:
         return [*refused, *await asyncio.gather(*sent)]
 
 
-def test_a_full_queue_is_refused_in_words_and_written_to_afterwards(serve: Any) -> None:
+def test_a_full_queue_is_rejected_with_a_message_and_works_again(serve: Any) -> None:
     limits = Limits(rows=1, waiting=3, waiting_for_one=2)
     at = serve(limits=limits)
     assert ask(at.url).is_success
@@ -121,9 +121,7 @@ def test_a_model_that_is_damaged_before_its_first_use(
     assert ask(at.url).is_success, "it is mended, and nobody had to start the server again"
 
 
-def test_a_model_that_is_damaged_while_it_is_open_and_after_it_was_put_away(
-    models: Path, shelf: Path, serve: Any
-) -> None:
+def test_a_model_damaged_while_loaded_and_after_unloading(models: Path, shelf: Path, serve: Any) -> None:
     at = serve(shelf / "plain", shelf / "taught", limits=Limits(model_bytes=1))
     before = ask(at.url).json()["choices"]
     truncate(shelf / "plain")
@@ -162,7 +160,7 @@ def command_of(job: int) -> int:
 
 
 @pytest.mark.slow  # half a minute; the next one kills a command that learns nothing
-def test_a_training_that_is_killed_is_told_so_and_goes_on(tmp_path: Path, data: Path) -> None:
+def test_a_killed_training_job_is_reported_and_can_be_resumed(tmp_path: Path, data: Path) -> None:
     store = JobStore(tmp_path)
     id = store.begin("train", "", training(data, steps=30))
     out = store.result(id)
@@ -186,7 +184,7 @@ def test_a_training_that_is_killed_is_told_so_and_goes_on(tmp_path: Path, data: 
         store.go_on(id)
 
 
-def test_a_command_that_is_killed_under_its_job_is_told_so(tmp_path: Path, endless: list[str]) -> None:
+def test_a_killed_command_is_reported(tmp_path: Path, endless: list[str]) -> None:
     store = JobStore(tmp_path)
     id = store.begin("train", "", endless)
     waited(store, id, lambda status: "Ctrl-C stops it" in status.said)
@@ -212,14 +210,14 @@ def test_a_command_does_not_outlive_its_job(tmp_path: Path, endless: list[str]) 
     )
 
 
-def test_what_people_say_is_never_a_place(tmp_path: Path) -> None:
+def test_user_input_is_never_a_placeholder(tmp_path: Path) -> None:
     store = JobStore(tmp_path)
     id = store.begin("train", "", ["presets", "{out}", "{job}/x", OUT_PLACE])
     assert json.loads(noted(tmp_path, id)["commands"]) == [["presets", "{out}", "{job}/x", str(tmp_path / id / "out")]]
     waited(store, id, over)
 
 
-def test_what_is_no_training_is_told_to_begin_again(tmp_path: Path) -> None:
+def test_a_killed_job_that_is_no_training_must_be_started_again(tmp_path: Path) -> None:
     store = JobStore(tmp_path)
     id = store.begin("tokenizer", "", ["presets"])
     waited(store, id, over)
@@ -232,7 +230,7 @@ def test_what_is_no_training_is_told_to_begin_again(tmp_path: Path) -> None:
         assert store.status(id).state == state and words in store.status(id).said
 
 
-def test_a_training_that_saved_nothing_is_not_told_to_go_on(tmp_path: Path) -> None:
+def test_a_killed_training_job_without_a_checkpoint_must_be_started_again(tmp_path: Path) -> None:
     store = JobStore(tmp_path)
     id = store.begin("train", "", ["presets"])
     waited(store, id, over)
@@ -242,13 +240,13 @@ def test_a_training_that_saved_nothing_is_not_told_to_go_on(tmp_path: Path) -> N
     assert store.status(id).said.endswith("resume it from its last checkpoint")
 
 
-def test_what_came_of_jobs_that_versions_before_kept_in_notes_stays(tmp_path: Path) -> None:
+def test_the_output_of_jobs_of_earlier_versions_is_kept(tmp_path: Path) -> None:
     (tmp_path / ("0" * 12) / "out").mkdir(parents=True)
     (tmp_path / ("0" * 12) / "job.json").write_text("{}")
     assert JobStore(tmp_path).all() == [] and (tmp_path / ("0" * 12) / "out").is_dir()
 
 
-def test_a_table_that_is_damaged_is_told_so(tmp_path: Path) -> None:
+def test_a_damaged_job_table_is_reported(tmp_path: Path) -> None:
     store = JobStore(tmp_path)
     (tmp_path / DATABASE).write_bytes(b"no table " * 1000)
     with pytest.raises(KothaError, match="the list of jobs cannot be read or written: file is not a database"):
@@ -288,14 +286,14 @@ def fill(disk: Path, but: int = 0) -> Path:
     return filler
 
 
-def test_a_job_on_a_disk_that_fills_up_fails_with_words(small_disk: Path, data: Path) -> None:
+def test_a_job_on_a_full_disk_fails_with_a_message(small_disk: Path, data: Path) -> None:
     store = JobStore(small_disk / "jobs")
     id = store.begin("train", "", training(data, steps=200))
     failed = waited(store, id, over)
     assert failed.state == "failed" and "No space left on device" in failed.said, failed
 
 
-def test_last_words_find_a_place_on_a_full_disk(small_disk: Path, endless: list[str]) -> None:
+def test_the_end_of_a_job_is_recorded_on_a_full_disk(small_disk: Path, endless: list[str]) -> None:
     store = JobStore(small_disk / "jobs")
     id = store.begin("train", "", endless)
     waited(store, id, lambda status: "Ctrl-C stops it" in status.said)
@@ -306,7 +304,7 @@ def test_last_words_find_a_place_on_a_full_disk(small_disk: Path, endless: list[
     assert ended.ended is not None and ended.ended > ended.began
 
 
-def test_a_full_disk_takes_no_text_and_no_job_and_says_so(small_disk: Path, serve: Any) -> None:
+def test_a_full_disk_rejects_uploads_and_jobs_with_a_message(small_disk: Path, serve: Any) -> None:
     at = serve(jobs=small_disk / "jobs")
     file = http.post(f"{at.url}/api/files", json={"text": "নদীর ধারে একটি গ্রাম ছিল।"}).json()["id"]
     filler = fill(small_disk)
@@ -322,7 +320,7 @@ def test_a_full_disk_takes_no_text_and_no_job_and_says_so(small_disk: Path, serv
     assert http.post(f"{at.url}/api/files", json={"text": "ক"}).is_success
 
 
-def test_a_job_that_cannot_be_noted_does_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_that_cannot_be_recorded_does_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     begun, spawn, store = [], os.posix_spawn, JobStore(tmp_path)
     usual = resource.getrlimit(resource.RLIMIT_FSIZE)
 
@@ -341,7 +339,7 @@ def test_a_job_that_cannot_be_noted_does_not_run(tmp_path: Path, monkeypatch: py
     assert JobStore(tmp_path).all() == []
 
 
-def test_a_job_that_may_write_nothing_large_fails_with_words(
+def test_a_job_with_a_file_size_limit_fails_with_a_message(
     tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As under a quota: small files are written, the weights are not."""
@@ -360,7 +358,7 @@ def test_a_job_that_may_write_nothing_large_fails_with_words(
 
 
 @pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC, errno.EROFS, errno.EACCES, errno.ENOENT])
-def test_a_disk_that_fails_is_told_without_its_places(code: int, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_io_error_is_reported_without_paths(code: int, caplog: pytest.LogCaptureFixture) -> None:
     status, body, _ = answer(OSError(code, os.strerror(code), "/home/me/jobs/log.txt"))
     told = body["error"]["message"]
     assert status == 500 and told == f"I/O error on the server: {os.strerror(code)}; see its log"

@@ -124,9 +124,7 @@ def test_heads_are_studied_as_the_library_does(house: Address) -> None:
         assert "measured on" in refused(house, "inside/heads", model=model, text=text)
 
 
-def test_what_weights_show_is_worked_out_once_for_all_texts(
-    serve: Any, families: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_head_weights_are_computed_once(serve: Any, families: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     alone = serve(families / "gpt")
     first = ask(alone, "inside/heads", model="gpt", text=TEXT)
     monkeypatch.setattr(np.linalg, "svd", None)  # whoever calls it now fails
@@ -134,7 +132,7 @@ def test_what_weights_show_is_worked_out_once_for_all_texts(
     assert again == first and other["sharing"] == first["sharing"] and other["loss_nats"] != first["loss_nats"]
 
 
-def test_a_text_is_read_alike_whoever_asks(house: Address) -> None:
+def test_all_views_read_a_text_alike(house: Address) -> None:
     studied = ask(house, "inside/heads", model="gpt", text=TEXT)
     silent = ask(house, "inside/silence", model="gpt", text=TEXT, heads=[studied["heads"][0]["head"]])
     assert studied["tokens"] == len(silent["lines"]["tokens"]) - 1 == len(silent["whole"]["nats"])
@@ -159,7 +157,7 @@ def test_a_worksheet_has_all_numbers(house: Address) -> None:
     assert "there is no head 9" in refused(house, "inside/worksheet", model="gpt", text=TEXT, head=9)
 
 
-def test_what_is_said_with_heads_silent_is_what_the_library_says(house: Address) -> None:
+def test_silencing_heads_matches_the_library(house: Address) -> None:
     heads = ["blocks.0.attention.1", "blocks.1.attention.3"]
     said = ask(house, "inside/silence", model="gpt", text=TEXT, heads=heads, generate=3)
     model, tokenizer = library(house, "gpt").gpt
@@ -182,7 +180,7 @@ def test_what_is_said_with_heads_silent_is_what_the_library_says(house: Address)
     assert again["whole"] == {**said["whole"], "written": None}, "nothing of it stays"
 
 
-def test_every_view_can_be_had_with_heads_silent(house: Address) -> None:
+def test_every_view_accepts_silenced_heads(house: Address) -> None:
     heads = every_head(library(house, "gpt").model)[:4]
     for path, part in (("attention", "maps"), ("flow", "stations"), ("lens", "positions")):
         plain = ask(house, f"inside/{path}", model="gpt", text=TEXT)
@@ -204,14 +202,14 @@ def test_other_families_are_silenced_too(house: Address, model: str, question: s
 
 
 @pytest.mark.parametrize("path", ["attention", "lens", "flow", "worksheet", "silence", "alignment"])
-def test_long_texts_are_refused_in_words(house: Address, path: str) -> None:
+def test_long_texts_are_rejected_with_a_message(house: Address, path: str) -> None:
     asked: dict[str, Any] = {"model": "seq2seq" if path == "alignment" else "gpt"}
     asked |= {"heads": ["blocks.0.attention.0"]} if path == "silence" else {}
     for text in (TEXT * 10, "ক" * 300_000):
         assert "more than 32 tokens" in refused(house, f"inside/{path}", text=text, **asked)
 
 
-def test_large_answers_are_refused_in_words(house: Address, serve: Any) -> None:
+def test_large_answers_are_rejected_with_a_message(house: Address, serve: Any) -> None:
     asked = {"model": "gpt", "text": TEXT, "heads": ["blocks.0.attention.1"], "generate": 129}
     assert "generate: it must be 128 or less" in refused(house, "inside/silence", **asked)
     at = serve(house.folder / "gpt", limits=Limits(numbers=100))
@@ -220,7 +218,7 @@ def test_large_answers_are_refused_in_words(house: Address, serve: Any) -> None:
     assert "shorter text" in refused(at, "inside/worksheet", **asked)
 
 
-def test_what_is_written_for_a_client_that_left_is_written_no_further(house: Address, serve: Any) -> None:
+def test_generation_stops_when_the_client_disconnects(house: Address, serve: Any) -> None:
     passes: list[int] = []
     entered, gate = threading.Event(), threading.Event()
 
@@ -259,7 +257,7 @@ HOSTILE_IMAGES = {
 
 
 @pytest.mark.parametrize("kind", HOSTILE_IMAGES)
-def test_hostile_images_are_refused_in_words(house: Address, kind: str) -> None:
+def test_hostile_images_are_rejected_with_a_message(house: Address, kind: str) -> None:
     text, said = HOSTILE_IMAGES[kind]
     if text is None:
         data = bytearray(base64.b64decode(png(IMAGES[0])))
@@ -271,7 +269,7 @@ def test_hostile_images_are_refused_in_words(house: Address, kind: str) -> None:
     assert said in refused(house, "inside/flow", **asked)
 
 
-def test_a_png_that_tells_its_size_twice_is_not_unpacked() -> None:
+def test_a_png_with_two_sizes_is_not_decoded() -> None:
     """A small header for whoever looks ahead, a large one for whoever unpacks."""
 
     def chunk(name: bytes, data: bytes) -> bytes:
@@ -287,7 +285,7 @@ def test_a_png_that_tells_its_size_twice_is_not_unpacked() -> None:
     assert decode_png(b"\x89PNG\r\n\x1a\n" + header(100) + rows, 8, 1, 10_000).shape == (1, 8, 8)
 
 
-def test_every_cut_and_every_changed_byte_of_a_png_is_an_answer_or_a_refusal() -> None:
+def test_every_truncated_or_changed_png_is_decoded_or_rejected() -> None:
     whole = base64.b64decode(png(IMAGES[0]))
     chance = np.random.default_rng(1)
     damaged = [whole[:length] for length in range(len(whole))]
@@ -302,11 +300,11 @@ def test_every_cut_and_every_changed_byte_of_a_png_is_an_answer_or_a_refusal() -
             continue
 
 
-def test_a_text_that_names_a_file_is_a_text(house: Address) -> None:
+def test_a_text_that_looks_like_a_path_is_a_text(house: Address) -> None:
     assert ask(house, "inside/flow", model="gpt", text="/etc/passwd")["answers"]
 
 
-def test_a_model_says_what_it_is(house: Address) -> None:
+def test_a_model_is_described(house: Address) -> None:
     said = http.get(f"{house.url}/api/models/seq2seq").json()
     assert said["family"] == "seq2seq" and said["context_length"] == 48
     assert [site["name"] for site in said["attentions"]] == [
@@ -321,7 +319,7 @@ def test_a_model_says_what_it_is(house: Address) -> None:
     assert http.get(f"{house.url}/api/models/nobody").status_code == 404
 
 
-def test_broken_weights_are_told(families: Path, tmp_path: Path, serve: Any) -> None:
+def test_broken_weights_are_reported(families: Path, tmp_path: Path, serve: Any) -> None:
     opened = bundle.load(families / "gpt")
     with torch.no_grad():
         for parameter in opened.model.parameters():
@@ -335,7 +333,7 @@ def test_broken_weights_are_told(families: Path, tmp_path: Path, serve: Any) -> 
         assert said.status_code == 500 and "weights are broken" in said.json()["error"]["message"], said.text
 
 
-def test_texts_are_written_while_a_view_takes_its_time(house: Address, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_generation_continues_during_a_slow_view(house: Address, monkeypatch: pytest.MonkeyPatch) -> None:
     """And who waits for the turn, or for vectors, holds up nobody else."""
     began, gate = threading.Event(), threading.Event()
 
@@ -363,7 +361,7 @@ def test_texts_are_written_while_a_view_takes_its_time(house: Address, monkeypat
         assert all(each.result().status_code == 200 for each in vectors)
 
 
-def test_it_is_told_how_far_the_work_of_a_model_is(house: Address) -> None:
+def test_the_progress_of_a_study_is_reported(house: Address) -> None:
     nothing = {"stage": "", "done": 0, "total": 0}
     assert http.get(f"{house.url}/api/progress", params={"model": "never-opened"}).json() == nothing
     ask(house, "inside/flow", model="gpt", text="মা")

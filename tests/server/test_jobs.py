@@ -81,7 +81,7 @@ def over(status: Job) -> bool:
     return status.state != "running"
 
 
-def test_a_job_runs_and_tells_how_it_ended(tmp_path: Path) -> None:
+def test_a_job_runs_and_reports_how_it_ended(tmp_path: Path) -> None:
     store = JobStore(tmp_path)
     id = store.begin("train", "প্রথম", ["presets"])
     done = waited(store, id, over)
@@ -106,7 +106,7 @@ def test_another_server_finds_it_running_and_stops_it(tmp_path: Path, endless: l
 
 
 @pytest.mark.parametrize("moment", [0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.6, 1.0])
-def test_a_job_that_is_stopped_soon_after_it_began_leaves_nothing_running(
+def test_a_job_stopped_right_after_its_start_leaves_no_process(
     tmp_path: Path, endless: list[str], moment: float
 ) -> None:
     store = JobStore(tmp_path)
@@ -134,7 +134,7 @@ def processes_of(session: int) -> list[int]:
     return found
 
 
-def test_a_signal_while_the_command_is_being_begun_reaches_it(tmp_path: Path, endless: list[str]) -> None:
+def test_a_signal_during_the_start_of_a_command_reaches_it(tmp_path: Path, endless: list[str]) -> None:
     """Between the command's first moment and the one in which its job knows of it."""
     create_table(tmp_path)
     add(tmp_path, "0123456789ab", "train", endless)
@@ -159,7 +159,7 @@ def test_a_signal_while_the_command_is_being_begun_reaches_it(tmp_path: Path, en
     assert noted(tmp_path, "0123456789ab")["code"] == -signal.SIGTERM
 
 
-def test_a_job_whose_server_died_before_it_was_written_down_does_nothing(tmp_path: Path) -> None:
+def test_a_job_does_nothing_if_its_server_died_before_recording_it(tmp_path: Path) -> None:
     JobStore(tmp_path)
     server = subprocess.Popen(["true"])
     server.wait()
@@ -182,7 +182,7 @@ def test_what_a_killed_server_left_is_cleared_by_the_next(tmp_path: Path, endles
     assert waited(store, id, over).state in ("stopped", "killed")
 
 
-def test_a_job_that_was_killed_is_told_from_one_that_runs(tmp_path: Path, endless: list[str]) -> None:
+def test_a_killed_job_is_not_reported_as_running(tmp_path: Path, endless: list[str]) -> None:
     store = JobStore(tmp_path)
     id = store.begin("train", "", endless)
     waited(store, id, lambda status: "Ctrl-C stops it" in status.said)
@@ -193,7 +193,7 @@ def test_a_job_that_was_killed_is_told_from_one_that_runs(tmp_path: Path, endles
     assert store.status(id).state == "killed"
 
 
-def test_no_more_than_may_run_are_begun_however_many_ask_at_once(tmp_path: Path, endless: list[str]) -> None:
+def test_concurrent_requests_cannot_exceed_the_limit_of_running_jobs(tmp_path: Path, endless: list[str]) -> None:
     stores = [JobStore(tmp_path, most_running=2) for _ in range(8)]  # as many workers have them
 
     def ask(store: JobStore) -> str | None:
@@ -243,7 +243,7 @@ def said(answer: httpx.Response) -> Any:
     return answer.json()
 
 
-def test_a_text_is_brought_and_an_index_made_of_it(working: Address) -> None:
+def test_a_file_is_uploaded_and_indexed(working: Address) -> None:
     text = "\n\n".join(story.text for story in islice(stories(seed=0), 40))
     file = said(http.post(f"{working.url}/api/files", json={"text": text}))["id"]
     asked = {"kind": "index", "texts": [file], "name": "ছোট"}
@@ -274,7 +274,7 @@ def written(store: JobStore, kind: str, code: int | None) -> str:
         ("model", "learn running", 409, "has no model; a training job has one once it has saved it"),
     ],
 )
-def test_an_id_of_another_kind_or_too_early_is_told_in_words(
+def test_an_id_of_the_wrong_kind_or_too_early_is_rejected_with_a_message(
     tmp_path: Path, models: Path, wanted: str, given: str, status: int, words: str
 ) -> None:
     app = make_app([str(models / "plain")], ServeSettings(jobs=tmp_path), device="cpu")
@@ -296,7 +296,7 @@ def test_an_id_of_another_kind_or_too_early_is_told_in_words(
     assert len(store.all()) == (given != "file"), "nothing was begun"
 
 
-def test_a_server_without_a_folder_takes_no_jobs(address: Address) -> None:
+def test_a_server_without_a_job_folder_rejects_jobs(address: Address) -> None:
     answer = http.get(f"{address.url}/api/jobs")
     assert answer.status_code == 404 and "has no folder for jobs" in answer.json()["error"]["message"]
 
@@ -313,7 +313,7 @@ def test_files_are_listed_and_removed(working: Address) -> None:
     assert http.delete(f"{working.url}/api/files/..").status_code in (400, 404, 405)
 
 
-def test_more_files_than_are_kept_are_refused(tmp_path: Path, serve: Any) -> None:
+def test_files_over_the_limit_are_rejected(tmp_path: Path, serve: Any) -> None:
     limits = Limits(files=3, files_bytes=20, jobs=1)
     at = serve(jobs=tmp_path, limits=limits)
     first = said(http.post(f"{at.url}/api/files", json={"text": "a" * 15}))["id"]
@@ -337,7 +337,7 @@ def test_more_files_than_are_kept_are_refused(tmp_path: Path, serve: Any) -> Non
     waited(JobStore(tmp_path), said(http.post(f"{at.url}/api/jobs", json=asked))["id"], over)
 
 
-def test_what_runs_and_what_it_reads_is_not_removed(tmp_path: Path, endless: list[str]) -> None:
+def test_a_running_job_and_its_inputs_are_not_removed(tmp_path: Path, endless: list[str]) -> None:
     store = JobStore(tmp_path)
     file = store.bring("নদী", "txt")
     data = store.begin("prepare", "", ["presets"])
@@ -359,7 +359,7 @@ def test_what_runs_and_what_it_reads_is_not_removed(tmp_path: Path, endless: lis
     assert store.all() == [] and store.uploads.all() == []
 
 
-def test_a_job_that_cannot_be_removed_is_there_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_removal_leaves_the_job_unchanged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = JobStore(tmp_path)
     id = store.begin("prepare", "", ["presets"])
     waited(store, id, over)
@@ -376,7 +376,7 @@ def test_a_job_that_cannot_be_removed_is_there_as_it_was(tmp_path: Path, monkeyp
     assert {each.name for each in tmp_path.iterdir()} == {"uploads", DATABASE, JOURNAL}
 
 
-def test_a_model_goes_with_its_job_unless_it_is_used(tmp_path: Path, models: Path) -> None:
+def test_removing_a_job_removes_its_model_unless_in_use(tmp_path: Path, models: Path) -> None:
     store = JobStore(tmp_path)
     id = store.begin("train", "", ["presets"])
     waited(store, id, over)
@@ -397,7 +397,7 @@ def test_a_model_goes_with_its_job_unless_it_is_used(tmp_path: Path, models: Pat
         assert [each["id"] for each in said(http.get(f"{url}/v1/models"))["data"]] == ["taught"]
 
 
-def test_what_a_job_said_names_no_place_of_the_server(working: Address, tmp_path: Path) -> None:
+def test_the_output_of_a_job_contains_no_paths_of_the_server(working: Address, tmp_path: Path) -> None:
     store = JobStore(working.folder)
     file = store.bring("নদী", "txt")
     model = tmp_path / "some" / "model"
@@ -411,7 +411,9 @@ def test_what_a_job_said_names_no_place_of_the_server(working: Address, tmp_path
     assert store.status(id).said == f"it cannot read uploads/{file}.txt"
 
 
-def test_the_event_loop_reads_no_job(tmp_path: Path, models: Path, monkeypatch: pytest.MonkeyPatch, serve: Any) -> None:
+def test_jobs_are_not_read_in_the_event_loop(
+    tmp_path: Path, models: Path, monkeypatch: pytest.MonkeyPatch, serve: Any
+) -> None:
     """Whatever is asked: folders of jobs, and names of files, are looked at in threads."""
     in_loop: list[str] = []
 
@@ -451,9 +453,7 @@ def test_the_event_loop_reads_no_job(tmp_path: Path, models: Path, monkeypatch: 
 
 
 @pytest.mark.slow
-def test_from_a_text_to_a_model_that_writes_through_a_server_that_died(
-    working: Address, models: Path, serve: Any
-) -> None:
+def test_a_training_job_survives_its_server_and_its_model_generates(working: Address, models: Path, serve: Any) -> None:
     text = "\n\n".join(story.text for story in islice(stories(seed=1), 200))
     file = said(http.post(f"{working.url}/api/files", json={"text": text}))["id"]
     store = JobStore(working.folder)
@@ -482,7 +482,7 @@ def clients(app: Any) -> Iterator[httpx.Client]:
 
 
 @pytest.mark.extended
-def test_the_whole_way_is_one_job(tmp_path: Path, models: Path) -> None:
+def test_one_job_makes_tokenizer_data_and_model(tmp_path: Path, models: Path) -> None:
     app = make_app([str(models / "plain")], ServeSettings(jobs=tmp_path), device="cpu")
     for client in clients(app):
         sizes = {"n_layers": 1, "d_model": 16, "n_heads": 2, "context_length": 32, "batch_size": 4}
@@ -544,12 +544,12 @@ def test_the_whole_way_is_one_job(tmp_path: Path, models: Path) -> None:
         ("jobs/000000000000/stop", {}, "not found"),
     ],
 )
-def test_what_cannot_be_begun_is_refused_in_our_words(working: Address, path: str, asked: Any, told: str) -> None:
+def test_invalid_jobs_are_rejected_with_a_message(working: Address, path: str, asked: Any, told: str) -> None:
     status = 404 if told.startswith("not found") else 400
     assert told in refused(working, path, status, **asked)
 
 
-def test_a_model_that_is_no_run_has_no_curve(working: Address) -> None:
+def test_a_model_without_a_run_has_no_curve(working: Address) -> None:
     read(working, "runs/plain", 404)
 
 

@@ -21,7 +21,7 @@ def change(address: Address, id: str, **label: Any) -> dict[str, Any]:
     return found
 
 
-def test_a_label_is_kept_and_found_by_another_server(tmp_path: Path) -> None:
+def test_a_label_is_stored_and_found_by_another_server(tmp_path: Path) -> None:
     store = JobStore(tmp_path)
     id = written(store, "train", 0)
     store.label(id, "গল্পের মডেল", ["ছোট", "গল্প"])
@@ -33,13 +33,13 @@ def test_a_label_is_kept_and_found_by_another_server(tmp_path: Path) -> None:
     assert (store.status(id).name, store.status(id).tags) == ("", ()), "as it was begun"
 
 
-def test_a_training_is_begun_with_tags(tmp_path: Path) -> None:
+def test_a_training_job_is_started_with_tags(tmp_path: Path) -> None:
     store = JobStore(tmp_path)
     id = store.begin("train", "প্রথম", ["presets"], tags=["গল্প"])
     assert (store.status(id).name, store.status(id).tags) == ("প্রথম", ("গল্প",))
 
 
-def test_trainings_are_listed_with_their_tags(working: Address) -> None:  # noqa: F811
+def test_training_runs_are_listed_with_their_tags(working: Address) -> None:  # noqa: F811
     store = JobStore(working.folder)
     id = written(store, "train", 0)
     assert change(working, id, name=" আমার   মডেল ", tags=["ছোট", "র‍্যাম", "ছোট"])["tags"] == ["ছোট", "র‍্যাম"]
@@ -76,7 +76,7 @@ def test_trainings_are_listed_with_their_tags(working: Address) -> None:  # noqa
         ({"commands": [["rm"]]}, "unknown field 'commands'"),
     ],
 )
-def test_what_is_no_label_is_refused_and_changes_nothing(working: Address, label: Any, words: str) -> None:  # noqa: F811
+def test_invalid_labels_are_rejected_and_change_nothing(working: Address, label: Any, words: str) -> None:  # noqa: F811
     store = JobStore(working.folder)
     id = written(store, "train", 0)
     store.label(id, "নাম", ["ভালো"])
@@ -86,7 +86,7 @@ def test_what_is_no_label_is_refused_and_changes_nothing(working: Address, label
     assert (store.status(id).name, store.status(id).tags) == ("নাম", ("ভালো",))
 
 
-def test_a_label_that_cannot_be_written_leaves_the_old_one(tmp_path: Path) -> None:
+def test_a_failed_write_keeps_the_old_label(tmp_path: Path) -> None:
     store = JobStore(tmp_path)
     id = written(store, "train", 0)
     store.label(id, tags=["আগের"])

@@ -78,7 +78,7 @@ def test_the_loss_of_the_last_column_is_that_of_the_text(house: Address) -> None
     assert surprises[:-1] == pytest.approx(silent["without"]["nats"], abs=1e-4)
 
 
-def test_a_window_has_the_rows_and_columns_that_were_asked_for(house: Address) -> None:
+def test_a_window_has_the_requested_rows_and_columns(house: Address) -> None:
     whole = window(house, model="gpt", site="blocks.1.attention.weights", head=2, text=TEXT)
     part = window(
         house, model="gpt", site="blocks.1.attention.weights", head=2, text=TEXT, row=2, rows=3, column=1, columns=2
@@ -92,7 +92,7 @@ def test_a_window_has_the_rows_and_columns_that_were_asked_for(house: Address) -
     )
 
 
-def test_a_window_of_too_many_numbers_is_refused(families: Path, serve: Any) -> None:
+def test_a_window_of_too_many_numbers_is_rejected(families: Path, serve: Any) -> None:
     at = serve(families / "gpt", limits=Limits(numbers=100))
     asked = {"model": "gpt", "site": "tokens.weight", "text": TEXT}
     said = http.post(f"{at.url}/api/inside/values", json=asked, timeout=60)
@@ -119,7 +119,7 @@ def test_a_recipe_adds_up(house: Address, model: str) -> None:
                 assert terms + (line["more"] or {"value": 0})["value"] == pytest.approx(line["value"], abs=1e-9)
 
 
-def test_of_a_long_line_the_largest_terms_are_told(house: Address) -> None:
+def test_a_long_line_reports_its_largest_terms(house: Address) -> None:
     said = ask(house, "inside/recipe", model="gpt", site="probabilities", row=0, column=5, text=TEXT)
     (line,) = [each for each in said["lines"] if each["gives"] == "total"]
     vocabulary = ledger(house, "gpt")["logits"].shape[1]

@@ -51,7 +51,7 @@ TRAINING, INDEX = "0123456789ab", "ba9876543210"
         ("api/inside/worksheet", {"model": "vit", "text": TEXT}),
     ],
 )
-def test_what_a_family_cannot_do_is_told_from_a_model_that_is_not_there(
+def test_an_unsupported_task_and_a_missing_model_give_different_errors(
     house: Address, path: str, asked: dict[str, Any]
 ) -> None:
     said = http.post(f"{house.url}/{path}", json=asked, timeout=60)
@@ -137,7 +137,7 @@ def office(models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[A
         yield Address(url, app, folder)
 
 
-def test_documents_are_asked_as_the_library_does(office: Address, models: Path) -> None:
+def test_questions_are_answered_as_the_library_does(office: Address, models: Path) -> None:
     question = some_stories(seed=3, n_documents=1)[0].split("।")[0]
     for name in (None, "plain", "taught"):
         asked = {"index": "stories", "question": question, "limit": 3, "tokens": 5}
@@ -171,21 +171,23 @@ def test_a_server_has_the_indexes_that_it_was_given(house: Address, office: Addr
         Indexes([str(tmp_path / "nowhere.index")])
 
 
-def test_the_command_hands_indexes_on(models: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_passes_indexes_to_the_server(
+    models: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["serve", str(models / "plain"), "--index", str(tmp_path / "nowhere.index"), "--port", "0"]) != 0
     told = capsys.readouterr().err
     assert "nowhere.index" in told and told.count("\n") == 1
 
 
 @pytest.mark.parametrize("name", ["run", TRAINING])
-def test_a_curve_is_read_as_the_library_does(office: Address, name: str) -> None:
+def test_a_curve_is_diagnosed_as_the_library_does(office: Address, name: str) -> None:
     said = ask(office, "doctor", run=name)
     assert said["looked_at_data"] is True
     assert said["findings"][0]["kind"] == "untrained" and set(said["findings"][0]["advice"]) == {"en", "bn"}
     assert said["healthy"] is None
 
 
-def test_what_has_no_curve_is_refused(office: Address, house: Address) -> None:
+def test_a_model_without_a_curve_is_rejected(office: Address, house: Address) -> None:
     assert "no run with a curve" in refused(office, "doctor", run="plain")
     assert "no run with a curve" in refused(office, "doctor", run=INDEX)
     for name in ("nobody", "../run", "/etc", "0" * 12):

@@ -29,7 +29,7 @@ class Asking:
         return {"type": "http.disconnect"}
 
 
-def test_one_at_a_time_and_its_answer() -> None:
+def test_tasks_run_one_at_a_time_and_return_their_results() -> None:
     async def run() -> list[Any]:
         turns, at_work, most = SerialExecutor(), [0], [0]
 
@@ -46,7 +46,7 @@ def test_one_at_a_time_and_its_answer() -> None:
     assert asyncio.run(run()) == [[0, 1, 2, 3, 4], 1]
 
 
-def test_an_error_is_told_and_the_turn_goes_on() -> None:
+def test_an_error_is_raised_and_the_turn_released() -> None:
     async def run() -> str:
         turns = SerialExecutor()
 
@@ -61,7 +61,7 @@ def test_an_error_is_told_and_the_turn_goes_on() -> None:
 
 
 @pytest.mark.parametrize("leaves", [True, False])
-def test_who_left_or_took_too_long_is_answered_at_once_and_the_turn_ends(leaves: bool) -> None:
+def test_disconnect_and_timeout_end_the_request_at_once_and_release_the_turn(leaves: bool) -> None:
     async def run() -> None:
         turns, began, looks = SerialExecutor(), threading.Event(), []
 
@@ -85,7 +85,7 @@ def test_who_left_or_took_too_long_is_answered_at_once_and_the_turn_ends(leaves:
     asyncio.run(run())
 
 
-def test_who_leaves_while_waiting_takes_no_turn() -> None:
+def test_a_client_that_disconnects_while_waiting_takes_no_turn() -> None:
     async def run() -> None:
         turns, gate, done = SerialExecutor(), threading.Event(), []
         first = asyncio.create_task(turns.run(Asking(), 20, lambda _: gate.wait(20)))  # type: ignore[arg-type]
@@ -104,7 +104,7 @@ def test_who_leaves_while_waiting_takes_no_turn() -> None:
 
 
 @pytest.mark.parametrize("shares", [True, False])
-def test_long_work_that_shares_its_turn_lets_others_go_first(shares: bool) -> None:
+def test_shared_work_lets_waiting_tasks_go_first(shares: bool) -> None:
     async def run() -> list[str]:
         turns, began, told = SerialExecutor(), threading.Event(), []
 
@@ -126,7 +126,7 @@ def test_long_work_that_shares_its_turn_lets_others_go_first(shares: bool) -> No
     assert (asyncio.run(run())[-1] == "short") is not shares
 
 
-def test_it_is_told_how_far_the_work_is_while_it_is_at_work() -> None:
+def test_progress_is_reported_while_work_runs() -> None:
     async def run() -> None:
         turns, told, go_on = SerialExecutor(), threading.Event(), threading.Event()
 
@@ -145,7 +145,7 @@ def test_it_is_told_how_far_the_work_is_while_it_is_at_work() -> None:
     asyncio.run(run())
 
 
-def test_who_leaves_work_that_shares_its_turn_leaves_a_turn_that_can_be_taken() -> None:
+def test_a_client_that_leaves_shared_work_releases_the_turn() -> None:
     async def run() -> None:
         turns, request, began = SerialExecutor(), Asking(), threading.Event()
 
@@ -168,7 +168,7 @@ def test_who_leaves_work_that_shares_its_turn_leaves_a_turn_that_can_be_taken() 
 
 
 @pytest.mark.parametrize("shared", [True, False])
-def test_hooks_never_meet_the_batch(shared: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hooks_never_affect_the_batch(shared: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the batch writes with the model's own weights, as on a GPU, looking inside has a copy."""
     if shared:
         monkeypatch.setattr(model_registry, "as_they_are", lambda _: None)
