@@ -1,4 +1,4 @@
-"""Model folders: whole or not at all, and nothing believed before it is checked."""
+"""Model folders: atomic writes, and checks of everything that is read."""
 
 import json
 import struct

@@ -37,7 +37,7 @@ def test_the_browser_is_sent_to_the_room(monkeypatch: Any, capsys: Any, tmp_path
     monkeypatch.setattr("kotha.server.lifecycle.run", lambda models, settings, device, ready, **_: ready("http://here"))
     assert main(["open", "run", "--room", "train"]) == 0
     assert seen == ["http://here/#/train"]
-    assert "no browser could be opened" in capsys.readouterr().err
+    assert "could not start a browser" in capsys.readouterr().err
 
 
 def test_a_room_that_is_not_there_is_told(capsys: Any) -> None:

@@ -326,7 +326,7 @@ SETTINGS: list[tuple[str, dict[str, Any], str]] = [
     (
         "vit",
         dict.fromkeys(("image_size", "patch_size", "num_channels"), 1 << 29),
-        "asks for matrices beyond any machine",
+        "describes matrices too large for any machine",
     ),
 ]
 

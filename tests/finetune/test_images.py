@@ -264,7 +264,7 @@ THREE = np.arange(3 * 64, dtype=np.uint8).reshape(3, 8, 8)
         (np.zeros((0, 8, 8), np.uint8), np.zeros((0, 3)), r"have shape \(0, .*their labels \(0,\)"),
         (np.zeros((2, 8, 0), np.uint8), np.zeros(2, int), r"have shape \(2, 8, 0\)"),
         (THREE, np.frombuffer(b"\xff\xff\xff\x7f" * 3, "<U1"), r"the train labels of .* cannot be read"),
-        (THREE, np.array([1.0, np.nan, 2.0]), "not all whole numbers or names"),
+        (THREE, np.array([1.0, np.nan, 2.0]), "not all integers or names"),
         (THREE, np.array(["a", None, "b"], dtype=object), "Object arrays cannot be loaded when allow_pickle=False"),
     ],
 )

@@ -1,4 +1,4 @@
-"""A server on loopback with small models: one that only writes, and one that was taught to take turns."""
+"""A server on loopback with small models: one for completion, and one that was fine-tuned for conversation."""
 
 import threading
 from collections.abc import Callable, Iterator, Sequence

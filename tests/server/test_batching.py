@@ -1,4 +1,4 @@
-"""The thread that drives an engine: turns between clients, full queues, who leaves, what breaks, the end."""
+"""The batcher: turns between clients, full queues, cancellation, errors, shutdown."""
 
 import asyncio
 import threading
@@ -137,7 +137,7 @@ def test_closing_finishes_accepted_requests_and_accepts_no_more() -> None:
         tickets = [batcher.submit(ask(), "a") for _ in range(3)]
         closing = asyncio.create_task(asyncio.to_thread(batcher.close, 20))
         await eventually(lambda: batcher._closing)
-        with pytest.raises(RefusedError, match="the server is stopping"):
+        with pytest.raises(RefusedError, match="the server is shutting down"):
             batcher.submit(ask(), "b")
         gate.set()
         assert [(await ticket.result()).tokens for ticket in tickets] == [4, 4, 4]

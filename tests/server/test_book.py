@@ -1,4 +1,4 @@
-"""The book under /book/: its files and no others, its own scripts and no others, open to whoever has no key."""
+"""The book at /book/: only its own files and scripts are allowed, and no key is needed."""
 
 import base64
 import hashlib
@@ -68,5 +68,5 @@ def test_without_a_book_there_is_none(address: Address) -> None:
 
 
 def test_a_folder_without_a_book_is_rejected(tmp_path: Path, models: Path) -> None:
-    with pytest.raises(UsageError, match=r"holds no index\.html; build it with `make docs`"):
+    with pytest.raises(UsageError, match=r"contains no index\.html; build the book with `make docs`"):
         make_app([str(models / "plain")], ServeSettings(book=tmp_path), device="cpu")

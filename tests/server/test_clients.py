@@ -1,4 +1,4 @@
-"""Clients that others wrote and people use, as they come: simonw's ``llm``, LangChain's OpenAI classes."""
+"""Third-party clients, unchanged: simonw's ``llm``, LangChain's OpenAI classes."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Jobs of which the disk gives nothing just now: they hide no other, and nothing that is theirs is taken away."""
+"""Jobs whose files cannot be read: they do not hide other jobs, and their files are kept."""
 
 import errno
 import io

@@ -1,4 +1,4 @@
-"""The Dockerfile, as far as it can be tried without Docker; and what docs/serving.md says of the server."""
+"""The Dockerfile, as far as it can be tested without Docker, and the tables and commands of docs/serving.md."""
 
 import itertools
 import json

@@ -1,4 +1,4 @@
-"""Beyond one machine: what an engine that others made writes over HTTP is what our own server writes."""
+"""llama.cpp's server generates the same text as Kotha's server."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Sheets to work out by hand, over the wire: the library's own numbers, and the same as a spreadsheet."""
+"""Exercise sheets over HTTP match the library, also as spreadsheets."""
 
 import io
 import json
@@ -103,7 +103,7 @@ def test_invalid_sheets_are_rejected_with_a_message(house: Address) -> None:
         assert said.status_code == 400, said.text
         return str(said.json()["error"]["message"])
 
-    assert "go together" in refused(model="gpt")
+    assert "given together" in refused(model="gpt")
     assert "give one of them" in refused(model="gpt", text=TEXT, size="3x4x2")
     assert "is not TOKENSxWIDTHxHEAD" in refused(size="99x4x2")
     assert "cannot read text" in refused(model="vit", text=TEXT)
@@ -123,6 +123,6 @@ def test_a_spreadsheet_is_sent_as_a_file(house: Address) -> None:
     given = {"X": [[2.5, 1.0, 0.0], [1.0, 0.0, 0.0]]}
     assert "<v>2.5</v>" in steps_page(post(house, "/spreadsheet", size="2x3x2", given=given))
     assert "X has shape (2, 3)" in post(house, "/spreadsheet", given=given).text
-    assert "as long as each other" in post(house, "/spreadsheet", given={"X": [[1.0], [1.0, 2.0]]}).text
+    assert "the same length" in post(house, "/spreadsheet", given={"X": [[1.0], [1.0, 2.0]]}).text
     assert "without a model" in post(house, "/spreadsheet", given=given, model="gpt", text="নদী").text
     assert "SQRT(" in steps_page(post(house, "/spreadsheet", model="gpt", text="নদী"))

@@ -1,4 +1,4 @@
-"""What goes wrong while a server runs is told in words, costs nobody else anything, and is over when it is mended."""
+"""Faults while a server runs: they give a message, do not affect other requests, and end when the cause is gone."""
 
 import asyncio
 import errno
@@ -180,7 +180,7 @@ def test_a_killed_training_job_is_reported_and_can_be_resumed(tmp_path: Path, da
     for saved in (out / CHECKPOINTS).iterdir():
         shutil.rmtree(saved) if saved.is_dir() else saved.unlink()
     note(tmp_path, id, code=143, ended=1.0)
-    with pytest.raises(JobConflictError, match="saved nothing"):
+    with pytest.raises(JobConflictError, match="no checkpoint"):
         store.go_on(id)
 
 

@@ -1,4 +1,4 @@
-"""Requests that cost far more to look at than to send, and connections that never ask: bounded, and told in words."""
+"""Requests that are cheap to send and expensive to process, and idle connections: they are bounded."""
 
 import json
 import socket
@@ -88,7 +88,7 @@ def test_only_the_first_error_is_collected(address: Address, path: str, asked: d
 @pytest.mark.parametrize(
     ("body", "kind", "told"),
     [
-        (b'{"model": "plain",}', "application/json", "no JSON"),
+        (b'{"model": "plain",}', "application/json", "not valid JSON"),
         (b'{"model": "plain"}', "text/plain", "content-type"),
         (b'{"model": "plain", "max_token": 3}', "application/json", "max_tokens"),
         (

@@ -1,4 +1,4 @@
-"""The views inside over the wire: the library's own numbers, what a family cannot show, limits, silence."""
+"""Inspection over HTTP: the library's own numbers, unsupported families, limits, silenced heads."""
 
 import base64
 import io
@@ -246,9 +246,9 @@ def test_generation_stops_when_the_client_disconnects(house: Address, serve: Any
 
 
 HOSTILE_IMAGES = {
-    "no base64": ("%%%", "not in base64"),
-    "not a PNG": (base64.b64encode(b"GIF89a" + b"\0" * 100).decode(), "no PNG"),
-    "empty": ("", "no PNG"),
+    "no base64": ("%%%", "not valid base64"),
+    "not a PNG": (base64.b64encode(b"GIF89a" + b"\0" * 100).decode(), "not a PNG"),
+    "empty": ("", "not a PNG"),
     "cut": (None, "cannot be read as an image"),
     "a bomb": (None, "cannot be read as an image"),
     "no pixels": (None, "cannot be read as an image"),

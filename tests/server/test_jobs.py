@@ -1,4 +1,4 @@
-"""Jobs: a process each that outlives the server, found again by the next one; stopped, killed, failed, gone on with."""
+"""Jobs: processes that outlive the server and are found by the next one; stopped, killed, failed, resumed."""
 
 import asyncio
 import errno
@@ -388,7 +388,7 @@ def test_removing_a_job_removes_its_model_unless_in_use(tmp_path: Path, models: 
         said(http.post(f"{url}/v1/completions", json=asked, timeout=60))
         shelf.opened[id].users += 1
         refused = http.delete(f"{url}/api/jobs/{id}")
-        assert refused.status_code == 409 and "is being used" in refused.json()["error"]["message"]
+        assert refused.status_code == 409 and "is in use" in refused.json()["error"]["message"]
         said(http.post(f"{url}/v1/completions", json=asked, timeout=60))
         shelf.opened[id].users -= 1
         said(http.delete(f"{url}/api/jobs/{id}"))

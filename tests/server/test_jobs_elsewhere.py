@@ -1,4 +1,4 @@
-"""Jobs on systems that know less of processes than Linux does."""
+"""Jobs on systems without Linux's process information."""
 
 import os
 import subprocess
@@ -25,5 +25,5 @@ def test_without_proc_the_start_time_comes_from_ps(monkeypatch: pytest.MonkeyPat
 
 def test_jobs_are_rejected_on_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store, "sys", SimpleNamespace(platform="win32"))
-    with pytest.raises(JobConflictError, match="no jobs on Windows"):
+    with pytest.raises(JobConflictError, match="cannot run jobs on Windows"):
         store._check_system()

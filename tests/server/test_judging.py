@@ -1,4 +1,4 @@
-"""Blind pairs through the server: what people say is kept as ``kotha judge`` keeps it, and told only late."""
+"""Blind comparison over HTTP: judgements are stored as by ``kotha judge``, and results come late."""
 
 from pathlib import Path
 from typing import Any

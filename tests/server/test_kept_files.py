@@ -1,4 +1,4 @@
-"""Files that are brought go again: with their job, for want of room, or at a word; none that is needed."""
+"""Uploads are removed with their job, to make room, or on request, but not while a job needs them."""
 
 import errno
 import json

@@ -1,4 +1,4 @@
-"""`kotha serve` as a user types it: it says where it is, writes, and stops when told to, with nothing half-written."""
+"""`kotha serve` as a command: it prints its address, generates, and finishes open requests at shutdown."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""A server that is short of memory says so to who asked, in a line to its log, and serves on."""
+"""Lack of memory gives an error and one log line, and the server continues."""
 
 import logging
 

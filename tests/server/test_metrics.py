@@ -1,4 +1,4 @@
-"""Who has an answer finds it counted; each is counted once."""
+"""Each answer is counted once, before the client has it."""
 
 import asyncio
 from typing import Any

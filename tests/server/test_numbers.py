@@ -1,4 +1,4 @@
-"""Every number of a pass over the wire: the library's own, by windows, and what made each of them."""
+"""The numbers of a pass over HTTP: windows of matrices and the computation of cells match the library."""
 
 from pathlib import Path
 from typing import Any
@@ -86,7 +86,7 @@ def test_a_window_has_the_requested_rows_and_columns(house: Address) -> None:
     assert (part == whole[2:5, 1:3]).all()
     hidden = window(house, model="gpt", site="blocks.1.attention.masked_scores", text=TEXT, row=0, rows=1)
     assert np.isneginf(hidden[0, 1:]).all()
-    assert "no place" in refused(house, "inside/values", model="gpt", site="blocks.9", text=TEXT)
+    assert "unknown site" in refused(house, "inside/values", model="gpt", site="blocks.9", text=TEXT)
     assert "no head 9" in refused(
         house, "inside/values", model="gpt", site="blocks.0.attention.scores", head=9, text=TEXT
     )

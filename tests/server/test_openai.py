@@ -185,7 +185,7 @@ def test_embeddings_are_the_librarys_own(client: Any, address: Address) -> None:
         ({"extra_body": {"colour": "red"}}, 400, "colour"),
         ({"stop": [""]}, 400, "an empty stop string"),
         ({"logprobs": 99}, 400, "logprobs: it must be 20 or less"),
-        ({"stop": ["ক"] * 17}, 400, "it has more than 16 parts"),
+        ({"stop": ["ক"] * 17}, 400, "it has more than 16 items"),
     ],
 )
 def test_unsupported_requests_are_rejected_with_a_message(

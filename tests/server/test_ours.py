@@ -1,4 +1,4 @@
-"""Our own addresses: counters, a design, the machine; and a schema that keeps its word."""
+"""Routes for monitoring, plans, the machine and presets; and the OpenAPI document."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""What models are for, over the wire: the library's own answers, each family's refusals, names and never paths."""
+"""Tasks over HTTP: the library's own answers, unsupported families, names instead of paths."""
 
 import json
 import shutil
@@ -105,7 +105,7 @@ def test_gaps_are_filled_as_the_library_does(house: Address) -> None:
     ]
     assert said["words"][0][0]["probability"] == pytest.approx(expected["words"][0][0]["probability"], abs=1e-6)
     assert "no gap to fill" in refused(house, "fill", model="bert", text=TEXT)
-    assert "ask for fewer words" in refused(house, "fill", model="bert", text="[MASK] " * 20, words=100)
+    assert "request fewer words" in refused(house, "fill", model="bert", text="[MASK] " * 20, words=100)
     assert "BERT" in refused(house, "fill", model="gpt", text=GAPPED)
 
 
@@ -188,8 +188,8 @@ def test_a_curve_is_diagnosed_as_the_library_does(office: Address, name: str) ->
 
 
 def test_a_model_without_a_curve_is_rejected(office: Address, house: Address) -> None:
-    assert "no run with a curve" in refused(office, "doctor", run="plain")
-    assert "no run with a curve" in refused(office, "doctor", run=INDEX)
+    assert "no loss curve" in refused(office, "doctor", run="plain")
+    assert "no loss curve" in refused(office, "doctor", run=INDEX)
     for name in ("nobody", "../run", "/etc", "0" * 12):
         refused(office, "doctor", 404, run=name)
         refused(office, "compare", 404, runs=[name])
@@ -201,9 +201,9 @@ def test_runs_are_compared_as_the_library_does(office: Address) -> None:
     expected = kotha.compare([office.folder / "run"]).rows[0]
     assert [row["name"] for row in said["rows"]] == ["run", TRAINING]
     assert said["rows"][0]["bits_per_byte"] == pytest.approx(expected.bits_per_byte) and said["best"] is None
-    assert "no run with figures" in refused(office, "compare", runs=["run", "plain"])
+    assert "no measurements of its own" in refused(office, "compare", runs=["run", "plain"])
     assert "named twice" in refused(office, "compare", runs=["run", "run"])
-    assert "runs: it has more than 8 parts" in refused(office, "compare", runs=list("abcdefghi"))
+    assert "runs: it has more than 8 items" in refused(office, "compare", runs=list("abcdefghi"))
     brought = http.post(f"{office.url}/api/files", json={"text": "নদীর ধারে একটি গ্রাম ছিল।"}).json()["id"]
     measured = ask(office, "compare", runs=["plain", "run"], text=brought)
     assert measured["text"] == brought and measured["reasons"][-1]["kind"] in ("untold", "few")
@@ -237,4 +237,4 @@ def test_a_plan_is_the_librarys_own(office: Address, house: Address) -> None:
     said = refused(office, "plan", minutes=3, data=empty)
     assert empty in said and "/uploads" not in said, "by its id, and not by its place"
     refused(office, "plan", 404, minutes=3, data="0" * 12)
-    assert "keeps no files" in refused(house, "plan", 404, minutes=3, data="0" * 12)
+    assert "no folder for jobs and files" in refused(house, "plan", 404, minutes=3, data="0" * 12)

@@ -1,4 +1,4 @@
-"""The requests of docs/serving.md to the server are answered."""
+"""The requests and the script of docs/serving.md work."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Who is let in: names, origins, keys, sizes and slow clients, on every address of the server; and the headers."""
+"""Access control on every route: host, origin, key, size, slow clients; and security headers."""
 
 import asyncio
 import json
@@ -54,7 +54,7 @@ def test_a_key_is_read_from_a_file_and_checked(tmp_path: Path) -> None:
     for text, said in [
         ("short", "at least 16"),
         ("two words of it, long enough", "one word"),
-        ("চাবি" * 9, "plain letters"),
+        ("চাবি" * 9, "non-ASCII"),
     ]:
         file.write_text(text, encoding="utf-8")
         with pytest.raises(UsageError, match=said):
@@ -73,7 +73,7 @@ def test_a_key_file_readable_by_others_gives_a_warning(
     monkeypatch.setattr("kotha.server.lifecycle.run", lambda *_, **__: None)
     assert main(["serve", "box", "--key-file", str(file), "--port", "0"]) == 0
     said = capsys.readouterr().err
-    assert ("others on this machine can read the key" in said) == told and KEY not in said
+    assert ("other users on this machine can read the key" in said) == told and KEY not in said
 
 
 def test_every_route_rejects_a_missing_or_wrong_key(keyed: Address) -> None:

@@ -1,4 +1,4 @@
-"""Writing token by token, with all that could have stood at each place: the same as the library writes and gives."""
+"""Token by token generation and token probabilities match the library."""
 
 import json
 import struct

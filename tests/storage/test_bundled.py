@@ -1,4 +1,4 @@
-"""The model in the box: whole, small, in the wheel, found where none is named, and its card says what was measured."""
+"""The bundled model: complete, small, in the wheel, the default, and its card has the measured figures."""
 
 import json
 import os
@@ -93,7 +93,7 @@ def test_commands_work_without_training(words: list[str], capsys: Any, beside_a_
         (["evaluate"], 2, "evaluate needs RUN"),
         (["evaluate", "box"], 2, "evaluate needs PATH, a text to measure on, or --text"),
         (["evaluate", "box", "x", "--text", "নদী"], 2, "--text is the text itself, instead of a PATH; give one"),
-        (["doctor", "box"], 1, "holds no run"),
+        (["doctor", "box"], 1, "no run in"),
         (["card", "."], 1, ". has no card (README.md)"),
         (["card", "runn"], 1, "runn not found; name a run folder or a model folder"),
         (["generate", "আমি", "ভাত", "খাই"], 2, "খাই is too much; a text of several words needs quotes around it"),

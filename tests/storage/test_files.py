@@ -1,4 +1,4 @@
-"""Files and folders appear whole or not at all."""
+"""Atomic files and folders, locks, and status queries."""
 
 import errno
 import os
@@ -270,7 +270,7 @@ def test_the_current_directory_is_not_replaced(tmp_path: Path, monkeypatch, plac
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     with (
-        pytest.raises(KothaError, match="is the folder that you are in"),
+        pytest.raises(KothaError, match="is the current directory"),
         atomic_directory(Path(place), lambda _: True),
     ):
         pass
