@@ -191,7 +191,7 @@ def test_int8_changes_a_weight_by_at_most_half_a_step(folder: Path, whole_number
         assert back[name].dtype == torch.float32
         assert ((back[name] - weight).abs() <= 0.501 * step).all(), name  # a scale has 11 binary digits
     assert bundle.stored_type(whole_numbers) == "int8"
-    # A byte a number of a matrix, two a row, four a number of a norm.
+    # One byte per number of a matrix, two per row, four per number of a norm.
     matrices = [weight for weight in wide.values() if weight.ndim == 2]
     others = sum(weight.numel() for weight in wide.values() if weight.ndim != 2)
     expected = sum(weight.numel() + 2 * len(weight) for weight in matrices) + 4 * others
@@ -285,7 +285,7 @@ def test_a_changed_byte_is_rejected_or_harmless(folder: Path, where: int, byte: 
     try:
         loaded = bundle.load(folder)
     except KothaError as error:
-        assert str(error), "a refusal says why"
+        assert str(error), "the error has a message"
     else:
         assert sum(weight.numel() for weight in loaded.model.parameters()) == N_WEIGHTS
     finally:
@@ -333,7 +333,7 @@ def test_a_classifier_is_loaded_with_its_class_names(name: str, tmp_path: Path) 
 
 
 def test_a_file_that_torch_cannot_open_gives_a_message(tmp_path: Path) -> None:
-    """The library opens a file of weights twice, the second time by torch, which knows a bare RuntimeError only."""
+    """The library opens a file twice, the second time in torch, which raises a plain RuntimeError."""
     file = tmp_path / "model.safetensors"
     with (
         pytest.raises(KothaError, match=r"model\.safetensors cannot be read: No such file or directory \(2\)$"),

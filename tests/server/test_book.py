@@ -60,7 +60,9 @@ def test_an_inline_script_is_allowed_by_its_hash_only(reading: Address) -> None:
     digest = base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
     assert f"script-src 'self' 'sha256-{digest}';" in begin
     assert begin.count("unsafe") == begin.count("style-src 'self' 'unsafe-inline'") == 1
-    assert http.get(f"{reading.url}/health").headers["content-security-policy"] == POLICY, "the others' is as it was"
+    assert http.get(f"{reading.url}/health").headers["content-security-policy"] == POLICY, (
+        "other pages keep their policy"
+    )
 
 
 def test_without_a_book_there_is_none(address: Address) -> None:

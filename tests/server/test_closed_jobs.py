@@ -18,7 +18,7 @@ from kotha.server.settings import Limits
 
 @pytest.fixture
 def shut(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path, int], None]:
-    """A place that a disk gives nothing of: neither what is in it, nor, of a broken one, what it is itself."""
+    """Make a path unreadable: its content, and after an I/O error its status too."""
     stat, opened, listed = Path.stat, io.open, Path.iterdir
 
     def shut(place: Path, number: int = errno.EACCES) -> None:
@@ -55,7 +55,7 @@ def test_an_unreadable_job_does_not_hide_others(
     states = {each.id: (each.state, each.said) for each in JobStore(tmp_path).all()}
     assert states == {closed: ("done", ""), other: ("done", "")}
     monkeypatch.undo()
-    assert JobStore(tmp_path).status(closed).state == "done", "nothing was taken away"
+    assert JobStore(tmp_path).status(closed).state == "done", "nothing was removed"
 
 
 def test_a_job_is_running_even_if_its_checkpoints_cannot_be_listed(

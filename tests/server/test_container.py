@@ -26,7 +26,7 @@ LIMIT = re.compile(r"^\| `(\w+)` \| ([\d,]+) \|", re.MULTILINE)
 
 
 def instructions() -> list[tuple[str, str]]:
-    """The lines of the Dockerfile, joined where they go on: the instruction, and the rest."""
+    """The instructions of the Dockerfile with continued lines joined: name and arguments."""
     text = (ROOT / "Dockerfile").read_text(encoding="utf-8")
     plain = "\n".join(line for line in text.splitlines() if not line.startswith("#"))
     lines = plain.replace("\\\n", " ").splitlines()
@@ -34,7 +34,7 @@ def instructions() -> list[tuple[str, str]]:
 
 
 def last_stage() -> dict[str, str]:
-    """What the image itself is, by instruction; the last of each kind counts."""
+    """The instructions of the last stage; the last of each kind counts."""
     found: dict[str, str] = {}
     for name, rest in instructions():
         found = {"FROM": rest} if name == "FROM" else {**found, name: rest}
@@ -52,7 +52,7 @@ def test_it_is_built_on_debian_in_two_stages_and_not_run_by_root() -> None:
     assert "ENTRYPOINT" in image and "CMD" not in image
     for name, rest in instructions():
         if "pip install" in rest:
-            assert rest.count("--constraint constraints.txt") == rest.count("pip install"), "what is tested, no other"
+            assert rest.count("--constraint constraints.txt") == rest.count("pip install"), "only the tested versions"
         assert "://" not in rest or "127.0.0.1" in rest, f"{name}: no host is named"
 
 
@@ -64,7 +64,7 @@ def test_its_command_line_is_valid(models: Path, tmp_path: Path, capsys: pytest.
     assert [word for word in words if word.startswith("--") and word not in offered] == []
     key = words[words.index("--key-file") + 1]
     assert f":{key}:ro" in GUIDE and f":{key}:ro" in (ROOT / "Dockerfile").read_text(encoding="utf-8")
-    assert main(words) != 0 and key in capsys.readouterr().err, "without its key it does not begin"
+    assert main(words) != 0 and key in capsys.readouterr().err, "it does not start without its key"
 
 
 def test_its_health_check_passes_with_a_server_and_fails_without(models: Path) -> None:

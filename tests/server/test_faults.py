@@ -51,7 +51,7 @@ def eventually(holds: Callable[[], bool]) -> None:
 
 
 async def overfill(url: str, batcher: Any) -> list[httpx.Response]:
-    """Three clients of one row and three places to wait: what the two answer who find none, and then the others."""
+    """Three clients, one row, three waiting places: return the answers to the two rejected ones, then the others."""
     gate, step = threading.Event(), batcher.engine.step
     batcher.engine.step = lambda: gate.wait(30) and step()
     path, asked = f"{url}/v1/completions", {**ASKED, "model": "plain"}
@@ -75,7 +75,7 @@ def test_a_full_queue_is_rejected_with_a_message_and_works_again(serve: Any) -> 
     assert mine.status_code == 429 and "2 of your texts are already waiting" in mine.json()["error"]["message"]
     assert everyones.status_code == 503 and "3 texts are already waiting" in everyones.json()["error"]["message"]
     assert mine.headers["retry-after"] == everyones.headers["retry-after"] == "1"
-    assert [each.status_code for each in written] == [200] * 4, "who had a place keeps it"
+    assert [each.status_code for each in written] == [200] * 4, "accepted requests are finished"
     assert ask(at.url).is_success
 
 
@@ -111,22 +111,22 @@ def test_a_model_that_is_damaged_before_its_first_use(
 ) -> None:
     at = serve(shelf / "plain", shelf / "taught")
     damage(shelf / "plain")
-    for _ in range(2):  # the second is not told otherwise than the first
+    for _ in range(2):  # the second request gets the same error
         told = ask(at.url)
         assert told.status_code == 500 and told.json()["error"]["type"] == "server_error"
         message = told.json()["error"]["message"]
-        assert "plain" in message and str(shelf) not in message, "by its name, which clients know"
+        assert "plain" in message and str(shelf) not in message, "errors contain the name, not the path"
     assert ask(at.url, "taught").is_success
     shutil.copytree(models / "plain", shelf / "plain", dirs_exist_ok=True)
-    assert ask(at.url).is_success, "it is mended, and nobody had to start the server again"
+    assert ask(at.url).is_success, "it works again without a restart"
 
 
 def test_a_model_damaged_while_loaded_and_after_unloading(models: Path, shelf: Path, serve: Any) -> None:
     at = serve(shelf / "plain", shelf / "taught", limits=Limits(model_bytes=1))
     before = ask(at.url).json()["choices"]
     truncate(shelf / "plain")
-    assert ask(at.url).json()["choices"] == before, "what is in memory does not need the disk"
-    assert ask(at.url, "taught").is_success  # which puts the other away
+    assert ask(at.url).json()["choices"] == before, "a loaded model does not need the disk"
+    assert ask(at.url, "taught").is_success  # which unloads the other
     told = ask(at.url)
     assert told.status_code == 500 and "truncated" in told.json()["error"]["message"]
     assert ask(at.url, "taught").is_success
@@ -145,7 +145,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def training(data: Path, steps: int) -> list[str]:
-    """The command for a small training that saves often."""
+    """The command for a small training run that saves often."""
     sizes = [f"steps={steps}", "batch_size=2", "warmup_steps=1", "evaluate_every=5", "evaluate_tokens=100"]
     return ["train", str(data), "--preset", "char", *(f"--set={size}" for size in sizes), "--out", OUT_PLACE]
 
@@ -155,11 +155,11 @@ def process_of(folder: Path) -> int:
 
 
 def command_of(job: int) -> int:
-    """The process that a job's own process waits for."""
+    """The pid of the command of a job's process."""
     return int(Path(f"/proc/{job}/task/{job}/children").read_text().split()[0])
 
 
-@pytest.mark.slow  # half a minute; the next one kills a command that learns nothing
+@pytest.mark.slow  # half a minute; the next test kills a quick command
 def test_a_killed_training_job_is_reported_and_can_be_resumed(tmp_path: Path, data: Path) -> None:
     store = JobStore(tmp_path)
     id = store.begin("train", "", training(data, steps=30))
@@ -269,7 +269,7 @@ def test_models_are_listed_when_the_folder_of_one_is_gone(shelf: Path, serve: An
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of a few pages, which is soon full."""
+    """A file system of a few pages, which is quickly full."""
     place = tmp_path / "disk"
     place.mkdir()
     made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "none", place], capture_output=True, check=False)
@@ -280,7 +280,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def fill(disk: Path, but: int = 0) -> Path:
-    """Take all of a disk but so many bytes."""
+    """Fill a disk except for some bytes."""
     filler, free = disk / "filler", shutil.disk_usage(disk).free
     filler.write_bytes(b"x" * (free - but))
     return filler
@@ -313,8 +313,8 @@ def test_a_full_disk_rejects_uploads_and_jobs_with_a_message(small_disk: Path, s
     assert str(small_disk) not in told.text
     told = http.post(f"{at.url}/api/jobs", json={"kind": "index", "texts": [file]})
     assert told.status_code == 500 and "No space left on device" in told.json()["error"]["message"]
-    assert str(small_disk) not in told.text, "where it is, nobody has to know"
-    assert http.get(f"{at.url}/api/jobs").json() == [], "what never began is no job"
+    assert str(small_disk) not in told.text, "the answer contains no path"
+    assert http.get(f"{at.url}/api/jobs").json() == [], "no job was started"
     assert ask(at.url).is_success
     filler.unlink()
     assert http.post(f"{at.url}/api/files", json={"text": "ক"}).is_success
@@ -326,7 +326,7 @@ def test_a_job_that_cannot_be_recorded_does_not_run(tmp_path: Path, monkeypatch:
 
     def spawned(*args: Any, **named: Any) -> int:
         begun.append(spawn(*args, **named))
-        resource.setrlimit(resource.RLIMIT_FSIZE, (8, usual[1]))  # as a disk that is full from now on
+        resource.setrlimit(resource.RLIMIT_FSIZE, (8, usual[1]))  # like a disk that is full from now on
         return begun[-1]
 
     monkeypatch.setattr(os, "posix_spawn", spawned)
@@ -342,7 +342,7 @@ def test_a_job_that_cannot_be_recorded_does_not_run(tmp_path: Path, monkeypatch:
 def test_a_job_with_a_file_size_limit_fails_with_a_message(
     tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As under a quota: small files are written, the weights are not."""
+    """Like a quota: small files can be written, the weights cannot."""
     store, spawn = JobStore(tmp_path), os.posix_spawn
 
     def limited(*args: Any, **named: Any) -> int:

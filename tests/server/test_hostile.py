@@ -56,7 +56,7 @@ def test_invalid_http_gets_the_usual_error_body(address: Address, sent: bytes) -
     host, _, port = address.url.removeprefix("http://").partition(":")
     with socket.create_connection((host, int(port)), timeout=60) as connection:
         connection.sendall(sent)
-        told = b"".join(iter(lambda: connection.recv(1 << 16), b""))  # until it is hung up
+        told = b"".join(iter(lambda: connection.recv(1 << 16), b""))  # until the server closes it
     head, _, body = told.decode().partition("\r\n\r\n")
     status, *lines = head.split("\r\n")
     headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
@@ -80,7 +80,7 @@ def test_invalid_http_gets_the_usual_error_body(address: Address, sent: bytes) -
     ],
 )
 def test_only_the_first_error_is_collected(address: Address, path: str, asked: dict[str, Any], param: str) -> None:
-    """All of them would be some hundred thousand, and gigabytes."""
+    """Collecting all errors would take gigabytes."""
     error = refused(address, path, {"model": "plain", **asked})
     assert error["param"].startswith(param) and len(error["message"]) < 2_000
 
@@ -125,7 +125,7 @@ def test_a_connection_without_headers_is_closed_and_others_are_served(serve: Any
     slow = [socket.create_connection((host, int(port)), 10) for _ in range(12)]
     for each in slow:
         each.sendall(b"GET /health HTTP/1.1\r\n")
-    assert http.get(f"{at.url}/health", timeout=30).status_code == 200, "after those before it were let go"
+    assert http.get(f"{at.url}/health", timeout=30).status_code == 200, "idle connections were closed"
     for each in slow:
         each.settimeout(30)
         assert each.recv(1) == b""
@@ -135,7 +135,7 @@ def test_a_connection_without_headers_is_closed_and_others_are_served(serve: Any
 def test_a_connection_is_reused(serve: Any) -> None:
     at = serve(limits=Limits(body_seconds=2))
     with httpx.Client(base_url=at.url) as client:
-        for _ in range(4):  # longer, all together, than a body may take
+        for _ in range(4):  # together longer than the time limit of a body
             assert client.get("/health").status_code == 200
             time.sleep(0.8)
 

@@ -127,7 +127,7 @@ def test_heads_are_studied_as_the_library_does(house: Address) -> None:
 def test_head_weights_are_computed_once(serve: Any, families: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     alone = serve(families / "gpt")
     first = ask(alone, "inside/heads", model="gpt", text=TEXT)
-    monkeypatch.setattr(np.linalg, "svd", None)  # whoever calls it now fails
+    monkeypatch.setattr(np.linalg, "svd", None)  # a second computation would fail
     again, other = (ask(alone, "inside/heads", model="gpt", text=text) for text in (TEXT, TEXT[::-1] * 2))
     assert again == first and other["sharing"] == first["sharing"] and other["loss_nats"] != first["loss_nats"]
 
@@ -177,7 +177,7 @@ def test_silencing_heads_matches_the_library(house: Address) -> None:
     assert not np.allclose(said["whole"]["nats"], said["without"]["nats"])
     assert said["whole"]["written"] and said["without"]["written"]
     again = ask(house, "inside/silence", model="gpt", text=TEXT, heads=heads)
-    assert again["whole"] == {**said["whole"], "written": None}, "nothing of it stays"
+    assert again["whole"] == {**said["whole"], "written": None}, "no effect remains"
 
 
 def test_every_view_accepts_silenced_heads(house: Address) -> None:
@@ -240,8 +240,8 @@ def test_generation_stops_when_the_client_disconnects(house: Address, serve: Any
             break
         threading.Event().wait(0.01)
     gate.set()
-    ask(at, "inside/flow", model="gpt", text="মা")  # when its turn has come
-    assert len(passes) <= 2, "the one that was under way, and the flow's own"
+    ask(at, "inside/flow", model="gpt", text="মা")  # when its turn comes
+    assert len(passes) <= 2, "the running one, and the flow's own"
     assert not any(block._forward_pre_hooks for block in layers(model).values())
 
 
@@ -270,7 +270,7 @@ def test_hostile_images_are_rejected_with_a_message(house: Address, kind: str) -
 
 
 def test_a_png_with_two_sizes_is_not_decoded() -> None:
-    """A small header for whoever looks ahead, a large one for whoever unpacks."""
+    """A small size in the first header, a large one in the second."""
 
     def chunk(name: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
@@ -323,7 +323,7 @@ def test_broken_weights_are_reported(families: Path, tmp_path: Path, serve: Any)
     opened = bundle.load(families / "gpt")
     with torch.no_grad():
         for parameter in opened.model.parameters():
-            parameter.mul_(1e20)  # finite, as every weight that is opened, and what comes of it is not
+            parameter.mul_(1e20)  # finite weights whose results are not
     bundle.save(tmp_path / "broken", opened.model, opened.tokenizer)
     at = serve(tmp_path / "broken")
     for path in ("attention", "lens", "flow", "silence"):
@@ -334,7 +334,7 @@ def test_broken_weights_are_reported(families: Path, tmp_path: Path, serve: Any)
 
 
 def test_generation_continues_during_a_slow_view(house: Address, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And who waits for the turn, or for vectors, holds up nobody else."""
+    """Requests that wait for their turn, or for embeddings, do not block others."""
     began, gate = threading.Event(), threading.Event()
 
     def slow(*given: Any) -> Any:
@@ -352,7 +352,7 @@ def test_generation_continues_during_a_slow_view(house: Address, monkeypatch: py
         vectors = [pool.submit(httpx.post, f"{house.url}/v1/embeddings", json=wanted, timeout=60) for _ in range(10)]
         written = http.post(f"{house.url}/v1/completions", json={"model": "gpt", "prompt": "মা", "max_tokens": 3})
         assert written.status_code == 200
-        assert ask(house, "inside/flow", model="bert", text=TEXT)["answers"], "another model's turn"
+        assert ask(house, "inside/flow", model="bert", text=TEXT)["answers"], "other models have their own turns"
         with pytest.raises(httpx.ReadTimeout):
             http.post(f"{house.url}/api/inside/lens", json=asked, timeout=0.3)
         assert not any(each.done() for each in (*views, *vectors))
@@ -373,5 +373,5 @@ def test_the_progress_of_a_study_is_reported(house: Address) -> None:
         "done": 3,
         "total": 8,
     }
-    assert http.get(f"{house.url}/api/progress").json() == nothing, "that is of no model"
+    assert http.get(f"{house.url}/api/progress").json() == nothing, "progress of requests without a model"
     turns.how_far = None

@@ -50,19 +50,19 @@ def waited(store: JobStore, id: str, until: Callable[[Job], bool], seconds: floa
 
 
 def note(folder: Path, id: str, **values: Any) -> None:
-    """Change what the table says of a job."""
+    """Change columns of a job's row."""
     with transaction(folder, write=True) as table:
         table.execute(f"UPDATE jobs SET {', '.join(f'{name}=?' for name in values)} WHERE id=?", (*values.values(), id))
 
 
 def noted(folder: Path, id: str) -> dict[str, Any]:
-    """What the table says of a job."""
+    """Return a job's row."""
     with transaction(folder) as table:
         return dict(table.execute("SELECT * FROM jobs WHERE id=?", (id,)).fetchone())
 
 
 def add(folder: Path, id: str, kind: str, *commands: list[str], **more: Any) -> None:
-    """A job as the table tells of it, without any work."""
+    """Insert a job's row without starting it."""
     (folder / id).mkdir()
     values = {
         "id": id,
@@ -102,7 +102,7 @@ def test_another_server_finds_it_running_and_stops_it(tmp_path: Path, endless: l
         other.begin("train", "", ["presets"])
     other.stop(id)
     assert waited(other, id, over).state == "stopped"
-    other.stop(id)  # once more does nothing
+    other.stop(id)  # a second call does nothing
 
 
 @pytest.mark.parametrize("moment", [0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.6, 1.0])
@@ -118,16 +118,16 @@ def test_a_job_stopped_right_after_its_start_leaves_no_process(
     assert stopped.state == "stopped" and stopped.ended is not None, stopped
     assert "memory" not in stopped.said
     end = time.monotonic() + 60
-    while processes_of(session) and time.monotonic() < end:  # who wrote down the end takes a moment to end, too
+    while processes_of(session) and time.monotonic() < end:  # the process that recorded the end needs a moment to exit
         time.sleep(0.05)
     assert processes_of(session) == []
 
 
 def processes_of(session: int) -> list[int]:
-    """The processes of a session that still do something."""
+    """The running processes of a session."""
     found = []
     for file in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):  # it ended while we looked
+        with suppress(OSError):  # it has ended meanwhile
             state, _, _, its_session = file.read_text(encoding="utf-8").rpartition(") ")[2].split()[:4]
             if int(its_session) == session and state != "Z":
                 found.append(int(file.parent.name))
@@ -135,7 +135,7 @@ def processes_of(session: int) -> list[int]:
 
 
 def test_a_signal_during_the_start_of_a_command_reaches_it(tmp_path: Path, endless: list[str]) -> None:
-    """Between the command's first moment and the one in which its job knows of it."""
+    """The signal comes after the command has started and before its job has its pid."""
     create_table(tmp_path)
     add(tmp_path, "0123456789ab", "train", endless)
     program = (
@@ -171,9 +171,9 @@ def test_a_job_does_nothing_if_its_server_died_before_recording_it(tmp_path: Pat
 def test_what_a_killed_server_left_is_cleared_by_the_next(tmp_path: Path, endless: list[str]) -> None:
     store = JobStore(tmp_path)
     id = store.begin("train", "", endless)
-    (tmp_path / "00000000000f").mkdir()  # killed before it said what the job is
+    (tmp_path / "00000000000f").mkdir()  # killed before the job was recorded
     (tmp_path / ".00000000000e.kotha-gone" / "out").mkdir(parents=True)  # while it removed a job
-    (tmp_path / "uploads" / ".00000000000d.txt.kotha-partial").write_text("আ")  # while a text was brought
+    (tmp_path / "uploads" / ".00000000000d.txt.kotha-partial").write_text("আ")  # during an upload
     (tmp_path / "uploads" / "00000000000d.name").write_text("গান")
     assert [each.id for each in JobStore(tmp_path).all()] == [id]
     assert sorted(each.name for each in tmp_path.iterdir()) == sorted([id, "uploads", DATABASE, JOURNAL])
@@ -188,13 +188,13 @@ def test_a_killed_job_is_not_reported_as_running(tmp_path: Path, endless: list[s
     waited(store, id, lambda status: "Ctrl-C stops it" in status.said)
     os.killpg(noted(tmp_path, id)["pid"], signal.SIGKILL)
     assert waited(store, id, over).state == "killed"
-    # A number that another process has by now is not taken for it.
+    # A reused pid is not taken for it.
     note(tmp_path, id, pid=os.getpid(), process="1")
     assert store.status(id).state == "killed"
 
 
 def test_concurrent_requests_cannot_exceed_the_limit_of_running_jobs(tmp_path: Path, endless: list[str]) -> None:
-    stores = [JobStore(tmp_path, most_running=2) for _ in range(8)]  # as many workers have them
+    stores = [JobStore(tmp_path, most_running=2) for _ in range(8)]  # as several servers would
 
     def ask(store: JobStore) -> str | None:
         try:
@@ -255,7 +255,7 @@ def test_a_file_is_uploaded_and_indexed(working: Address) -> None:
 
 
 def written(store: JobStore, kind: str, code: int | None) -> str:
-    """A job as the table tells of it, without any work; one without a code is running."""
+    """Insert a job's row without starting it; without a code it is running."""
     id = secrets.token_hex(6)
     if code is not None:
         add(store.folder, id, kind, code=code, ended=1.0)
@@ -293,7 +293,7 @@ def test_an_id_of_the_wrong_kind_or_too_early_is_rejected_with_a_message(
             alike = http.post(f"{url}/v1/completions", json={"model": id, "prompt": "মা"})
             assert (alike.status_code, alike.json()) == (status, refused.json())
     assert refused.status_code == status and words in refused.json()["error"]["message"], refused.text
-    assert len(store.all()) == (given != "file"), "nothing was begun"
+    assert len(store.all()) == (given != "file"), "no job was started"
 
 
 def test_a_server_without_a_job_folder_rejects_jobs(address: Address) -> None:
@@ -302,7 +302,7 @@ def test_a_server_without_a_job_folder_rejects_jobs(address: Address) -> None:
 
 
 def test_files_are_listed_and_removed(working: Address) -> None:
-    called = "  আমার\u202e নদী\0.csv" + "x" * 300  # as a file of anybody's may be
+    called = "  আমার\u202e নদী\0.csv" + "x" * 300  # as an uploaded file may be named
     id = said(http.post(f"{working.url}/api/files", json={"text": "নদী", "ending": "csv", "name": called}))["id"]
     listed = {each["id"]: each for each in said(http.get(f"{working.url}/api/files"))}
     assert listed[id]["name"].startswith("আমার নদী.csvxx") and len(listed[id]["name"]) == 200
@@ -332,7 +332,7 @@ def test_files_over_the_limit_are_rejected(tmp_path: Path, serve: Any) -> None:
     assert many.status_code == 409 and "1 jobs are kept" in many.json()["error"]["message"]
     said(http.delete(f"{at.url}/api/jobs/{job}"))
     assert {each.name for each in tmp_path.iterdir()} == {"uploads", DATABASE, JOURNAL}
-    third = said(http.post(f"{at.url}/api/files", json={"text": "b" * 6}))["id"]  # the second went with its job
+    third = said(http.post(f"{at.url}/api/files", json={"text": "b" * 6}))["id"]  # the second was removed with its job
     asked = {"kind": "index", "texts": [third]}
     waited(JobStore(tmp_path), said(http.post(f"{at.url}/api/jobs", json=asked))["id"], over)
 
@@ -414,7 +414,7 @@ def test_the_output_of_a_job_contains_no_paths_of_the_server(working: Address, t
 def test_jobs_are_not_read_in_the_event_loop(
     tmp_path: Path, models: Path, monkeypatch: pytest.MonkeyPatch, serve: Any
 ) -> None:
-    """Whatever is asked: folders of jobs, and names of files, are looked at in threads."""
+    """Job folders and file names are read in threads for every request."""
     in_loop: list[str] = []
 
     def watched(kind: type, name: str) -> None:
@@ -464,7 +464,7 @@ def test_a_training_job_survives_its_server_and_its_model_generates(working: Add
     waited(store, run, lambda _: metrics.is_file() and metrics.stat().st_size > 0)
     said(http.post(f"{working.url}/api/jobs/{run}/stop"))
     assert waited(store, run, over).state == "stopped"
-    # Another server, as after a crash: it knows the job, goes on with it, and serves what comes of it.
+    # Another server, as after a crash: it finds the job, resumes it, and serves its model.
     at = serve(jobs=working.folder)
     assert said(http.post(f"{at.url}/api/jobs/{run}/go-on"))["state"] == "running"
     assert waited(store, run, over, 300).state == "done", store.status(run).said
@@ -489,7 +489,7 @@ def test_one_job_makes_tokenizer_data_and_model(tmp_path: Path, models: Path) ->
         asked = {"kind": "learn", "stories": 60, "steps": 8, "preset": "mini", "sizes": sizes, "vocab_size": 600}
         id = client.post("/api/jobs", json={**asked, "name": "গল্প"}).json()["id"]
         stages = client.get(f"/api/runs/{id}").json()["stages"]
-        assert list(stages) == ["stories", "tokenizer", "prepare"] and not stages["prepare"], "nothing is made yet"
+        assert list(stages) == ["stories", "tokenizer", "prepare"] and not stages["prepare"], "no stage is complete yet"
         for _ in range(600):
             status = client.get(f"/api/jobs/{id}").json()
             if status["state"] != "running":

@@ -52,7 +52,7 @@ def test_the_card_has_the_measured_figures() -> None:
 
 @pytest.fixture
 def beside_a_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where the commands are typed: a folder with a text in it."""
+    """The current directory of the commands: a folder with a text file."""
     monkeypatch.chdir(tmp_path)
     Path("text.txt").write_text("নদীর ধারে একটি গ্রাম।", encoding="utf-8")
     return tmp_path

@@ -143,7 +143,7 @@ def test_without_exchange_a_kill_between_two_renames_is_repaired(tmp_path: Path,
     with atomic_directory(out, lambda _: True) as partial:
         (partial / "y").write_text("new")
     assert names(tmp_path) == ["out"]
-    out.rename(old)  # killed here: what was there has another name
+    out.rename(old)  # killed here: the old content has another name
     with pytest.raises(KothaError, match="out exists"), atomic_directory(out, lambda _: False):
         pass
     assert names(out) == ["y"]
@@ -188,7 +188,7 @@ def test_leftovers_of_a_killed_writer_are_removed_by_the_next(tmp_path: Path) ->
     assert names(tmp_path) == [".out.kotha-partial", ".page.kotha-partial"]
     atomic_write(tmp_path / "page", "ours")
     with atomic_directory(tmp_path / "out", lambda _: True) as partial:
-        assert names(partial) == [], "not what the dead process had there"
+        assert names(partial) == [], "leftovers of the killed process are removed"
     assert names(tmp_path) == ["out", "page"]
     assert (tmp_path / "page").read_text() == "ours"
 
@@ -286,7 +286,7 @@ def test_moved_content_is_restored_and_half_removed_content_is_not(tmp_path: Pat
     clear_leftovers(tmp_path, "best")
     clear_leftovers(tmp_path, "other")
     assert {path.name for path in tmp_path.iterdir()} == {"best", "other"}
-    assert (tmp_path / "best" / "said").read_text() == ".best.kotha-old", "killed between two renames, it is whole"
+    assert (tmp_path / "best" / "said").read_text() == ".best.kotha-old", "complete after a kill between two renames"
     assert (tmp_path / "other" / "said").read_text() == "other"
 
 
@@ -401,7 +401,7 @@ def test_an_invalid_name_does_not_exist(tmp_path: Path) -> None:
 
 
 def test_a_finished_writer_does_not_remove_the_next_ones_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The name of what is being written is free as soon as the first has renamed it, and he is not at his end yet."""
+    """The partial name is free once the first writer has renamed it, before that writer has finished."""
     path, real, following = tmp_path / "a.txt", whole._sync_folder, []
 
     def sync_slowly(folder: Path) -> None:
@@ -413,7 +413,7 @@ def test_a_finished_writer_does_not_remove_the_next_ones_file(tmp_path: Path, mo
 
     monkeypatch.setattr(whole, "_sync_folder", sync_slowly)
     whole.atomic_write(path, "first")
-    assert following[1].read_text() == "second", "the first took away what the second was writing"
+    assert following[1].read_text() == "second", "the first removed what the second was writing"
     assert path.read_text() == "first"
     following[0].__exit__(None, None, None)
     assert path.read_text() == "second" and list(tmp_path.iterdir()) == [path]
@@ -453,13 +453,13 @@ def test_a_removed_partial_file_is_not_reported_as_written(tmp_path: Path) -> No
 def test_a_folder_locked_by_another_process_is_not_removed(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     with pytest.raises(InUseError), whole.filled_folder(folder):
-        held = Lock(folder)  # another process, which saw the folder as soon as it was made
+        held = Lock(folder)  # another process that locked the new folder first
         Lock(folder)
     assert folder.is_dir()
     held.let_go()
     with pytest.raises(InUseError), whole.filled_folder(tmp_path / "other"):
         raise InUseError(tmp_path / "elsewhere")
-    assert not (tmp_path / "other").exists(), "what is in use is not this one"
+    assert not (tmp_path / "other").exists(), "another path is in use"
 
 
 def test_a_folder_that_cannot_be_replaced_is_restored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -503,7 +503,7 @@ def test_waiting_for_a_removed_folder_raises_an_error(tmp_path: Path) -> None:
 def test_releasing_a_lock_twice_closes_nothing_else(tmp_path: Path) -> None:
     held = Lock(tmp_path)
     held.let_go()
-    with (tmp_path / "a").open("wb") as file:  # has the descriptor that was free
+    with (tmp_path / "a").open("wb") as file:  # reuses the free descriptor
         held.let_go()
         file.write(b"a")
     assert (tmp_path / "a").read_bytes() == b"a"
@@ -511,7 +511,7 @@ def test_releasing_a_lock_twice_closes_nothing_else(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("is_directory", [False, True])
 def test_a_new_partial_path_is_removed_if_it_cannot_be_checked(tmp_path: Path, monkeypatch, is_directory: bool) -> None:
-    """It was held by a lock that nobody let go, and so taken for somebody else's."""
+    """Its lock was never released, so it was taken for another process's."""
     failing, looked = [True], Lock.is_of
 
     def is_of(self: Lock, path: Path) -> bool:
@@ -540,7 +540,7 @@ def test_an_old_folder_is_removed_despite_io_errors(tmp_path: Path, monkeypatch)
 
 
 def test_an_io_error_on_release_does_not_fail_the_work(tmp_path: Path, monkeypatch) -> None:
-    """Python looks at a folder before it removes it, and does not count that look among the errors to be ignored."""
+    """rmtree checks a folder before it removes it, and does not ignore errors of that check."""
     (tmp_path / "old").mkdir()
     monkeypatch.setattr(shutil, "rmtree", _broken)
     remove_directory(tmp_path / "old")
@@ -551,7 +551,7 @@ def test_an_io_error_on_release_does_not_fail_the_work(tmp_path: Path, monkeypat
 
 @pytest.mark.parametrize("looks", [2, 100], ids=["twice", "ever after"])
 def test_repeated_io_errors_leave_no_lock(tmp_path: Path, monkeypatch, looks: int) -> None:
-    """Whoever writes there next, in the same process, is not told that we are still writing."""
+    """A later writer in the same process gets no InUseError."""
     failing, looked, held = [True] * looks, Lock.is_of, Lock.sync
 
     def is_of(self: Lock, path: Path) -> bool:
