@@ -183,7 +183,7 @@ def test_bad_images_are_refused_and_leave_nothing(run: kotha.Run, archive: Path,
     with pytest.raises(ConfigError, match="gpt is a gpt model, and images are for a vit"):
         kotha.train(archive, out=out, start=gpt, steps=2)
     (tmp_path / "table.tsv").write_text("a\tb\n", encoding="utf-8")
-    with pytest.raises(KothaError, match=r"table\.tsv holds no images; give an \.npz archive"):
+    with pytest.raises(KothaError, match=r"table\.tsv contains no images; give an \.npz archive"):
         run.model.evaluate(tmp_path / "table.tsv")
     assert not out.exists()
     with pytest.raises(CheckpointError, match="contains a run; resume it with resume=True"):

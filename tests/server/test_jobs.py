@@ -322,14 +322,14 @@ def test_files_over_the_limit_are_rejected(tmp_path: Path, serve: Any) -> None:
     for _ in range(2):
         said(http.post(f"{at.url}/api/files", json={"text": "c"}))
     many = http.post(f"{at.url}/api/files", json={"text": "c"})
-    assert many.status_code == 409 and "3 files are kept" in many.json()["error"]["message"]
+    assert many.status_code == 409 and "3 files are stored" in many.json()["error"]["message"]
     said(http.delete(f"{at.url}/api/files/{first}"))
     second = said(http.post(f"{at.url}/api/files", json={"text": "b" * 6}))["id"]
     asked = {"kind": "index", "texts": [second]}
     job = said(http.post(f"{at.url}/api/jobs", json=asked))["id"]
     waited(JobStore(tmp_path), job, over)
     many = http.post(f"{at.url}/api/jobs", json=asked)
-    assert many.status_code == 409 and "1 jobs are kept" in many.json()["error"]["message"]
+    assert many.status_code == 409 and "1 jobs are stored" in many.json()["error"]["message"]
     said(http.delete(f"{at.url}/api/jobs/{job}"))
     assert {each.name for each in tmp_path.iterdir()} == {"uploads", DATABASE, JOURNAL}
     third = said(http.post(f"{at.url}/api/files", json={"text": "b" * 6}))["id"]  # the second was removed with its job

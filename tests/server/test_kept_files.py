@@ -71,9 +71,7 @@ def test_the_oldest_spare_files_are_removed_to_make_room(tmp_path: Path) -> None
     assert ids(store) == {needed, old, fresh, fifth}
     sixth = store.bring("চ", "txt")
     assert ids(store) == {needed, fresh, fifth, sixth}
-    with pytest.raises(
-        JobConflictError, match=r"4 files are kept, .* remove a job that nobody needs, and its files go"
-    ):
+    with pytest.raises(JobConflictError, match=r"4 files are stored, .* remove a job that is no longer needed"):
         store.bring("ছ", "txt")
     assert ids(store) == {needed, fresh, fifth, sixth}
 

@@ -72,8 +72,11 @@ def test_requests_are_logged_without_their_texts(models: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--host", "0.0.0.0"], "--host 0.0.0.0 can be reached from other machines, so it needs a key; name a file"),
-        (["--host", "0.0.0.0"], "holds one with --key-file …"),
+        (
+            ["--host", "0.0.0.0"],
+            "--host 0.0.0.0 can be reached from other machines, so the server needs a key; give a file",
+        ),
+        (["--host", "0.0.0.0"], "contains one with --key-file …"),
         (["--port", "70000"], "--port 70000 is out of range"),
         (["--host", "192.0.2.1", "--key-file", "key"], "try another host or port"),
         (["nowhere"], "nowhere not found"),

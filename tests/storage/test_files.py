@@ -93,7 +93,7 @@ def test_an_existing_folder_is_replaced_only_if_allowed(tmp_path: Path) -> None:
 def test_a_file_instead_of_a_folder_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("precious")
     with (
-        pytest.raises(KothaError, match="out is a file, and this makes a folder"),
+        pytest.raises(KothaError, match="out is a file, but the output is a folder"),
         atomic_directory(tmp_path / "out", lambda _: True),
     ):
         raise AssertionError("never reached")
@@ -389,7 +389,7 @@ def test_a_missing_drive_is_rejected(monkeypatch) -> None:
     monkeypatch.setattr(places, "exists", lambda _: False)
     monkeypatch.setattr(places, "is_link", lambda _: False)
     for path in (Path("/a/b.html"), Path("/")):
-        with pytest.raises(UsageError, match=r"nothing may be made in /$"):
+        with pytest.raises(UsageError, match=r"no files can be created in /$"):
             places._check_above(path)
 
 

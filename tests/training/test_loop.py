@@ -274,7 +274,7 @@ def test_a_folder_with_something_else_in_it_is_refused_before_anything_is_measur
     (tmp_path / "report.html").write_text("mine")
     said: list[object] = []
     for begin in (start, lambda data, path: train_run(data, RunFolder(path), on_remark=said.append)):
-        with pytest.raises(CheckpointError, match=r"holds report\.html, and no run; choose a new folder"):
+        with pytest.raises(CheckpointError, match=r"contains report\.html but no run; choose a new or empty folder"):
             begin(data, tmp_path)
     assert said == []
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
