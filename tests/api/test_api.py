@@ -157,7 +157,7 @@ def test_results_have_a_readable_repr(world: dict[str, Any]) -> None:
     assert repr(lm.lens("নদী")) == "View(Lens of 'নদী')"
     assert "is empty" in repr(lm.flow(""))
     assert repr(lm.worksheet("নদী")).startswith("View(Sheet of ")
-    with pytest.raises(kotha.KothaError, match="nowhere holds no run; name the folder that"):
+    with pytest.raises(kotha.KothaError, match=r"no run in .*nowhere; name the folder of"):
         kotha.Run("nowhere")
 
 
@@ -249,7 +249,7 @@ def test_a_pipe_as_config_is_rejected_without_blocking(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "config.json")
     with pytest.raises(kotha.KothaError, match="it has no config"):
         kotha.load(tmp_path)
-    with pytest.raises(kotha.KothaError, match="it is no regular file"):
+    with pytest.raises(kotha.KothaError, match="it is not a regular file"):
         kotha.Run(tmp_path)
 
 
@@ -283,7 +283,7 @@ def test_impossible_file_names_are_rejected_before_any_work(world: dict[str, Any
         lambda: world["lm"].export("hf", name),
         lambda: world["lm"].flow("নদী").save(f"{name}.html"),
     ):
-        with pytest.raises(kotha.KothaError, match="cannot be the name of a file"):
+        with pytest.raises(kotha.KothaError, match="is not a valid file name"):
             work()
 
 

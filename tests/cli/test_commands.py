@@ -244,9 +244,9 @@ def test_an_unwritable_page_is_rejected_before_any_work(capsys, tmp_path: Path, 
     taken.write_text("mine", encoding="utf-8")
     kind = ".xlsx" if words[-1] == "--xlsx" else ".html"
     for name, wording in (
-        (taken, f"notes.txt exists, and is no {kind} file; choose another name"),
+        (taken, f"notes.txt exists and is not a {kind} file; choose another name"),
         (tmp_path, "is a folder; name a file in it"),
-        (taken / "a.html", "notes.txt is a file, and no folder"),
+        (taken / "a.html", "notes.txt is a file, not a folder"),
         (tmp_path / ("a" * 300), "cannot be written: File name too long"),
     ):
         code, out, err = run(capsys, *words, str(name))
@@ -257,7 +257,7 @@ def test_an_unwritable_page_is_rejected_before_any_work(capsys, tmp_path: Path, 
 def test_an_invalid_output_path_is_rejected_before_training_a_tokenizer(capsys, made: Path, tmp_path: Path) -> None:
     (tmp_path / "taken").touch()
     code, _, err = run(capsys, "tokenizer", "train", "nothing.jsonl", "--out", str(tmp_path / "taken"))
-    assert code == 2 and "taken is a file, and no folder" in err
+    assert code == 2 and "taken is a file, not a folder" in err
 
 
 def test_an_empty_list_is_shown_as_no_default(capsys: pytest.CaptureFixture[str]) -> None:

@@ -96,13 +96,13 @@ def test_only_earlier_exports_are_overwritten_and_only_on_request(
     assert main(words) == 0
     assert main(words) == 1
     assert (
-        "exists; choose another folder, or replace what was made there by the same work with --overwrite"
+        "exists; choose another folder, or use --overwrite to replace earlier output of the same kind"
         in capsys.readouterr().err
     )
     assert main([*words, "--overwrite"]) == 0
     (tmp_path / "hf" / "letter.txt").write_text("dear")
     assert main([*words, "--overwrite"]) == 1
-    assert "hf holds letter.txt, which was not made by the same work" in capsys.readouterr().err
+    assert "hf contains letter.txt, which is not part of the earlier output" in capsys.readouterr().err
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "letter.txt").write_text("dear")
     assert main([*words[:-1], str(tmp_path / "mine"), "--overwrite"]) == 1

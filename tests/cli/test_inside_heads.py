@@ -187,7 +187,7 @@ def test_unwritable_output_is_rejected_before_any_work(capsys: Any, place: Path,
         assert main([*words, "--out", str(tmp_path), *more]) == 1
         said = capsys.readouterr().err
         assert "silencing" not in said and bundle.load(place / "gpt").config.removed_heads == ()
-        assert "exists; choose another folder, or replace what was made there by the same work with --overwrite" in said
+        assert "exists; choose another folder, or use --overwrite to replace earlier output of the same kind" in said
     assert [each.name for each in tmp_path.iterdir()] == ["mine.txt"]
 
 

@@ -34,7 +34,7 @@ def test_train_and_resume(capsys, data: Path, tmp_path: Path) -> None:
     assert keys <= summary.keys()
     assert summary["steps"] == 5
     assert main(arguments) == 1
-    assert "holds a run; go on with --resume" in capsys.readouterr().err
+    assert "contains a run; resume it with --resume" in capsys.readouterr().err
     assert main(["train", str(data), *out, "--resume"]) == 0
     assert "going on from step 5" in capsys.readouterr().err
     assert main(["train", str(data), *out, "--resume", "--steps", "8", "--json"]) == 0

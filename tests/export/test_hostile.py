@@ -212,17 +212,17 @@ HUGE = dict.fromkeys(("n_embd", "n_inner", "vocab_size"), 1 << 30)
     ("spoil", "said"),
     [
         # The header of the weights.
-        *((cut(length), "is truncated or no safetensors file: its header claims") for length in (0, 4, 8, 100)),
+        *((cut(length), "is truncated or not a safetensors file: its header claims") for length in (0, 4, 8, 100)),
         (cut(-100), "cannot be read: "),
         *(
             (header(b"{}", size), "its header claims [0-9,]+ bytes")
             for size in (1 << 63, (1 << 64) - 1, 1 << 40, 1 << 24)
         ),
         (header(b'{"' + b"x" * (9 << 20) + b'": 1}'), "its header claims 9,4[0-9,]+ bytes"),
-        *((header(text), "is no safetensors file") for text in (b"[1, 2]", b"{x", b"\xff\xfe", b"[" * 50_000)),
-        (header(b'{"a": 3}'), "is no safetensors file"),
-        *((described(shape, "F32"), "cannot be read: |is no safetensors file") for shape in SHAPES),
-        *((described([0], kind), "cannot be read: |is no safetensors file") for kind in TYPES),
+        *((header(text), "is not a safetensors file") for text in (b"[1, 2]", b"{x", b"\xff\xfe", b"[" * 50_000)),
+        (header(b'{"a": 3}'), "is not a safetensors file"),
+        *((described(shape, "F32"), "cannot be read: |is not a safetensors file") for shape in SHAPES),
+        *((described([0], kind), "cannot be read: |is not a safetensors file") for kind in TYPES),
         (overlapping, "cannot be read: Error while deserializing header"),
         # Names, shapes and types against the config.
         (weight("../../etc/passwd", torch.zeros(1)), "has ../../etc/passwd, which its config has no place for"),
@@ -241,8 +241,8 @@ HUGE = dict.fromkeys(("n_embd", "n_inner", "vocab_size"), 1 << 30)
         (sharded(lambda folder: (folder / "b.safetensors").unlink()), "lacks b.safetensors"),
         (sharded(is_a_folder), "b.safetensors is not a file"),
         (sharded(is_in_two_shards), f"{INDEX} and b.safetensors disagree about '{PLACED}'"),
-        (sharded(is_placed_twice), f"is broken: the key '{PLACED}' comes twice"),
-        (sharded(is_placed(PLACED, INDEX)), "index.json is truncated or no safetensors file"),
+        (sharded(is_placed_twice), f"is broken: the key '{PLACED}' occurs twice"),
+        (sharded(is_placed(PLACED, INDEX)), "index.json is truncated or not a safetensors file"),
         (sharded(is_placed(PLACED, "b.safetensors")), f"{INDEX} and [ab].safetensors disagree about '{PLACED}'"),
         (sharded(is_placed("more.weight", "a.safetensors")), f"{INDEX} and a.safetensors disagree about 'more.weight'"),
         *(
@@ -251,7 +251,7 @@ HUGE = dict.fromkeys(("n_embd", "n_inner", "vocab_size"), 1 << 30)
         ),
         # config.json.
         (config_links_out, "config.json is a link out of the folder"),
-        (config_of_100_megabytes, "config.json has 104,857,600 bytes, far more than any config.json"),
+        (config_of_100_megabytes, "config.json has 104,857,600 bytes, too many for a config.json"),
         *((holds(CONFIG, text), "config.json is broken: ") for text in NO_CONFIGS),
         *(
             (changed(name, value), f"{name}=.* must be a whole number")
@@ -299,7 +299,7 @@ SETTINGS: list[tuple[str, dict[str, Any], str]] = [
     ("gpt2", {"layer_norm_epsilon": float("inf")}, "layer_norm_epsilon=inf must be a number"),
     ("gpt2", {"n_head": 3}, "n_embd=16 is not divisible by n_head=3"),
     ("gpt2", {"n_layer": 10**9}, "n_layer=1000000000 is more than any model has"),
-    ("gpt2", {"n_layer": 1000}, r"1,000 layers in its config, and [0-9]+ tensors in its files"),
+    ("gpt2", {"n_layer": 1000}, r"its config has 1,000 layers, but there are only [0-9]+ tensors in its files"),
     ("gpt2", {"eos_token_id": 511_000}, r"config.json names tokens .*511000.*, and it has 512"),
     (
         "qwen3",
@@ -326,7 +326,7 @@ SETTINGS: list[tuple[str, dict[str, Any], str]] = [
     (
         "vit",
         dict.fromkeys(("image_size", "patch_size", "num_channels"), 1 << 29),
-        "asks for matrices beyond any machine",
+        "describes matrices too large for any machine",
     ),
 ]
 

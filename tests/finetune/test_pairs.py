@@ -162,7 +162,7 @@ def test_other_families_and_settings_are_rejected(run: kotha.Run, table: Path, t
     with pytest.raises(UsageError, match="reverse: for a table of pairs, which is a file"):
         kotha.train(tmp_path, out=out, reverse=True)
     assert not out.exists()
-    with pytest.raises(CheckpointError, match="holds a run; go on with resume=True"):
+    with pytest.raises(CheckpointError, match="contains a run; resume it with resume=True"):
         kotha.train(table, out=run.path, **QUICK)
     with pytest.raises(ConfigError, match="a run that goes on keeps its model"):
         kotha.train(table, out=run.path, resume=True, d_model=64)

@@ -147,7 +147,7 @@ def test_a_folder_whose_heads_do_not_fit_its_weights_is_refused(tmp_path: Path) 
     values = json.loads(file.read_text())
     values["model"]["removed_heads"] = ["blocks.0.attention.1"]
     file.write_text(json.dumps(values))
-    with pytest.raises(Exception, match=r"query\.weight has shape \[16, 16\], and its config asks for \[12, 16\]"):
+    with pytest.raises(Exception, match=r"query\.weight has shape \[16, 16\], but its config requires \[12, 16\]"):
         bundle.load(tmp_path / "whole")
 
 

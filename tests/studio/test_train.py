@@ -127,7 +127,7 @@ def test_a_tag_that_is_none_is_told_at_its_place(browser: Any, studio: str, trai
     form = page.locator("form", has=page.get_by_role("button", name="Save"))
     form.get_by_role("textbox", name="Tags").fill("ক" * 41)
     form.get_by_role("button", name="Save").click()
-    form.get_by_text("tags.0: it is longer than 40 letters; shorten it").wait_for()
+    form.get_by_text("tags.0: it is longer than 40 characters; shorten it").wait_for()
     assert form.get_by_role("textbox", name="Tags").input_value() == "ক" * 41, "what was typed stays"
     expect(form.get_by_role("button", name="Save")).to_be_focused()
     page.keyboard.press("Escape")

@@ -179,7 +179,7 @@ def test_its_card_is_told(opened: Opened) -> None:
     for said in ("14,949,760", "cc-by-sa-4.0"):
         assert page.locator("dl").get_by_text(said).is_visible()
     page.get_by_text("Its model card").click()
-    assert page.get_by_role("heading", name="What it is not for").is_visible()
+    assert page.get_by_role("heading", name="Limitations").is_visible()
     assert "0.324" in page.inner_text("body") and "Tagore" in page.inner_text("body")
 
 

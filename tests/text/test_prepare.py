@@ -197,7 +197,7 @@ def test_a_failure_half_way_leaves_nothing(corpus: Path, tokenizer, tmp_path: Pa
         write(file, data)
 
     monkeypatch.setattr(shards._HashedFile, "write", write_until_full)
-    with pytest.raises(KothaError, match="No space left on device; nothing of it was left behind"):
+    with pytest.raises(KothaError, match="No space left on device; no partial output was left"):
         prepare([corpus], tokenizer, tmp_path / "data")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["stories.jsonl"]
 

@@ -264,7 +264,7 @@ def test_a_run_that_cannot_be_begun_leaves_no_folder(data, tmp_path: Path, monke
 
     monkeypatch.setattr(RunFolder, "write", full)
     with pytest.raises(
-        KothaError, match="run could not be written: No space left on device; nothing of it was left behind"
+        KothaError, match="run could not be written: No space left on device; no partial output was left"
     ):
         start(data, tmp_path / "some" / "where" / "run")
     assert list(tmp_path.iterdir()) == []
@@ -274,7 +274,7 @@ def test_a_folder_with_something_else_in_it_is_refused_before_anything_is_measur
     (tmp_path / "report.html").write_text("mine")
     said: list[object] = []
     for begin in (start, lambda data, path: train_run(data, RunFolder(path), on_remark=said.append)):
-        with pytest.raises(CheckpointError, match=r"holds report\.html, and no run; choose a new folder"):
+        with pytest.raises(CheckpointError, match=r"contains report\.html but no run; choose a new or empty folder"):
             begin(data, tmp_path)
     assert said == []
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
@@ -403,16 +403,16 @@ def test_a_broken_checkpoint_is_passed_over(data, tmp_path: Path) -> None:
 
 def test_a_run_is_not_started_over_another(data, tmp_path: Path) -> None:
     start(data, tmp_path / "run")
-    with pytest.raises(CheckpointError, match="holds a run; go on with resume=True"):
+    with pytest.raises(CheckpointError, match="contains a run; resume it with resume=True"):
         start(data, tmp_path / "run")
-    with pytest.raises(CheckpointError, match="holds no run; name the folder that a training wrote"):
+    with pytest.raises(CheckpointError, match=r"no run in .*; name the folder of a training run"):
         RunFolder(tmp_path / "none").read()
 
 
 def test_a_run_that_goes_on_keeps_its_model_and_its_data(data, tmp_path: Path) -> None:
     start(data, tmp_path / "run")
     prepare([data.path.parent / "texts.jsonl"], data.tokenizer, tmp_path / "other", PrepareOptions(validation=0.3))
-    with pytest.raises(CheckpointError, match=r"began with other data than .*other; resume it with its own"):
+    with pytest.raises(CheckpointError, match=r"was started with other data than .*other; resume it with its own data"):
         resumed(Dataset(tmp_path / "other"), tmp_path / "run")
     assert resume_run(data, RunFolder(tmp_path / "run"), {"n_layers": 1, "steps": 20}).config.steps == 20
     with pytest.raises(ConfigError, match="keeps its model; for other sizes start another run"):

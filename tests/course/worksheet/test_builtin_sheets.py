@@ -190,11 +190,11 @@ def test_what_is_no_head_is_refused_by_name(change: dict[str, object], said: str
         ("a.csv", b"nothing\n", "'nothing' begins no block"),
         ("a.csv", b"\xff\xfe\x00", "cannot be read"),
         ("a.csv", b"X\n1,inf\n", r"X: row 1 holds \[1.0, inf\]"),
-        ("a.json", b"[1]", "it is no table"),
+        ("a.json", b"[1]", "it is not a JSON object"),
         ("a.json", b"{", "is broken"),
-        ("a.json", b'{"X": 1, "X": 2}', "comes twice"),
+        ("a.json", b'{"X": 1, "X": 2}', "occurs twice"),
         ("a.csv", b"1" * 300_000, "far more than a sheet"),
-        ("a.json", b" " * 300_000, "far more than any"),
+        ("a.json", b" " * 300_000, "too many for a"),
     ],
 )
 def test_a_broken_file_is_refused(tmp_path: Path, name: str, content: bytes, said: str) -> None:

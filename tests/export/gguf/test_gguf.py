@@ -160,8 +160,8 @@ def test_what_llamacpp_cannot_open_has_failed(tmp_path: Path, monkeypatch: pytes
 @pytest.mark.parametrize(
     ("place", "said"),
     [
-        ("taken", "taken/model-f16.gguf cannot be written: .*taken is a file, and no folder"),
-        ("taken/below", "cannot be written: .*taken is a file, and no folder"),
+        ("taken", "taken/model-f16.gguf cannot be written: .*taken is a file, not a folder"),
+        ("taken/below", "cannot be written: .*taken is a file, not a folder"),
         ("folder.gguf", "folder.gguf is a folder; name a file in it"),
         ("a" * 300, "cannot be written: File name too long"),
         ("b" * 248 + ".gguf", "could not be written: File name too long"),

@@ -143,7 +143,7 @@ def test_a_failed_export_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monk
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(torch.onnx, "export", full)
-    with pytest.raises(KothaError, match="No space left on device; nothing of it was left behind"):
+    with pytest.raises(KothaError, match="No space left on device; no partial output was left"):
         export(Bundle(filled(FAMILIES["vit"]), None), "onnx", tmp_path / "out")
     assert not list(tmp_path.iterdir())
 

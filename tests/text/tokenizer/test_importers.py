@@ -412,7 +412,7 @@ def test_an_invalid_vocab_txt_raises_a_tokenizer_error(tmp_path, content, messag
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        ("[]", "it is no table"),
+        ("[]", "it is not a JSON object"),
         ("{", "Expecting property name"),
         ("[" * 100_000, "maximum recursion depth|Stack overflow"),
     ],
