@@ -46,10 +46,10 @@ def test_a_word_in_brackets_is_a_word(run: str, capsys) -> None:
     ("arguments", "code", "wording"),
     [
         ([], 2, "name a word, --map FILE or --text TEXT"),
-        (["{run}", "☃র‍্যা"], 2, "no letters for “☃র‍্যা”"),
-        (["{run}", "মা", "--map", "map.png"], 2, "would be a page; call it map.html"),
+        (["{run}", "☃র‍্যা"], 2, "cannot spell “☃র‍্যা”"),
+        (["{run}", "মা", "--map", "map.png"], 2, "would hold an HTML page; name it map.html"),
         (["{run}", "মা", "--count", "0"], 2, "from 1"),
-        (["{run}", "--text", "মা"], 2, "nothing to foretell"),
+        (["{run}", "--text", "মা"], 2, "no next token to predict"),
         (["nowhere", "মা"], 1, "there is no nowhere"),
     ],
 )

@@ -125,7 +125,7 @@ def test_a_classifier_writes_no_text_and_a_writer_names_no_classes(
         classifier.generate("আজ")
     with pytest.raises(UsageError, match="is measured here on texts with labels; give a file of them"):
         classifier.evaluate(["আজ"])
-    with pytest.raises(UsageError, match="this model names classes: ask it why with classify"):
+    with pytest.raises(UsageError, match="this model is a classifier: use classify to explain"):
         classifier.attention("আজ")
     with pytest.raises(UsageError, match="this is a gpt model, and no classifier; make one of it with adapt classify"):
         kotha.load(bases["gpt"]).classify("আজ")

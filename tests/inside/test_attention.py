@@ -179,7 +179,7 @@ def test_layers_are_chosen_by_number_or_name() -> None:
     assert choose_layers(model, ["0"]) == ["encoder.0", "decoder.0"]
     chosen = attention_maps(model, input_of("seq2seq"), ["decoder.1"])
     assert [each.name for each in chosen.maps] == ["decoder.1.attention", "decoder.1.cross"]
-    with pytest.raises(UsageError, match="there is no layer '7' in this model; known: decoder"):
+    with pytest.raises(UsageError, match="this model has no layer '7'; known: decoder"):
         attention_maps(model, input_of("seq2seq"), choose_layers(model, ["7"]))
     with pytest.raises(UsageError, match=r"did you mean 'decoder\.1'"):
         attention_maps(model, input_of("seq2seq"), ["decodr.1"])

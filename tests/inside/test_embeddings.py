@@ -92,7 +92,7 @@ def test_a_word_of_several_pieces_is_their_mean(tokenizer: Tokenizer) -> None:
     assert np.allclose(word.vector.numpy(), rows.mean(0))
 
 
-@pytest.mark.parametrize(("word", "wording"), [("", "an empty word"), ("☃", "no letters for “☃”")])
+@pytest.mark.parametrize(("word", "wording"), [("", "the word is empty"), ("☃", "cannot spell “☃”")])
 def test_what_is_no_word_is_refused(tokenizer: Tokenizer, word: str, wording: str) -> None:
     with pytest.raises(UsageError, match=wording):
         wired(tokenizer).find(word)
@@ -166,7 +166,7 @@ def test_a_step_touches_the_rows_that_autograd_says(tokenizer: Tokenizer, tied: 
 
 def test_only_a_next_token_step_is_counted(tokenizer: Tokenizer) -> None:
     sizes = {"vocab_size": tokenizer.vocab_size, "context_length": 8, "n_layers": 1, "d_model": 8, "n_heads": 2}
-    with pytest.raises(UsageError, match="a bert does not make"):
+    with pytest.raises(UsageError, match="a bert does not do"):
         touched_rows(build(BERTConfig(**sizes)), [1, 2, 3])
     with pytest.raises(UsageError, match=r"1 token\(s\)"):
         touched_rows(model_of(tokenizer), [1])

@@ -42,7 +42,7 @@ def test_a_gpt_reads_an_empty_text_as_the_start_of_a_document() -> None:
     bundle = small("gpt")
     given = read(bundle.model, bundle.tokenizer, "")
     assert [piece.text for piece in given.lines["tokens"]] == ["<|endoftext|>"]
-    assert list(map(str, given.remarks)) == ["the text is empty: the model reads nothing but its own marks"]
+    assert list(map(str, given.remarks)) == ["the text is empty: the input is special tokens only"]
 
 
 def test_a_long_text_is_cut_with_a_remark_and_never_while_writing() -> None:
@@ -50,7 +50,7 @@ def test_a_long_text_is_cut_with_a_remark_and_never_while_writing() -> None:
     ids = bundle.tokenizer.encode(TEXT * 9)
     given = read(bundle.model, bundle.tokenizer, TEXT * 9)
     assert given.inputs[0].tolist() == [ids[-48:]]
-    assert f"the text has {len(ids) + 1} tokens; the model sees the last 48" in str(given.remarks[0]), (
+    assert f"the text has {len(ids) + 1} tokens; the model sees only the last 48" in str(given.remarks[0]), (
         "its start is one"
     )
     with pytest.raises(UsageError, match="more than the context of 48"):
@@ -93,15 +93,15 @@ def test_a_seq2seq_reads_source_and_target() -> None:
 @pytest.mark.parametrize(
     ("body", "given", "wording"),
     [
-        ("gpt", {"second": "ক"}, "second is for a BERT"),
-        ("bert", {"target": "ক"}, "target is for a Seq2Seq"),
+        ("gpt", {"second": "ক"}, "second applies only to a BERT"),
+        ("bert", {"target": "ক"}, "target applies only to a Seq2Seq"),
         ("bert", {"write": lambda ids: []}, "fills in words and writes none"),
         ("bert", {"text": TEXT * 9}, "more than the context of 48; shorten it"),
         ("seq2seq", {}, "also needs a target"),
         ("seq2seq", {"text": "", "target": "ক"}, "nothing to translate"),
         ("seq2seq", {"target": "ক", "write": lambda ids: []}, "leave generate out"),
         ("seq2seq", {"target": TEXT * 9}, "the target has"),
-        ("vit", {}, "reads images and no text"),
+        ("vit", {}, "takes images, not text"),
     ],
 )
 def test_what_a_body_cannot_read_is_refused(body: str, given: dict, wording: str) -> None:
@@ -169,5 +169,5 @@ def test_a_broken_image_is_refused(tmp_path: Path, name: str, content: bytes, wo
 def test_a_missing_image_and_a_wrong_body_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="there is no image"):
         read_image(small("vit").model, tmp_path / "none.png")
-    with pytest.raises(UsageError, match="an image is for a ViT"):
+    with pytest.raises(UsageError, match="only a ViT takes an image"):
         read_image(small("gpt").model, torch.zeros(1, 8, 8))

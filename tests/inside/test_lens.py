@@ -64,7 +64,7 @@ def test_a_vit_is_refused() -> None:
 def test_json_and_page_hold_the_same() -> None:
     view = lens_view(small("bert"), input_of("bert"))
     row = json.loads(json.dumps(view.to_dict()))
-    assert row["question"] == "which word stands here" and row["layers"] == data_in(view.html)["layers"]
+    assert row["question"] == "which word is here" and row["layers"] == data_in(view.html)["layers"]
     assert row["layers"][1]["positions"][0]["best"][0]["id"] == view.found.layers[1].positions[0].best[0].id
     hostile = replace(input_of("bert"), spell=lambda token: f"{HOSTILE}{token}", title=HOSTILE)
     html = lens_view(small("bert"), hostile).html

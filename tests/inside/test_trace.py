@@ -84,7 +84,7 @@ def test_only_what_is_asked_for_is_kept(gpt: Member) -> None:
         model(*inputs)
     assert list(seen) == ["blocks.1.attention.weights", "logits"]
     assert len(seen.passes("logits")) == 2
-    with pytest.raises(UsageError, match="was not traced"):
+    with pytest.raises(UsageError, match="was not recorded"):
         seen["blocks.0.attention.weights"]
 
 
@@ -94,7 +94,7 @@ def test_a_wrong_name_is_refused_with_the_nearest(gpt: Member) -> None:
         pass
     with pytest.raises(UsageError, match="did you mean 'logits'"), trace(model, places=["logit"]):
         pass
-    with trace(model) as seen, pytest.raises(UsageError, match="nothing has passed logits yet"):
+    with trace(model) as seen, pytest.raises(UsageError, match="nothing has been recorded at logits yet"):
         seen["logits"]
 
 

@@ -54,7 +54,7 @@ def test_a_view_is_data_a_page_and_a_frame(name: str, tmp_path: Path) -> None:
 
 
 def test_a_page_is_saved_as_a_page(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"a\.png would be a page; call it .*a\.html"):
+    with pytest.raises(UsageError, match=r"a\.png would hold an HTML page; name it .*a\.html"):
         View("x", 1, lambda: "<p>", dict).save(tmp_path / "a.png")
     assert not list(tmp_path.iterdir())
 
@@ -74,5 +74,5 @@ def test_remarks_come_back_as_data() -> None:
 
 
 def test_what_is_asked_is_checked_when_it_is_said() -> None:
-    with pytest.raises(UsageError, match="tokens=3 shows nothing; use 9 or more"):
+    with pytest.raises(UsageError, match="tokens=3 is too few; use 9 or more"):
         TextSource(text="আজ", tokens=3)

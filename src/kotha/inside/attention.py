@@ -230,7 +230,8 @@ def alignment_view(
     model = bundle.model
     if not isinstance(model, Seq2Seq):
         raise UsageError(
-            "this is a {family} model; only a Seq2Seq has a source to look at", family=bundle.config.family
+            "this is a {family} model; only a Seq2Seq can align a translation with its source",
+            family=bundle.config.family,
         )
     chosen = max(0, model.config.n_decoder_layers - 2) if layer is None else layer
     given = read(model, bundle.tokenizer, text, target=target, write=write if target is None else None)

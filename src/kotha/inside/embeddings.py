@@ -60,7 +60,7 @@ class Embeddings:
     def __init__(self, model: Model, tokenizer: Tokenizer | None) -> None:
         table = getattr(model, "tokens", None)
         if table is None or tokenizer is None:
-            raise UsageError("this model has no words: it reads no text, or its folder has no tokenizer")
+            raise UsageError("this model has no token embeddings: it takes no text, or its folder has no tokenizer")
         self.tokenizer = tokenizer
         self.vectors: Tensor = table.weight.detach().double()[: tokenizer.vocab_size]  # (V, C)
         self.width = self.vectors.shape[1]
@@ -87,12 +87,12 @@ class Embeddings:
         """A word's row, or the mean of its pieces; one that the vocabulary cannot write in letters is refused."""
         bare = self.tokenizer.normalize(text).strip()
         if not bare:
-            raise UsageError("an empty word has no neighbours; give one such as মা")
+            raise UsageError("the word is empty; give one such as মা")
         spaced, alone = (self.tokenizer.encode(start + bare) for start in (" ", ""))
         chosen = alone if len(alone) < len(spaced) else spaced  # as it stands in a text, unless it is only a piece
         tokens = [token for token in chosen if self.texts[token] != " "]
         if not all(self.texts[token] for token in tokens):
-            unknown = "the vocabulary has no letters for “{text}”; try a word of the model's language"
+            unknown = "the vocabulary cannot spell “{text}”; try a word in the model's language"
             raise UsageError(unknown, text=text)
         pieces = tuple(view_token(self.tokenizer, token).text for token in tokens)
         return Word(bare, tuple(tokens), pieces, self.vectors[tokens].mean(0))
@@ -161,7 +161,7 @@ def word_map(table: Embeddings, chosen: list[Word], count: int = 300) -> WordMap
     tokens = [token for token in table.frequent_words(count) if table.texts[token].strip() not in named]
     if len(tokens) + len(chosen) < 3:
         n_words = len(tokens) + len(chosen)
-        raise UsageError("a map of {n} words shows nothing; it needs at least three", n=n_words)
+        raise UsageError("a map of {n} words shows nothing; give at least three", n=n_words)
     vectors = torch.cat([table.vectors[tokens], *(word.vector[None] for word in chosen)])  # (N, C)
     places, shares = principal_plane(vectors)
     texts = [table.texts[token].strip() for token in tokens] + [word.text for word in chosen]
@@ -226,7 +226,7 @@ def embeddings_view(
 ) -> View[NearWords]:
     """The ``count`` nearest words of each, and a map with the ``map_words`` most frequent; ``name`` is the model's."""
     if count < 1 or map_words < 1:
-        raise UsageError("count and map_words are whole numbers from 1")
+        raise UsageError("count and map_words must be integers of at least 1")
     known = [table.find(each) for each in words]
     near = tuple(NearWord(word.text, word.pieces, nearest_words(table, word, count, centred)) for word in known)
     model = {"vocab_size": len(table.vectors), "width": table.width, "centred": centred}
@@ -257,20 +257,21 @@ class TouchedRows:
     def table(self) -> Table:
         """Which rows move, and why, to read."""
         ways = {
-            Message("by being read (lookup)"): self.looked_up,
-            Message("by being scored (softmax in the head)"): self.scored,
-            Message("rows of the token table in all"): self.token_table,
+            Message("looked up as input tokens"): self.looked_up,
+            Message("scored by the output softmax"): self.scored,
+            Message("rows of the token embedding in total"): self.token_table,
         }
         rows: list[list[Text]] = [[way, f"{count:,}", f"{count / self.vocab_size:.2%}"] for way, count in ways.items()]
         title = Message(
-            "rows with a gradient: {n:,} tokens read, {distinct:,} different ones",
+            "rows with a gradient: {n:,} tokens, {distinct:,} distinct",
             n=self.tokens,
             distinct=self.distinct,
         )
-        why = Message("the head has a table of its own: rows of tokens that were not read stay as they are")
+        why = Message("the output head has its own weights: rows of tokens not in the text do not change")
         if self.tied:
             why = Message(
-                "the head uses the same table, so every row moves; {share:.1%} of the squared gradient came by reading",
+                "the output head shares the token embedding, so every row changes; {share:.1%} of the "
+                "squared gradient comes from lookups",
                 share=self.looked_up_share,
             )
         return Table(title, ["", Message("rows"), Message("of {n:,}", n=self.vocab_size)], rows, [why])
@@ -280,10 +281,11 @@ def touched_rows(model: Model, tokens: list[int]) -> TouchedRows:
     """One next-token step's gradient on a text, without a step: rows of the table that it reaches."""
     if not isinstance(model, GPT):
         raise UsageError(
-            "rows are counted for one next-token step, which a {family} does not make", family=model.config.family
+            "rows with a gradient are counted for next-token prediction, which a {family} does not do",
+            family=model.config.family,
         )
     if len(tokens) < 2:
-        raise UsageError("a text of {n} token(s) has nothing to foretell; give at least two words", n=len(tokens))
+        raise UsageError("a text of {n} token(s) has no next token to predict; give at least two words", n=len(tokens))
     read = torch.tensor(tokens[: model.config.context_length + 1])
     head = model.head.weight.detach().requires_grad_()  # apart from the table, even where they are one
     with evaluating(model), torch.enable_grad():  # dropout would hide rows by chance

@@ -162,7 +162,7 @@ def final_answers(model: Model, given: ModelInput, output: Any) -> tuple[FinalAn
         asked = {Message("what the image shows"): output[0]}
     elif isinstance(model, BERT):
         line = given.last_line
-        which = "which word stands at position {place}, {text}"
+        which = "which word is at position {place}, {text}"
         places = given.masked or (max(0, len(line) - 2),)  # the last word, before the mark that ends the text
         asked = {
             Message(which, place=place + 1, text=line[place].text): output.token_logits[0, place] for place in places

@@ -61,7 +61,7 @@ def sites(model: nn.Module, chosen: Iterable[str] | None = None) -> Iterator[Sit
     unknown = next((name for name in sorted(wanted) if name not in known), None)
     if unknown is not None:
         close = nearest(unknown, known)
-        raise UsageError("there is no layer {name!r} in this model{nearest}", name=unknown, nearest=close)
+        raise UsageError("this model has no layer {name!r}{nearest}", name=unknown, nearest=close)
     body = getattr(model, "body", model)  # a classifier has one
     ends = [(name, getattr(body, name, None)) for name in ("tokens", "patches", "positions")]
     yield from (Site(name, module) for name, module in ends if isinstance(module, nn.Module))

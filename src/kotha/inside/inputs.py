@@ -106,17 +106,20 @@ def read(
 ) -> ModelInput:
     """A text as the input of any model that reads text; ``second`` is BERT's other sentence, ``target`` a Seq2Seq's."""
     if isinstance(model, ViT):
-        raise UsageError("this model is a ViT, it reads images and no text; give it an image")
+        raise UsageError("this model is a ViT, which takes images, not text; give it an image")
     if isinstance(model, TextClassifier):
         raise UsageError(
-            "this model names classes: ask it why with classify; to look inside, open the model that it was made from"
+            "this model is a classifier: use classify to explain its answers; to look inside, open the model "
+            "it was fine-tuned from"
         )
     if tokenizer is None:
-        raise UsageError("this model has no tokenizer, so it cannot read text; save them together, or train with one")
+        raise UsageError(
+            "this model has no tokenizer, so it cannot take text; save it with its tokenizer, or train with one"
+        )
     for given, argument, family in ((second, "second", "BERT"), (target, "target", "Seq2Seq")):
         if given is not None and model.config.family != family.lower():
             raise UsageError(
-                "{argument} is for a {family}, and this model is a {own}; leave it out",
+                "{argument} applies only to a {family}, and this model is a {own}; omit it",
                 argument=Option(argument),
                 family=family,
                 own=model.config.family,
@@ -127,7 +130,7 @@ def read(
     if isinstance(model, Seq2Seq):
         return _read_pair(length, tokenizer, text, target, write)
     if write is not None:
-        raise UsageError("a BERT fills in words and writes none; leave generate out, or write [MASK] into the text")
+        raise UsageError("a BERT cannot generate text; omit generate, or put [MASK] into the text")
     return _read_bert(length, tokenizer, text, second)
 
 
@@ -135,7 +138,7 @@ def read_image(model: Model, image: Image) -> ModelInput:
     """An image (n_channels, height, width), or its file, as a ViT's input: the class token, then its patches by row."""
     if not isinstance(model, ViT):
         raise UsageError(
-            "an image is for a ViT, and this model is a {family}; give it a text", family=model.config.family
+            "only a ViT takes an image, and this model is a {family}; give it a text", family=model.config.family
         )
     if isinstance(image, str | Path):
         image = read_picture(Path(image), model.config.image_size, model.config.n_channels)
@@ -179,13 +182,13 @@ def _read_gpt(most: int, tokenizer: Tokenizer, text: str, write: Write | None) -
     n_tokens = Message("{n:,}" if whole else "more than {n:,}", n=len(ids))
     added = [] if write is None else list(write(ids))
     if write is None and len(ids) > most:
-        cut = "the text has {n} tokens; the model sees the last {most:,}, its context"
+        cut = "the text has {n} tokens; the model sees only the last {most:,} (its context length)"
         remarks.append(Message(cut, n=n_tokens, most=most))
         ids = ids[-most:]
     elif len(ids) + len(added) > most:
         raise UsageError(
-            "{n} tokens and {written:,} written ones are more than the context of {most:,}, so the "
-            "first would be gone before the last is written; use a shorter text or generate fewer",
+            "{n} tokens and {written:,} generated tokens exceed the context length of {most:,}; use a "
+            "shorter text or generate fewer tokens",
             n=n_tokens,
             written=len(added),
             most=most,
@@ -207,7 +210,7 @@ def _read_pair(most: int, tokenizer: Tokenizer, text: str, target: str | None, w
     if not text:
         raise UsageError("the text is empty; there is nothing to translate")
     if target is not None and write is not None:
-        raise UsageError("with a target the translation is given; leave generate out, or leave the target out")
+        raise UsageError("target is already a translation; omit either generate or target")
     if target is None and write is None:
         raise UsageError("a Seq2Seq also needs a target")
     start, end = (special(tokenizer, role) for role in ("bos", "eos"))
@@ -239,7 +242,7 @@ def _with_masks(tokenizer: Tokenizer, text: str) -> list[int]:
 def _refuse_long(what: Message, n_tokens: int, most: int) -> None:
     if n_tokens > most:
         raise UsageError(
-            "{what} has {n:,} tokens with its marks, more than the context of {most:,}; shorten it",
+            "{what} has {n:,} tokens with its special tokens, more than the context length of {most:,}; shorten it",
             what=what,
             n=n_tokens,
             most=most,
@@ -249,9 +252,9 @@ def _refuse_long(what: Message, n_tokens: int, most: int) -> None:
 def special(tokenizer: Tokenizer, role: str) -> int:
     """The mark for a role that the input cannot do without."""
     if role not in tokenizer.special:
-        raise UsageError("this tokenizer has no {role} token, and the model's input needs one", role=role)
+        raise UsageError("this tokenizer has no {role} token, which the model's input requires", role=role)
     return tokenizer.special[role]
 
 
 def _nothing(text: str) -> list[Text]:
-    return [] if text else [Message("the text is empty: the model reads nothing but its own marks")]
+    return [] if text else [Message("the text is empty: the input is special tokens only")]

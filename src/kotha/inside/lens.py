@@ -77,7 +77,7 @@ def lens(model: Model, given: ModelInput) -> Lens:
         logits: Tensor = body.head(body.guess(hidden) if isinstance(model, BERT) else hidden)
         said = logits[0].float().log_softmax(dim=-1)
         layers.append(LayerOpinions(layer, _opinions(given, said, final, following)))
-    question = Message("which word stands here") if isinstance(model, BERT) else Message("what comes next")
+    question = Message("which word is here") if isinstance(model, BERT) else Message("what comes next")
     return Lens(model.config.family, question, given.last_line, tuple(layers))
 
 
@@ -99,7 +99,10 @@ def _opinions(given: ModelInput, said: Tensor, final: Tensor, following: Sequenc
 def refuse_classes(model: Model) -> None:
     """Refuse a model that gives no words, before it reads."""
     if isinstance(model, ViT):
-        raise UsageError("the lens reads words, and a ViT has classes; look at its attention instead")
+        raise UsageError(
+            "the logit lens needs a model that predicts tokens, and a ViT predicts classes; "
+            "look at its attention instead"
+        )
 
 
 def lens_view(bundle: Bundle, given: ModelInput) -> View[Lens]:

@@ -50,7 +50,7 @@ class Trace:
                 # The places of a layer once, as patterns for all layers.
                 endings = {f"*.{name.rpartition('.')[2]}" if "." in name else name for name in known}
                 close = nearest(pattern, endings)
-                raise UsageError("there is no place {name!r} to look at{nearest}", name=pattern, nearest=close)
+                raise UsageError("unknown hook point {name!r}{nearest}", name=pattern, nearest=close)
 
     def wants(self, name: str) -> bool:
         """Whether a place is recorded."""
@@ -69,8 +69,10 @@ class Trace:
         if name in self._seen:
             return self._seen[name]
         if name in self._known:
-            raise UsageError("nothing has passed {name} yet; call the model inside the `with`", name=name)
-        raise UsageError("{name!r} was not traced{nearest}", name=name, nearest=nearest(name, self._known))
+            raise UsageError(
+                "nothing has been recorded at {name} yet; call the model inside the `with` block", name=name
+            )
+        raise UsageError("{name!r} was not recorded{nearest}", name=name, nearest=nearest(name, self._known))
 
     def __repr__(self) -> str:
         return f"Trace({len(self._seen)} places seen)"

@@ -54,7 +54,7 @@ class View(Generic[Found]):
         """Write the page to a file, whole or not at all."""
         if Path(path).suffix.lower() not in ("", *PAGE_ENDINGS):
             named = Path(path).with_suffix(".html")
-            raise UsageError("{path} would be a page; call it {named}", path=Path(path), named=named)
+            raise UsageError("{path} would hold an HTML page; name it {named}", path=Path(path), named=named)
         write_page(Path(path), self.html)
         return Path(path)
 

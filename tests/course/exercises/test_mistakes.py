@@ -83,7 +83,7 @@ def test_a_whole_matrix_is_diagnosed(number: str, typed: str, mistake: str) -> N
 
 def test_a_matrix_typed_by_columns_is_told_so() -> None:
     judged = judge(one("1Q"), typed_in(M["Q"].T, 2).replace(";", " "))
-    assert str(judged.said[-1]) == "The numbers are right, but column by column; type them row by row."
+    assert str(judged.said[-1]) == ("The numbers are right, but you typed them column by column; type them row by row.")
 
 
 def test_the_mistake_that_explains_most_is_named_first() -> None:

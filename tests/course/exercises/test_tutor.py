@@ -36,7 +36,7 @@ def test_a_second_try_counts_half_and_says_so() -> None:
 @pytest.mark.parametrize(
     ("language", "wanted"),
     [
-        ("en", "Numbers read: 1, and the answer has 9.\nType all of them in one line, a matrix row by row."),
+        ("en", "Numbers found: 1, numbers expected: 9.\nType all of them on one line, a matrix row by row."),
         ("bn", "১টি সংখ্যা পাওয়া গেল, উত্তরে থাকার কথা ৯টি।\nসবগুলো এক লাইনে লিখুন, ম্যাট্রিক্স হলে সারি ধরে।"),
     ],
 )
@@ -113,8 +113,8 @@ def test_the_flowchart_is_put_in_order_with_partial_credit() -> None:
     assert f"Piece {right[0]} comes before piece {right[1]}." in told
     assert take("12a", " ".join(map(str, reversed(right))), tries=1)[0].points == 0
     short, told = take("12a", " ".join(map(str, right[:5])), tries=1)
-    assert 0 < short.points < question.points and "Left out:" in told
-    assert "Type each number from 1 to 9 once" in take("12a", "1 1 2", tries=1)[1]
+    assert 0 < short.points < question.points and "Missing:" in told
+    assert "Type the numbers from 1 to 9, each exactly once" in take("12a", "1 1 2", tries=1)[1]
 
 
 def test_a_model_that_turns_its_positions_has_no_piece_for_them() -> None:

@@ -57,12 +57,12 @@ def test_a_lesson_s_own_sizes_hold_where_nobody_asked_for_others() -> None:
 
 
 def test_a_lesson_that_does_not_exist_is_answered_with_the_nearest() -> None:
-    with pytest.raises(UsageError, match="there is no lesson 'masc'; did you mean 'mask'"):
+    with pytest.raises(UsageError, match="unknown lesson 'masc'; did you mean 'mask'"):
         lesson("masc")
 
 
 def test_what_teaches_nothing_is_refused() -> None:
-    with pytest.raises(UsageError, match="steps=0 is too little to learn with"):
+    with pytest.raises(UsageError, match="steps=0 is too low"):
         MeasuredLesson(lesson("mask"), steps=0)
-    with pytest.raises(UsageError, match="seeds=0: give 1 to 100"):
+    with pytest.raises(UsageError, match="seeds=0 is out of range; use 1 to 100"):
         MeasuredLesson(lesson("mask"), ())

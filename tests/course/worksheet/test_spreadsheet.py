@@ -166,10 +166,14 @@ def test_every_step_is_a_formula_and_only_what_is_given_a_number(tmp_path: Path)
         (
             GPTConfig(**SMALL, d_model=8, n_heads=2),
             17,
-            "17 tokens, 8 numbers a token and 4 a head is too large to follow; up to 16, 2048, 128: give",
+            "17 tokens, 8 numbers per token and 4 per head is too large to follow (at most 16, 2048, 128); shorten",
         ),
-        (GPTConfig(**SMALL, d_model=8, n_heads=1, d_head=130), 3, "8 numbers a token and 130 a head is too large"),
-        (GPTConfig(**SMALL, d_model=2050, n_heads=1, d_head=2), 3, "2,050 numbers a token and 2 a head is too large"),
+        (GPTConfig(**SMALL, d_model=8, n_heads=1, d_head=130), 3, "8 numbers per token and 130 per head is too large"),
+        (
+            GPTConfig(**SMALL, d_model=2050, n_heads=1, d_head=2),
+            3,
+            "2,050 numbers per token and 2 per head is too large",
+        ),
     ],
 )
 def test_what_nobody_could_follow_is_refused(config: GPTConfig, n_tokens: int, wording: str) -> None:

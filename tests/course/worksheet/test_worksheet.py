@@ -185,7 +185,7 @@ def test_of_a_large_matrix_the_ends_are_shown_and_the_last_row_is_worked_out() -
     shown = {step.name: step for step in sheet_view(sheet).steps}
     assert shown["X"].header == ["", *"1234567", "…", "15", "16"]
     assert [row[0] for row in shown["W_Q"].rows] == [*"12345", "…", "15", "16"]
-    assert str(shown["W_Q"].remark) == "Part of 16 × 4 numbers; the JSON has them all."
+    assert str(shown["W_Q"].remark) == "Part of a 16 × 4 matrix; the JSON output has all of it."
     assert all(line.startswith("scores[5,") for line in shown["scores"].sums)
     assert " + … + " in shown["Q0"].sums[0]
 
@@ -268,14 +268,14 @@ def test_texts_of_every_family(name: str) -> None:
 def test_a_text_too_long_for_a_pencil_is_only_shown() -> None:
     sheet = model_sheet(bundle_of("gpt"), "ছোট্ট নদী " * 9)
     told = told_by(sheet_view(sheet).html)
-    assert told["asked"] is None and "too large for a pencil" in told["why_not"]
+    assert told["asked"] is None and "too large to do by hand" in told["why_not"]
     assert len(told["solved"]) == len(sheet.steps)
 
 
 @pytest.mark.parametrize(
     ("stack", "layer", "part", "wording"),
     [
-        (None, 2, "attention", "no attention 'decoder.2.attention' in this model; did you mean 'decoder.1.attention'"),
+        (None, 2, "attention", "no attention 'decoder.2.attention'; did you mean 'decoder.1.attention'"),
         ("encoder", 0, "cross", "no attention 'encoder.0.cross'"),
         ("encodr", 0, "attention", "did you mean 'encoder.0.attention'"),
     ],

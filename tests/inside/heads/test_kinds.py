@@ -59,7 +59,7 @@ def test_looking_computes_no_logits() -> None:
 
 
 def test_a_head_is_shown_with_words_of_the_text_alone() -> None:
-    """Induction is measured on random tokens that come twice; they are not cited as words of the text."""
+    """Induction is measured on repeated random tokens, which are not cited as words of the text."""
     words = torch.arange(3, 12)
     found = judged(wired(), [Passage(torch.cat((words, words.flip(0), words)))])
     for head in found.values():
@@ -68,7 +68,7 @@ def test_a_head_is_shown_with_words_of_the_text_alone() -> None:
                 assert {evidence.case.asking, evidence.case.asked} <= set(words.tolist()), (head.head, evidence.kind)
     induction = found["blocks.1.attention.1"]
     assert induction.kind == "induction" and induction.evidence is not None
-    assert "on random tokens that come twice" in str(evidence_text(induction))
+    assert "measured on repeated random tokens" in str(evidence_text(induction))
     assert re.fullmatch(r"\d+ → \d+ \([+-]\d+, \d\.\d\d\)", case_text(induction.evidence, str))
     never_twice = judged(wired(), [Passage(torch.arange(3, 39))])["blocks.1.attention.1"]
     assert never_twice.kind == "induction" and case_text(never_twice.evidence, str) == ""
@@ -176,7 +176,8 @@ def test_a_short_text_says_nothing() -> None:
     witness = Witness(wired())
     witness.read(look(wired(), Passage(random_text(8))))
     found = witness.verdicts()[0]
-    assert found.kind == "unclear" and found.evidence is None and str(evidence_text(found)) == "too little text to say"
+    assert found.kind == "unclear" and found.evidence is None
+    assert str(evidence_text(found)) == "not enough text to tell"
 
 
 def test_a_short_context_cannot_be_probed() -> None:

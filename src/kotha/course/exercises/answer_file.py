@@ -52,7 +52,7 @@ class AnswerFile:
         known = {question.id: question for question in self.choice.prepare()}
         unknown = [answer.question for answer in self.answers if answer.question not in known]
         if unknown:
-            raise DataError("the file answers questions that were not asked: {questions}", questions=unknown[:5])
+            raise DataError("the file has answers to questions that were not asked: {questions}", questions=unknown[:5])
         return tuple(mark(known[each.question], each.tries, each.hints, self.language) for each in self.answers)
 
     def save(self, path: Path) -> None:
@@ -66,7 +66,8 @@ def read(path: Path) -> AnswerFile:
     found = (told.get("kind"), told.get("version"))
     if found != (_KIND, _VERSION):
         raise DataError(
-            "{path}: no file of the tutor's answers, version {known}: this is {found!r}, version {version!r}",
+            "{path} is not an answer file of kotha inside exercise, version {known} (found {found!r}, "
+            "version {version!r})",
             path=path,
             known=_VERSION,
             found=found[0],
@@ -77,9 +78,11 @@ def read(path: Path) -> AnswerFile:
         language: Language = "bn" if told["language"] == "bn" else "en"
         record = AnswerFile(str(told["name"]), language, QuestionChoice.from_dict(told["choice"]), answers)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise DataError("{path}: the file of answers is not whole: {why}", path=path, why=repr(error)) from error
+        raise DataError(
+            "{path}: the answer file is incomplete or invalid: {why}", path=path, why=repr(error)
+        ) from error
     if len({answer.question for answer in answers}) < len(answers):
-        raise DataError("{path}: the file of answers has a question twice", path=path)
+        raise DataError("{path}: the answer file has the same question twice", path=path)
     return record
 
 

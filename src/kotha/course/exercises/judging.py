@@ -70,18 +70,18 @@ def _numbers(question: Question, expected: Expected, typed: str) -> Judged:
 def _how_to_type(expected: Expected, found: int) -> Iterator[Message]:
     """How many numbers are wanted, and how they are typed: whoever types one cell of a matrix waits for the next."""
     wanted, columns = len(expected.values), expected.columns
-    yield Message("Numbers read: {found}, and the answer has {wanted}.", found=found, wanted=wanted)
+    yield Message("Numbers found: {found}, numbers expected: {wanted}.", found=found, wanted=wanted)
     if wanted > 1:
         cells = [f"{number}" if expected.exact else f"{number / 10:g}" for number in range(1, wanted + 1)]
         rows = (" ".join(cells[first : first + columns]) for first in range(0, wanted, columns))
         example = " ; ".join(rows) if columns > 1 else " ".join(cells)
-        yield Message("Type all of them in one line, a matrix row by row. For example: {example}", example=example)
+        yield Message("Type all of them on one line, a matrix row by row. For example: {example}", example=example)
 
 
 def _of_cells(question: Question, expected: Expected, found: Grade) -> list[Message]:
     step = question.sheet.steps[question.step]
     height, width = step.values.shape
-    by_columns = Message("The numbers are right, but column by column; type them row by row.")
+    by_columns = Message("The numbers are right, but you typed them column by column; type them row by row.")
     turned = Slip("turned", question.text, tuple(step.values.T.ravel().tolist()))
     if question.row is None and height != width and turned.led_to(found.numbers, expected):
         return [by_columns]
@@ -99,20 +99,22 @@ def judge_order(given: list[int], order: Flowchart) -> Judged:
     """
     rank = {number: place for place, number in enumerate(order.numbers)}
     if not given or len(set(given)) != len(given) or not set(given) <= rank.keys():
-        how = Message("Type each number from 1 to {wanted} once, in order.", wanted=len(order.pieces))
+        how = Message(
+            "Type the numbers from 1 to {wanted}, each exactly once, in the right order.", wanted=len(order.pieces)
+        )
         return Judged(Verdict.UNREADABLE, said=(how,))
     counted = sum(1 if rank[first] < rank[second] else -1 for first, second in combinations(given, 2))
     credit = max(0.0, counted / math.comb(len(rank), 2))
     swapped = [(first, second) for first, second in pairwise(given) if rank[first] > rank[second]]
     said = [Message("Piece {second} comes before piece {first}.", first=a, second=b) for a, b in swapped[:1]]
     if missing := tuple(number for number in order.numbers if number not in given):
-        said.append(Message("Left out: {pieces}.", pieces=missing))
+        said.append(Message("Missing: {pieces}.", pieces=missing))
     return Judged(_verdict(credit), credit, tuple(said))
 
 
 def _words(rubric: Rubric, typed: str) -> Judged:
     named, n_named, replies = rubric.read(typed)
-    counted = Message("{named} of {needed} things are named.", named=n_named, needed=rubric.needed)
+    counted = Message("{named} of {needed} things are mentioned.", named=n_named, needed=rubric.needed)
     credit = n_named / rubric.needed
     return Judged(_verdict(credit), credit, (*replies, *(() if credit == 1 else (counted,))), named=named)
 

@@ -52,7 +52,7 @@ class QuestionChoice:
         known = {field.name: told.get(field.name, field.default) for field in fields(cls)}
         kinds = {**get_type_hints(cls), "set": str}
         if known["set"] not in get_args(SetName) or not all(isinstance(known[name], kinds[name]) for name in known):
-            raise DataError("the file does not say which questions were asked")
+            raise DataError("the file does not record which questions were asked")
         return cls(**known)
 
     @property
@@ -67,7 +67,7 @@ def _prepared(choice: QuestionChoice) -> list[Question]:
     """A whole set; a class that has one sheet asks for it once for each file."""
     if choice.seed is not None and not 0 <= choice.seed < _MOST_SEED:
         seed = Option("seed", choice.seed)
-        raise UsageError("{seed} is no seed; use 0 to {most}", seed=seed, most=_MOST_SEED - 1)
+        raise UsageError("{seed} is out of range; use 0 to {most}", seed=seed, most=_MOST_SEED - 1)
     sheet = student_sheet(choice.size, choice.seed)
     return all_questions(choice.set, sheet, values_of(choice, sheet))
 
@@ -85,9 +85,9 @@ def choose(questions: Sequence[Question], wanted: str) -> list[Question]:
     if not chosen:
         last = max(each.number for each in questions)
         if last < 10:
-            raise UsageError("there is no question {wanted!r}; use all or 1 to {last}", wanted=wanted, last=last)
+            raise UsageError("unknown question {wanted!r}; use all or 1 to {last}", wanted=wanted, last=last)
         raise UsageError(
-            "there is no question {wanted!r}; use all, 1 to {last}, or a part such as 7c or 10a",
+            "unknown question {wanted!r}; use all, 1 to {last}, or a part such as 7c or 10a",
             wanted=wanted,
             last=last,
         )
@@ -100,7 +100,7 @@ def values_of(choice: QuestionChoice, sheet: Sheet) -> dict[str, Any]:
     config, course, told = config_of(choice.preset), recipe("course"), data_file(FILE)
     if not isinstance(config, GPTConfig):
         names = {"preset": choice.preset, "family": config.family}
-        raise UsageError("the questions are about a GPT, and {preset} is a {family}; try gpt2", **names)
+        raise UsageError("the questions are about a GPT, but {preset} is a {family}; try gpt2", **names)
     count = count_parameters(config)
     parts = ("token_embedding", "positions", "attention", "feedforward", "norms", "head")
     values = {

@@ -24,12 +24,14 @@ Read = Callable[[str], str | None]
 _ASKS_FOR_HINT = ("?", "hint", "ইঙ্গিত")
 _DECIMALS = 6
 
-RULES = Message("An empty line passes a question over, ? asks for a hint (each takes a tenth of the points).")
+RULES = Message("An empty line skips a question, ? shows a hint (each hint costs a tenth of the points).")
 _VERDICTS = {
     Verdict.RIGHT: Message("Right."),
     Verdict.PARTLY: Message("Partly right."),
-    Verdict.SKIPPED: Message("Passed over."),
-    Verdict.COARSE: Message("Near, but too coarse: give at least {digits} significant digits.", digits=FEWEST_DIGITS),
+    Verdict.SKIPPED: Message("Skipped."),
+    Verdict.COARSE: Message(
+        "Close, but not precise enough: give at least {digits} significant digits.", digits=FEWEST_DIGITS
+    ),
 }
 
 
@@ -51,7 +53,7 @@ class Quiz:
         for number, question in enumerate(left):
             outcome = self._ask(question)
             if outcome is None:
-                self._say(Message("The input ended; questions not asked: {left}.", left=len(left) - number))
+                self._say(Message("End of input; questions not asked: {left}.", left=len(left) - number))
                 break
             outcomes.append(outcome)
             if self.on_answer is not None:
@@ -64,7 +66,7 @@ class Quiz:
     def _tell_score(self, summary: Summary) -> None:
         self._say(
             Message(
-                "{points} of {possible} points ({percent:.0f}%); {right} of {asked} answers wholly right.",
+                "{points} of {possible} points ({percent:.0f}%); {right} of {asked} answers fully right.",
                 points=_number(summary.points),
                 possible=summary.worth,
                 percent=100 * summary.points / summary.worth,
@@ -73,7 +75,7 @@ class Quiz:
             )
         )
         if summary.bonus:
-            self._say(Message("{bonus} of the points are a bonus.", bonus=_number(summary.bonus)))
+            self._say(Message("{bonus} of these are bonus points.", bonus=_number(summary.bonus)))
 
     def _ask(self, question: Question) -> Outcome | None:
         template = "{points} bonus points" if question.bonus else "{points} points"
@@ -96,7 +98,7 @@ class Quiz:
             if judged.credit == 1 or judged.verdict is Verdict.SKIPPED or len(tries) >= self.tries:
                 return self._done(question, tries)
             self._react(judged)
-            self._say(Message("Try once more; what is mended now counts half."))
+            self._say(Message("Try once more; what you correct now counts half."))
 
     def _answer(self, question: Question) -> str | None:
         """A whole answer; requests for hints are answered on the way."""
@@ -163,7 +165,7 @@ def shown(question: Question, language: Language) -> Iterator[str]:
 def explained(question: Question, judged: Judged, language: Language) -> Iterator[str]:
     """How one gets there: the worked step, of a matrix the cell that went wrong; of words what should be named."""
     if question.rubric is not None:
-        yield translate(Message("What a good answer names (recognised by words; read it yourself too):"), language)
+        yield translate(Message("What a good answer mentions (matched by keywords; check it yourself too):"), language)
         for part in question.rubric.parts:
             if part["enough"] < len(part["things"]):
                 yield f"  {translate(Message('of these, {needed}:', needed=part['enough']), language)}"
@@ -171,7 +173,7 @@ def explained(question: Question, judged: Judged, language: Language) -> Iterato
                 yield f"  {'✓' if thing in judged.named else '–'} {thing[language]}"
         yield translate(Message("A model answer:"), language)
     else:
-        yield translate(Message("The worked step:"), language)
+        yield translate(Message("Worked solution:"), language)
     yield from (f"  {translate(line, language)}" for line in question.worked)
     wrong = slice(None) if judged.place is None else slice(judged.place, judged.place + 1)
     yield from (f"  {line}" for line in question.lines[wrong])

@@ -44,7 +44,7 @@ def lesson(name: str) -> Lesson:
     """
     known = {each.name: each for each in lessons()}
     if name not in known:
-        raise UsageError("there is no lesson {name!r}{nearest}", name=name, nearest=nearest(name, list(known)))
+        raise UsageError("unknown lesson {name!r}{nearest}", name=name, nearest=nearest(name, list(known)))
     return known[name]
 
 

@@ -55,10 +55,14 @@ class MeasuredLesson:
     def __init__(self, lesson: Lesson, seeds: Sequence[int] = (0, 1, 2), **sizes: Any) -> None:
         if not 1 <= len(seeds) <= _MOST_SEEDS:
             given = Option("seeds", len(seeds))
-            raise UsageError("{seeds}: give 1 to {most}; 3 show what chance does", seeds=given, most=_MOST_SEEDS)
+            raise UsageError(
+                "{seeds} is out of range; use 1 to {most} (3 are enough to show the variation)",
+                seeds=given,
+                most=_MOST_SEEDS,
+            )
         if (steps := sizes.get("steps", 1)) < 1:
             given = Option("steps", steps)
-            raise UsageError("{given} is too little to learn with; give at least 1", given=given)
+            raise UsageError("{given} is too low; use at least 1", given=given)
         self.name, self.told, self.words = lesson.name, lesson.told, words(lesson.name)
         self.seeds, self.sizes = seeds, Sizes(**{**self.told.get("sizes", {}), **sizes})
 

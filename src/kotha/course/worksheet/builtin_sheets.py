@@ -79,7 +79,7 @@ def _sizes(text: str) -> list[int]:
     sizes = [int(part) if part.isdecimal() else 0 for part in text.lower().replace("×", "x").split("x")]
     if len(sizes) != 3 or not all(_FEWEST <= size <= _MOST for size in sizes):
         raise UsageError(
-            "{size} is not TOKENSxWIDTHxHEAD with {fewest} to {most} for each number; try 4x6x3",
+            "{size} is not TOKENSxWIDTHxHEAD with each number from {fewest} to {most}; try 4x6x3",
             size=Option("size", text),
             fewest=_FEWEST,
             most=_MOST,
@@ -94,7 +94,7 @@ def paper_sheet(name: Paper, seed: int | None = None, language: Language = "en")
     [[14.0, 12.0]]
     """
     if seed is not None and name != "block":
-        raise UsageError("the numbers of the sheet {name!r} are given and are not drawn; leave the seed out", name=name)
+        raise UsageError("the sheet {name!r} has fixed numbers; omit the seed", name=name)
     if name == "attention":
         return replace(workshop_sheet(), called=name)
     told = data_file(FILE)[name]
@@ -159,7 +159,7 @@ def for_paper(sheet: Sheet) -> Sheet:
     n_tokens = max(len(sheet.tokens), len(sheet.key_tokens))
     if n_tokens > MOST_TOKENS:
         raise UsageError(
-            "a sheet of {n} tokens is too large for a pencil; up to {most}: shorten the text",
+            "a worksheet of {n} tokens is too large to do by hand (at most {most}); shorten the text",
             n=n_tokens,
             most=MOST_TOKENS,
         )

@@ -53,7 +53,7 @@ def model_sheet(
 ) -> Sheet:
     """The sheet of one head for a text; ``stack`` is left out where there is only one, or means the decoder."""
     if isinstance(bundle.model, ViT):
-        raise UsageError("this model is a ViT, it reads images; a worksheet is laid out for models that read text")
+        raise UsageError("this model is a ViT, which takes images; a worksheet needs a model that takes text")
     model = bundle.widened().model
     given = read(model, bundle.tokenizer, text, target=target)
     place = find_site(list(attentions(model)), stack, layer, part)
@@ -72,7 +72,7 @@ def find_site(known: list[str], stack: str | None, layer: int, part: str) -> str
     place = f"{stack or known[-1].partition('.')[0]}.{layer}.{part}"
     if place not in known:
         close = nearest(place, known)
-        raise UsageError("there is no attention {place!r} in this model{nearest}", place=place, nearest=close)
+        raise UsageError("this model has no attention {place!r}{nearest}", place=place, nearest=close)
     return place
 
 
@@ -126,7 +126,7 @@ def _slices(attention: Attention, place: str, head: int) -> tuple[int, int, list
     """Where a head's numbers stand among the queries and the keys (some heads may be pruned); who shares its keys."""
     if head not in attention.heads:
         heads = list(attention.heads)
-        raise UsageError("there is no head {head} in {place}; it has {heads}", head=head, place=place, heads=heads)
+        raise UsageError("{place} has no head {head}; its heads are {heads}", head=head, place=place, heads=heads)
     query = attention.heads.index(head)
     key_heads = [key for key, n_sharing in enumerate(attention.shares) for _ in range(n_sharing)]
     key = key_heads[query]

@@ -44,14 +44,14 @@ def sheet_of(told: dict[str, Any]) -> Sheet:
     """
     unknown = next((key for key in told if key not in _KNOWN), None)
     if unknown is not None:
-        raise DataError("{name!r} is no matrix of a head; give {known}", name=unknown[:_LONGEST], known=_KNOWN)
+        raise DataError("unknown key {name!r}; use {known}", name=unknown[:_LONGEST], known=_KNOWN)
     given = {name: _matrix(name, told.get(name)) for name in _MATRICES}
     n_tokens, width = given["X"].shape
     for name in WEIGHTS:
         if len(given[name]) != width:
             raise DataError(
-                "{name} has {rows} rows, X has {columns} columns; they must be as many, "
-                "and a whole row of X is written together, as in 1, 0, 0.5",
+                "{name} has {rows} rows but X has {columns} columns; the two must be equal, and each row of "
+                "X is one line, such as 1, 0, 0.5",
                 name=name,
                 rows=len(given[name]),
                 columns=width,
@@ -59,12 +59,12 @@ def sheet_of(told: dict[str, Any]) -> Sheet:
     query, key = (given[name].shape[1] for name in ("W_Q", "W_K"))
     if query != key:
         raise DataError(
-            "W_Q has {query} columns and W_K {key}; a query meets a key of its own width", query=query, key=key
+            "W_Q has {query} columns but W_K has {key}; queries and keys must have the same width", query=query, key=key
         )
     tokens = _tokens(told.get("tokens"), n_tokens)
     mask = told.get("mask", "causal")
     if mask not in ("causal", "none"):
-        raise DataError("{mask} is not known; use causal or none", mask=Option("mask", str(mask)[:_LONGEST]))
+        raise DataError("{mask} is not supported; use causal or none", mask=Option("mask", str(mask)[:_LONGEST]))
     if mask == "causal":
         given["mask"] = np.tri(n_tokens)
     return Sheet(head_steps(given, tokens), tokens, tokens, text=" ".join(map(str, tokens)), called="own")
@@ -73,7 +73,9 @@ def sheet_of(told: dict[str, Any]) -> Sheet:
 def _matrix(name: str, rows: Any) -> Array:
     """A matrix of plain numbers, not too large; anything else is refused by name."""
     if not (isinstance(rows, list) and rows and all(isinstance(row, list) and row for row in rows)):
-        raise DataError("{name} is missing, or no matrix; give rows of numbers, such as [[1, 0.5], [0, 2]]", name=name)
+        raise DataError(
+            "{name} is missing or not a matrix; give rows of numbers, such as [[1, 0.5], [0, 2]]", name=name
+        )
     height, width = len(rows), len(rows[0])
     if height > (_MOST_TOKENS if name == "X" else _MOST_WIDTH) or width > _MOST_WIDTH:
         raise DataError(
@@ -87,7 +89,8 @@ def _matrix(name: str, rows: Any) -> Array:
     for number, row in enumerate(rows, 1):
         if len(row) != width or not all(is_number(value) and abs(value) <= _LARGEST for value in row):
             raise DataError(
-                "{name}: row {number} holds {held}; give each row {width} numbers, each up to {most:,.0f}",
+                "{name}: row {number} is {held}; each row must have {width} numbers, each at most "
+                "{most:,.0f} in absolute value",
                 name=name,
                 number=number,
                 held=str(row)[:_LONGEST],
@@ -104,7 +107,9 @@ def _tokens(told: Any, count: int) -> Labels:
     texts = isinstance(told, list) and all(isinstance(each, str) and 0 < len(each) <= _LONGEST for each in told)
     if not texts or len(told) != count:
         raise DataError(
-            "tokens must be {count} texts of 1 to {most} letters, one for each row of X", count=count, most=_LONGEST
+            "tokens must be {count} strings of 1 to {most} characters, one for each row of X",
+            count=count,
+            most=_LONGEST,
         )
     return tuple(told)
 
@@ -112,7 +117,7 @@ def _tokens(told: Any, count: int) -> Labels:
 def _read_csv(path: Path) -> dict[str, Any]:
     """The blocks of a CSV file by their names."""
     if path.stat().st_size > _MOST_BYTES:
-        raise DataError("{path} has {n:,} bytes, far more than a sheet for paper", path=path, n=path.stat().st_size)
+        raise DataError("{path} has {n:,} bytes, too many for a worksheet", path=path, n=path.stat().st_size)
     try:
         lines = list(csv.reader(io.StringIO(path.read_text(encoding="utf-8-sig")), strict=True))
     except (UnicodeDecodeError, csv.Error) as problem:
@@ -131,7 +136,7 @@ def _read_csv(path: Path) -> dict[str, Any]:
             name = cells[0]
             if len(cells) > 1 or name not in _KNOWN or name in found:
                 raise DataError(
-                    "line {number}: {name!r} begins no block; give each of {known} once",
+                    "line {number}: expected the name of a matrix, found {name!r}; give each of {known} once",
                     number=number,
                     name=name[:_LONGEST],
                     known=_KNOWN,

@@ -92,7 +92,9 @@ def _show(sheet: Sheet, step: SheetStep, precision: int) -> Shown:
         spell = partial(with_decimals, decimals=decimals_for(largest, precision))
     cells = _aligned([[_GAP if value is None else spell(value) for value in row] for row in values])
     labels = [_GAP if row is None else step.rows[row] for row in rows]
-    part = Message("Part of {height:,} × {width:,} numbers; the JSON has them all.", height=height, width=width)
+    part = Message(
+        "Part of a {height:,} × {width:,} matrix; the JSON output has all of it.", height=height, width=width
+    )
     return Shown(
         name=step.name,
         title=step.title,
@@ -183,7 +185,7 @@ def _page(sheet: Sheet, shown: Sequence[Shown], language: Language) -> str:
         why_not = str(error)
     data = {
         "title": both(sheet.title),
-        "lead": both(Message("{lead} {cells}", lead=_lead(sheet), cells=Message("Q[2,1] is row 2, column 1."))),
+        "lead": both(Message("{lead} {cells}", lead=_lead(sheet), cells=Message("Q[2,1] means row 2, column 1."))),
         "remarks": {each: [translate(remark, each) for remark in sheet.remarks] for each in LANGUAGES},
         "text": str(sheet.text),
         "target": sheet.target,
@@ -222,12 +224,10 @@ def _in_short(sheet: Sheet) -> dict[str, Any]:
 def _lead(sheet: Sheet) -> Text:
     if sheet.place:
         return Message(
-            "What one attention head does, as arithmetic: each number is worked out from those above it, "
-            "and each was compared with what torch computes."
+            "One attention head as arithmetic: each number is computed from those above it, and each was "
+            "compared with torch."
         )
-    return sheet.lead or Message(
-        "What one attention head does, as arithmetic: each number is worked out from those above it."
-    )
+    return sheet.lead or Message("One attention head as arithmetic: each number is computed from those above it.")
 
 
 def _labels(labels: Sequence[Text]) -> dict[str, list[str]]:

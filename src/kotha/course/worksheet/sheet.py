@@ -132,7 +132,7 @@ def recomputed(sheet: Sheet, given: Matrices) -> Sheet:
             values = np.asarray(given.get(name, step.values), dtype=np.float64)
             if values.shape != step.values.shape:
                 shapes = {"given": str(values.shape), "wanted": str(step.values.shape)}
-                raise UsageError("{name} has shape {given}, and the sheet's is {wanted}", name=name, **shapes)
+                raise UsageError("{name} has shape {given}, but the sheet needs {wanted}", name=name, **shapes)
         made[name] = values
         steps[name] = replace(step, values=values)
     return replace(sheet, steps=steps)

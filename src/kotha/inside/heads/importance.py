@@ -65,7 +65,7 @@ def places_of(model: nn.Module, heads: Iterable[str]) -> dict[str, list[int]]:
     for head in heads:
         if head not in known:
             close = nearest(head, known)
-            raise UsageError("there is no head {name!r} in this model{nearest}", name=head, nearest=close)
+            raise UsageError("this model has no head {name!r}{nearest}", name=head, nearest=close)
         name, _, number = head.rpartition(".")
         found.setdefault(name, []).append(attentions(model)[name].heads.index(int(number)))
     return found
@@ -102,7 +102,7 @@ def gated(model: nn.Module, names: Iterable[str], gate: Gate) -> Iterator[None]:
 def mean_loss(model: nn.Module, batches: Sequence[Any], loss: Loss) -> float:
     """The loss of a model that is not learning, in nats; every example counts as much."""
     if not batches:
-        raise UsageError("there is nothing to measure on; give a text")
+        raise UsageError("there is no text to measure on; give one")
     with evaluating(model), torch.no_grad():
         examples = torch.cat([loss(model, batch).double().reshape(-1) for batch in batches])
     return examples.mean().item()
@@ -152,7 +152,8 @@ def least_important(importance: dict[str, float], count: int) -> list[str]:
     free = sorted(importance.keys() - set(kept.values()), key=lambda head: (importance[head], head))
     if not 1 <= count <= len(free):
         raise UsageError(
-            "{n} heads cannot be removed; of {all} heads 1 to {free} can go, as every attention keeps one",
+            "{n} heads cannot be removed: 1 to {free} of the {all} heads can be, since every attention keeps "
+            "at least one",
             n=count,
             all=len(importance),
             free=len(free),

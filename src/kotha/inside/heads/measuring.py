@@ -56,10 +56,10 @@ class TextSource:
 
     def __post_init__(self) -> None:
         if self.path is not None and self.text is not None:
-            raise UsageError("a path and a text are two texts; give one of them")
+            raise UsageError("give either a path or a text, not both")
         if self.tokens < _FEWEST:
             given = Option("tokens", self.tokens)
-            raise UsageError("{tokens} shows nothing; use {fewest} or more", tokens=given, fewest=_FEWEST)
+            raise UsageError("{tokens} is too few; use {fewest} or more", tokens=given, fewest=_FEWEST)
 
 
 class GuessedBatch(NamedTuple):
@@ -135,10 +135,10 @@ def gather(bundle: Bundle, source: TextSource) -> Examined:
     """Batches of a text, for a model that reads text."""
     family, tokenizer, config = bundle.config.family, bundle.tokenizer, bundle.config
     if tokenizer is None or not isinstance(config, TextConfig):
-        raise UsageError("a {family} model reads no text, and heads are measured on text", family=family)
+        raise UsageError("a {family} model takes no text, and heads are measured on text", family=family)
     if family != "seq2seq" and source.pair is not None:
         raise UsageError(
-            "{pair} is for a model that translates, and this one is a {family}", pair=Option("pair"), family=family
+            "{pair} applies only to a translation model, and this one is a {family}", pair=Option("pair"), family=family
         )
     name: Text
     if family == "seq2seq":
@@ -149,7 +149,7 @@ def gather(bundle: Bundle, source: TextSource) -> Examined:
         line, counts = torch.from_numpy(whole[: source.tokens]), torch.from_numpy(whole).bincount()
         if len(line) < _FEWEST:
             raise UsageError(
-                "{name} has {n} tokens; {fewest} are the least that shows something",
+                "{name} has {n} tokens; at least {fewest} are needed",
                 name=name,
                 n=len(line),
                 fewest=_FEWEST,
@@ -175,9 +175,7 @@ def _read(source: TextSource, family: str, tokenizer: Tokenizer) -> tuple[Text, 
     if data is None:
         name: Text = Message("the model") if source.run is None else bundled.title(source.run)
         given = Option("text", ...)
-        raise UsageError(
-            "{name} knows no data that is still there; give {text}, or the path of one", name=name, text=given
-        )
+        raise UsageError("the data of {name} was not found; give {text}, or a path", name=name, text=given)
     found = read_held_out(data, tokenizer, **more)
     return str(found.name), found.line
 
@@ -210,7 +208,7 @@ def _masked(length: int, tokenizer: Tokenizer, line: Tensor) -> Iterator[Guessed
 
 def _pairs(length: int, tokenizer: Tokenizer, source: TextSource) -> Iterator[GuessedBatch]:
     if source.path is None or source.pair is None:
-        raise UsageError("a model that translates is measured on pairs; give a path, and the fields as pair")
+        raise UsageError("a translation model is measured on pairs of texts; give a path, and the two fields as pair")
     start, end = (special(tokenizer, role) for role in ("bos", "eos"))
     most = source.tokens
     for _, ((source_text, target_text), _) in read_records([source.path], source.pair):
@@ -223,4 +221,4 @@ def _pairs(length: int, tokenizer: Tokenizer, source: TextSource) -> Iterator[Gu
         most -= asked.numel() + target.numel()
         yield GuessedBatch((asked, target[:, :-1]), target[:, 1:])
     if most == source.tokens:
-        raise UsageError("{path} has no pair that fits the model's context of {n}", path=source.path, n=length)
+        raise UsageError("{path} has no pair that fits the model's context length of {n}", path=source.path, n=length)

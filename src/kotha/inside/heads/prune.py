@@ -56,11 +56,13 @@ def prune(
 ) -> Pruned:
     """Write a model folder without some heads, the named ones or the ``count`` least important; and measure both."""
     if (heads is None) == (count is None):
-        raise UsageError("say which heads go in one way: heads by name, or a count")
+        raise UsageError("give either heads (by name) or count")
     if heads is not None and not heads:
-        raise UsageError("heads names none; write them as blocks.0.attention.1 and blocks.1.attention.0")
+        raise UsageError("heads is empty; name heads such as blocks.0.attention.1 and blocks.1.attention.0")
     if exists(out) and out.resolve() in (run.resolve(), find_model(run).resolve()):
-        raise UsageError("{out} is the model itself, and it is measured beside the smaller one; name another", out=out)
+        raise UsageError(
+            "{out} is the model itself, which is compared with the smaller one; choose another folder", out=out
+        )
     check_place(out, overwrite)
     examined = gather(load(run).widened(), source)
     model = examined.bundle.model

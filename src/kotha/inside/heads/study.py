@@ -28,13 +28,13 @@ from kotha.inside.view import View, to_json, view_of
 
 # Where a head of each kind looks; those on repeats are measured on random tokens that come twice.
 KINDS = {
-    "induction": "the token after an earlier one like it (on random tokens that come twice)",
-    "duplicate-token": "another token like itself (on random tokens that come twice)",
+    "induction": "the token after an earlier copy of the same token (measured on repeated random tokens)",
+    "duplicate-token": "another copy of the same token (measured on repeated random tokens)",
     "previous-token": "the token before",
     "current-token": "itself",
-    "positional": "the place {offset:+d} tokens away",
+    "positional": "the token at offset {offset:+d}",
     "first-token": "the first token",
-    "rare-word": "tokens as rare as the rarest tenth",
+    "rare-word": "rare tokens (the rarest tenth of the text)",
     "punctuation": "punctuation marks",
 }
 
@@ -142,16 +142,16 @@ def evidence_text(kind: HeadKind) -> Message:
     """The evidence for a head's kind as a sentence."""
     found = kind.evidence
     if found is None:
-        return Message("too little text to say")
+        return Message("not enough text to tell")
     if found.kind == "broad":
-        return Message("{share:.0%} of the entropy of an even look", share=found.score)
+        return Message("{share:.0%} of the entropy of uniform attention", share=found.score)
     where = Message(KINDS[found.kind], **({} if found.offset is None else {"offset": found.offset}))
     what = Message(
         "{share:.0%} on {where}; {chance:.0%} by chance", share=found.share, where=where, chance=found.chance
     )
     if kind.kind != "unclear":
         return what
-    return Message("leans: {what}" if found.score >= LEANING else "nothing stands out; nearest: {what}", what=what)
+    return Message("tendency: {what}" if found.score >= LEANING else "no clear pattern; nearest: {what}", what=what)
 
 
 def case_text(found: Evidence | None, spell: Spell) -> str:
