@@ -238,7 +238,7 @@ def embeddings_view(
     return View(title, found, page, lambda: to_json(found))
 
 
-# -- rows changed by a step -------------------------------------------------------------------------------------
+# -- rows changed by a step -------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -144,7 +144,7 @@ def rarest(counts: Sequence[int], share: float = 0.1, besides: Collection[int] =
     return {token for count, token in occurring if count <= limit}
 
 
-# -- where a head of each kind attends ---------------------------------------------------------------------------------
+# -- where a head of each kind attends --------------------------------------------------------------------------------
 
 Pattern = Callable[[Sight], Tensor]  # True where such a head would attend: (T, S)
 
