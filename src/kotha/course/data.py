@@ -35,10 +35,10 @@ def data_file(path: Path) -> dict[str, Any]:
     return data
 
 
-def said(entry: str | Mapping[str, str], values: Mapping[str, Any] | None = None) -> Bilingual:
+def bilingual(entry: str | Mapping[str, str], values: Mapping[str, Any] | None = None) -> Bilingual:
     """Return a text of a data file as a message, with the values that it uses.
 
-    >>> str(said({"en": "{n} rows", "bn": "{n}টি সারি"}, {"n": 3, "more": 4}))
+    >>> str(bilingual({"en": "{n} rows", "bn": "{n}টি সারি"}, {"n": 3, "more": 4}))
     '3 rows'
     """
     if isinstance(entry, str):

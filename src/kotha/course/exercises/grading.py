@@ -5,8 +5,7 @@ bytes. The precision of an answer counts as well: 0.51 stands for anything that 
 (8,192 and the South Asian 5,81,39,648) or separate two numbers (0.37,0.57); both readings are returned, and the
 expected number of values decides. Where one number is expected, an expression for it is accepted too:
 ``1.0×0.2 + 0.5×0.1``, ``0.37/1.414``, ``e^0.5 / (e^0.5 + 1)``. The page uses the same rules
-(``web/src/math/sums.ts``); one list of cases tests
-both.
+(``web/src/math/sums.ts``); one list of cases tests both.
 
 A number is right if the true value rounds to it. One digit is not enough, unless the answer is exact. Intermediate
 rounding (the workshop's 1.414 for √2, scores with three decimals) leads to small errors; each question says how much is

@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from kotha.course.data import data_file, said
+from kotha.course.data import bilingual, data_file
 from kotha.course.worksheet.operations import COMPUTE, FILE, Array, Matrices
 from kotha.course.worksheet.sheet import (
     Labels,
@@ -101,7 +101,7 @@ def paper_sheet(name: Paper, seed: int | None = None, language: Language = "en")
     words = told.get("words", {}).get(language, {})
 
     def text_of(text: Any) -> Text:
-        return text.format(**words) if isinstance(text, str) else said(text, words)
+        return text.format(**words) if isinstance(text, str) else bilingual(text, words)
 
     def labels(entry: Any) -> Labels:
         return tuple(map(text_of, told[entry] if isinstance(entry, str) else entry))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kotha.course.data import data_file, said
+from kotha.course.data import bilingual, data_file
 from kotha.course.worksheet.operations import FILE, Array, Matrices, Operation, written
 from kotha.errors import UsageError
 from kotha.i18n.message import Message, Text
@@ -116,9 +116,9 @@ def make_steps(
 def _title(name: str, operation: Operation | None) -> Text:
     if operation is None:
         given = data_file(FILE)["given"]
-        return said(given.get(name) or given[name[:2]], {"name": name})
+        return bilingual(given.get(name) or given[name[:2]], {"name": name})
     names = {"name": name, **dict(zip("abc", operation.operands, strict=False))}
-    return said(data_file(FILE)["operations"][operation.kind]["title"], names)
+    return bilingual(data_file(FILE)["operations"][operation.kind]["title"], names)
 
 
 def recomputed(sheet: Sheet, given: Matrices) -> Sheet:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from xlsxwriter import Workbook, utility  # type: ignore[import-untyped]
 
-from kotha.course.data import data_file, said
+from kotha.course.data import bilingual, data_file
 from kotha.course.worksheet.operations import FILE, MINUS_INFINITY, Operation
 from kotha.course.worksheet.sheet import Sheet, SheetStep
 from kotha.errors import UsageError
@@ -165,7 +165,7 @@ def _write_readme(page: Any, sheet: Sheet, areas: Areas, formats: dict[str, Any]
         "text": sheet.text if sheet.target is None else f"{sheet.text} → {sheet.target}",
     }
     lines: list[Text] = [
-        said(text, values)
+        bilingual(text, values)
         for name, text in data_file(FILE)["spreadsheet"]["readme"].items()
         if name != ("by" if sheet.place else "by_model") and not (name == "output" and sheet.heading)
     ]
