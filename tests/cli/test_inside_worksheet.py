@@ -133,7 +133,7 @@ def test_exercises_from_a_pipe(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> 
     assert main(["inside", "exercise", "7c"]) == 0
     shown = capsys.readouterr().out
     assert "Right." in shown and "not precise enough" in shown and "1 of 2 answers fully right" in shown
-    assert "max_iters = 20,000 (the workshop does not say it" in shown
+    assert "max_iters = 20,000 (not given in the workshop" in shown
 
 
 def test_exercises_as_json_in_bangla(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,7 +50,7 @@ def test_every_open_question_has_a_script() -> None:
     [
         ("7b", "It is underfitting.", "Underfitting would leave both losses high"),
         ("7b", "এটি আন্ডারফিটিং।", "Underfitting would leave both losses high"),
-        ("11a", "fewer parameters", "The count of parameters does not fall"),
+        ("11a", "fewer parameters", "The number of parameters does not fall"),
         ("3b-why", "it is faster", "Saving work is not the reason"),
     ],
 )

@@ -59,7 +59,7 @@ def test_a_shape_s_example_is_of_whole_numbers() -> None:
 def test_two_wrong_tries_end_with_the_worked_step() -> None:
     summary, told = take("8b", "149", "1")
     assert summary.points == 0 and summary.outcomes[0].verdict is Verdict.WRONG
-    assert "The first new token takes a pass too." in told and "One for each token" in told
+    assert "The first new token needs a pass too." in told and "One for each token" in told
 
 
 def test_cells_that_are_right_count_and_mended_ones_count_half() -> None:
@@ -74,8 +74,8 @@ def test_hints_come_in_steps_and_cost_a_tenth_each() -> None:
     summary, told = take("1Q", "?", "?", "0.37 0.57; 0.39 0.34; 0.30 0.55")
     assert summary.points == 5.5  # 7 less two tenths, to the half point
     hints = [line for line in told.splitlines() if line.startswith("Hint:")]
-    assert hints[0].startswith("Hint: Each number is a row of X with a column of W_Q")
-    assert hints[1] == "Hint: It begins so: Q[1,1] = 1.0×0.1 + 0.5×0.3 + 0.2×0.2 + 0.8×0.1"
+    assert hints[0].startswith("Hint: Each number is a row of X times a column of W_Q")
+    assert hints[1] == "Hint: It begins like this: Q[1,1] = 1.0×0.1 + 0.5×0.3 + 0.2×0.2 + 0.8×0.1"
     _, told = take("1Q", *["?"] * 4, "")
     assert "Q[3,2] = 0.7×0.2 + 0.2×0.1 + 0.6×0.4 + 0.5×0.3 = 0.55" in told and "no more hints" in told
     _, bangla = take("7b", "ইঙ্গিত", "?", "", language="bn")
