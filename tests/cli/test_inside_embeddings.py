@@ -33,7 +33,7 @@ def test_neighbours_map_and_touched_rows(run: str, capsys, tmp_path: Path) -> No
     assert main(command) == 0
     out = capsys.readouterr().out
     assert "is not one token: this is the mean of" in out
-    assert "the head uses the same table" in out
+    assert "the output head shares the token embedding" in out
 
 
 def test_a_word_in_brackets_is_a_word(run: str, capsys) -> None:
@@ -48,7 +48,7 @@ def test_a_word_in_brackets_is_a_word(run: str, capsys) -> None:
         ([], 2, "name a word, --map FILE or --text TEXT"),
         (["{run}", "☃র‍্যা"], 2, "cannot spell “☃র‍্যা”"),
         (["{run}", "মা", "--map", "map.png"], 2, "would hold an HTML page; name it map.html"),
-        (["{run}", "মা", "--count", "0"], 2, "from 1"),
+        (["{run}", "মা", "--count", "0"], 2, "at least 1"),
         (["{run}", "--text", "মা"], 2, "no next token to predict"),
         (["nowhere", "মা"], 1, "there is no nowhere"),
     ],

@@ -113,7 +113,7 @@ def test_trace_lists_places_and_writes_arrays(capsys, models: Path, tmp_path: Pa
         (["attention", "gpt", "--image", "image.npy"], "only a ViT takes an image"),
         (["attention", "gpt", "--text", "আজ", "--image", "image.npy"], "give one of them"),
         (["attention", "gpt", "--text", "আজ", "--generate", "0"], "--generate 0 writes nothing"),
-        (["attention", "gpt", "--text", "আজ", "--generate", "99"], "more than the context of 48"),
+        (["attention", "gpt", "--text", "আজ", "--generate", "99"], "exceed the context length of 48"),
         (["attention", "gpt", "--text", "আজ", "--layers", "7"], "known: blocks.0, blocks.1"),
         (["attention", "gpt", "--text", "আজ", "--generate", "3", "--temperature", "-1"], "--temperature -1.0"),
         (["attention", "bert", "--text", "আজ", "--generate", "3"], "writes none"),

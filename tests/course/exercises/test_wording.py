@@ -1,4 +1,4 @@
-"""The Bangla of the exercises: the house's own words, and one kind of digit in a sentence, whatever is filled in."""
+"""The Bangla of the exercises: it follows the style guide, with one kind of digits per sentence."""
 
 import re
 import unicodedata
@@ -33,7 +33,7 @@ def is_bangla(text: str) -> bool:
     return any("\u0980" <= letter <= "\u09ff" for letter in text)
 
 
-def test_the_words_are_the_house_s_own() -> None:
+def test_the_bangla_follows_the_style_guide() -> None:
     assert len(TEXTS) > 300
     for where, bangla in TEXTS:
         if not is_bangla(bangla):  # a line of arithmetic
@@ -43,7 +43,7 @@ def test_the_words_are_the_house_s_own() -> None:
         assert "!" not in bangla and " ।" not in bangla, f"{where}: {bangla}"
 
 
-def test_a_sentence_has_one_kind_of_digit_and_prose_its_own() -> None:
+def test_a_sentence_has_one_kind_of_digits() -> None:
     for where, bangla in TEXTS:
         for sentence in re.split(r"(?<=[।?\n])\s*", bangla):
             bare = NAMES.sub("", sentence)
