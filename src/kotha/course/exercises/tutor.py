@@ -168,7 +168,7 @@ def explained(question: Question, judged: Judged, language: Language) -> Iterato
         yield translate(Message("What a good answer mentions (matched by keywords; check it yourself too):"), language)
         for part in question.rubric.parts:
             if part["enough"] < len(part["things"]):
-                yield f"  {translate(Message('of these, {needed}:', needed=part['enough']), language)}"
+                yield f"  {translate(Message('{needed} of these:', needed=part['enough']), language)}"
             for thing in part["things"]:
                 yield f"  {'✓' if thing in judged.named else '–'} {thing[language]}"
         yield translate(Message("A model answer:"), language)
