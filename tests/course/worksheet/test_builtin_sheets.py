@@ -122,7 +122,7 @@ def test_every_sheet_can_be_viewed_and_saved(name: str, language: str, tmp_path:
 def test_only_the_block_accepts_a_seed() -> None:
     first, second, again = (paper_sheet("block", seed).matrices["W_O"] for seed in (1, 2, 1))
     assert not np.array_equal(first, second) and np.array_equal(first, again)
-    with pytest.raises(UsageError, match="the sheet 'robot' are given"):
+    with pytest.raises(UsageError, match="the sheet 'robot' has fixed numbers"):
         paper_sheet("robot", 1)
 
 

@@ -203,16 +203,16 @@ def test_a_difference_from_torch_is_detected() -> None:
     sheet, seen = read("gpt", "blocks.0.attention")
     values = seen["blocks.0.attention.values"][0, 2]
     check(sheet, {"V": values})
-    with pytest.raises(AssertionError, match="V is not what torch computed"):
+    with pytest.raises(AssertionError, match="V differs from torch"):
         check(sheet, {"V": values + 1e-3})
-    with pytest.raises(AssertionError, match="masked is not what torch computed"):
+    with pytest.raises(AssertionError, match="masked differs from torch"):
         check(sheet, {"masked": seen["blocks.0.attention.scores"][0, 2]})
 
 
 def test_other_sheets_are_drawn_and_differ_by_seed() -> None:
     first, second = (student_sheet("4x6x3", seed).matrices for seed in (1, 2))
     assert first["output"].shape == (4, 3) and not np.array_equal(first["X"], second["X"])
-    with pytest.raises(UsageError, match="size='1x6x3' is not TOKENSxWIDTHxHEAD with 2 to 12"):
+    with pytest.raises(UsageError, match="size='1x6x3' is not TOKENSxWIDTHxHEAD with each number from 2 to 12"):
         student_sheet("1x6x3")
 
 
@@ -232,7 +232,7 @@ def test_a_pruned_model_keeps_the_names_of_its_heads() -> None:
     pruned = build(CONFIGS["gpt"].replace(removed_heads=("blocks.0.attention.1",)))
     sheet = read_head(pruned, inputs, "blocks.0.attention", 2, list("abcde"))
     assert sheet.head == 2
-    with pytest.raises(UsageError, match=r"no head 1 in blocks.0.attention; it has 0, 2, 3"):
+    with pytest.raises(UsageError, match=r"blocks.0.attention has no head 1; its heads are 0, 2, 3"):
         read_head(pruned, inputs, "blocks.0.attention", 1, list("abcde"))
 
 
