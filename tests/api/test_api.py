@@ -153,7 +153,7 @@ def test_results_have_a_readable_repr(world: dict[str, Any]) -> None:
     assert repr(lm.tokenizer) == "Tokenizer(unigram, 600 pieces)"
     assert len(lm.tokenizer) == 600
     with lm.trace("নদী", places=["logits", "tokens"]) as few:
-        assert repr(few) == "Trace(2 places seen)"
+        assert repr(few) == "Trace(2 hook points recorded)"
     assert repr(lm.lens("নদী")) == "View(Lens of 'নদী')"
     assert "is empty" in repr(lm.flow(""))
     assert repr(lm.worksheet("নদী")).startswith("View(Sheet of ")

@@ -143,20 +143,23 @@ def test_special_tokens_have_their_own_names(capsys: Any, tmp_path: Path) -> Non
 
 
 MISTAKES = [
-    (["heads", "gpt"], "knows no data that is still there; give --text …, or the path of one"),
-    (["heads", "gpt", "texts.jsonl", "--text", "ক"], "a path and a text are two texts; give one of them"),
-    (["heads", "gpt", "--text", "ক"], "tokens; 9 are the least that shows something"),
-    (["heads", "gpt", "--text", "ক", "--tokens", "2"], "--tokens 2 shows nothing; use 9 or more"),
-    (["heads", "gpt", "texts.jsonl", "--tokens", "8"], "--tokens 8 shows nothing; use 9 or more"),
-    (["heads", "vit", "--text", "ক"], "a vit model reads no text"),
-    (["heads", "seq2seq", "texts.jsonl"], "is measured on pairs; give a path, and the fields as pair"),
-    (["heads", "gpt", "texts.jsonl", "--pair", "en", "bn"], "pair is for a model that translates"),
-    (["prune", "gpt", "texts.jsonl"], "say which heads go in one way: heads by name, or a count"),
-    (["prune", "gpt", "texts.jsonl", "--count", "1", "--heads", "a"], "say which heads go in one way"),
-    (["prune", "gpt", "texts.jsonl", "--count", "7"], "7 heads cannot be removed; of 8 heads 1 to 6 can go"),
+    (["heads", "gpt"], "was not found; give --text …, or a path"),
+    (["heads", "gpt", "texts.jsonl", "--text", "ক"], "give either a path or a text, not both"),
+    (["heads", "gpt", "--text", "ক"], "tokens; at least 9 are needed"),
+    (["heads", "gpt", "--text", "ক", "--tokens", "2"], "--tokens 2 is too few; use 9 or more"),
+    (["heads", "gpt", "texts.jsonl", "--tokens", "8"], "--tokens 8 is too few; use 9 or more"),
+    (["heads", "vit", "--text", "ক"], "a vit model takes no text"),
+    (["heads", "seq2seq", "texts.jsonl"], "is measured on pairs of texts; give a path, and the two fields as pair"),
+    (["heads", "gpt", "texts.jsonl", "--pair", "en", "bn"], "pair applies only to a translation model"),
+    (["prune", "gpt", "texts.jsonl"], "give either heads (by name) or count"),
+    (["prune", "gpt", "texts.jsonl", "--count", "1", "--heads", "a"], "give either heads (by name) or count"),
+    (["prune", "gpt", "texts.jsonl", "--count", "7"], "7 heads cannot be removed: 1 to 6 of the 8 heads can be"),
     (["prune", "gpt", "texts.jsonl", "--count", "0"], "0 heads cannot be removed"),
-    (["prune", "gpt", "texts.jsonl", "--heads", " ,"], "heads names none"),
-    (["prune", "gpt", "texts.jsonl", "--heads", "blocks.0.attention.4"], "there is no head 'blocks.0.attention.4'"),
+    (["prune", "gpt", "texts.jsonl", "--heads", " ,"], "heads is empty"),
+    (
+        ["prune", "gpt", "texts.jsonl", "--heads", "blocks.0.attention.4"],
+        "this model has no head 'blocks.0.attention.4'",
+    ),
 ]
 
 

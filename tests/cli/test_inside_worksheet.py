@@ -86,7 +86,7 @@ def test_files(capsys: Any, models: dict[str, str], tmp_path: Path) -> None:
         (["--part", "cross"], "and give --text"),
         (["--run", "{gpt}"], "an input text is required"),
         (["--run", "{gpt}", "--text", "ছোট্ট", "--layer", "7"], "no attention 'blocks.7.attention'"),
-        (["--run", "{gpt}", "--text", "ছোট্ট", "--head", "7"], "there is no head 7"),
+        (["--run", "{gpt}", "--text", "ছোট্ট", "--head", "7"], "has no head 7"),
         (["--run", "{gpt}", "--text", "ছোট্ট", "--part", "cross"], "no attention 'blocks.0.cross'"),
         (["--run", "{gpt}", "--text", "ছোট্ট", "--stack", "encoder"], "no attention 'encoder.0.attention'"),
         (["--run", "{seq2seq}", "--text", "ছোট্ট"], "also needs a target"),
@@ -106,8 +106,8 @@ def test_usage_errors(
 @pytest.mark.parametrize(
     ("words", "wording"),
     [
-        (["--preset", "vit-digits"], "the questions are about a GPT, and vit-digits is a vit; try gpt2"),
-        (["13"], "there is no question '13'; use all, 1 to 12, or a part such as 7c or 10a"),
+        (["--preset", "vit-digits"], "the questions are about a GPT, but vit-digits is a vit; try gpt2"),
+        (["13"], "unknown question '13'; use all, 1 to 12, or a part such as 7c or 10a"),
     ],
 )
 def test_mistakes_about_exercises_are_answered(capsys: Any, words: list[str], wording: str) -> None:
@@ -132,8 +132,8 @@ def test_exercises_from_a_pipe(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> 
     type_in(monkeypatch, "1.5e-4\n2e-4\n")
     assert main(["inside", "exercise", "7c"]) == 0
     shown = capsys.readouterr().out
-    assert "Right." in shown and "too coarse" in shown and "1 of 2 answers wholly right" in shown
-    assert "max_iters = 20,000 (the workshop does not say it" in shown
+    assert "Right." in shown and "not precise enough" in shown and "1 of 2 answers fully right" in shown
+    assert "max_iters = 20,000 (not given in the workshop" in shown
 
 
 def test_exercises_as_json_in_bangla(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,7 +149,7 @@ def test_exercises_as_json_in_bangla(capsys: Any, monkeypatch: pytest.MonkeyPatc
 def test_all_exercises_without_input(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     type_in(monkeypatch, "")
     assert main(["inside", "exercise"]) == 0
-    assert "The input ended; questions not asked: 45." in capsys.readouterr().out
+    assert "End of input; questions not asked: 45." in capsys.readouterr().out
 
 
 def test_ctrl_c_ends_the_quiz(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,10 +39,10 @@ def test_a_lesson_runs_and_is_saved(tmp_path, capsys) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["run", "masks"], "there is no lesson 'masks'; did you mean 'mask'?"),
+        (["run", "masks"], "unknown lesson 'masks'; did you mean 'mask'?"),
         (["run"], "lessons run needs NAME; see kotha lessons run --help"),
-        (["run", "mask", "--steps", "0"], "--steps 0 is too little to learn with"),
-        (["run", "mask", "--seeds", "0"], "--seeds 0: give 1 to 100"),
+        (["run", "mask", "--steps", "0"], "--steps 0 is too low"),
+        (["run", "mask", "--seeds", "0"], "--seeds 0 is out of range; use 1 to 100"),
     ],
 )
 def test_usage_errors_are_one_line(words: list[str], said: str, capsys) -> None:

@@ -64,7 +64,7 @@ def test_it_translates_with_an_alignment(run: kotha.Run) -> None:
     assert run.model.tokenizer is not None
     ids = [piece.id for piece in own.pieces["written"] if piece.id is not None]
     assert run.model.tokenizer.decode(ids) == run.model.translate(source), "what it wrote, piece by piece"
-    with pytest.raises(UsageError, match=r"there is no layer 'decoder\.1' in this model; did you mean 'decoder\.0'"):
+    with pytest.raises(UsageError, match=r"this model has no layer 'decoder\.1'; did you mean 'decoder\.0'"):
         run.model.alignment(source, layer=1)
 
 
