@@ -73,7 +73,7 @@ def test_a_translation_step_by_step_is_the_same(positions: str, norm_order: str)
     source, target = torch.randint(30, (2, 7)), torch.randint(30, (2, 9))
     real = torch.ones(2, 7, dtype=torch.bool)
     real[1, 4:] = False
-    memories, cache = model.remember(model.encode(source, real)), RowCache(config, 2)
+    memories, cache = model.project_kv(model.encode(source, real)), RowCache(config, 2)
     parts = []
     for token in torch.split(target, 1, dim=1):
         parts.append(model.head(model.decode(token, memories, real, cache)))

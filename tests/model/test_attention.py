@@ -76,7 +76,7 @@ def test_explicit_is_fused_across(mask: str, layout: dict[str, Any], remembered:
     torch.manual_seed(0)
     attention = Attention(BlockConfig(d_model=C, n_heads=4, **layout))
     source = torch.randn(B, S, C)
-    memory = attention.remember(source) if remembered else source
+    memory = attention.project_kv(source) if remembered else source
     explicit, fused = both_readings(attention, torch.randn(B, T, C), masks(mask, S), memory=memory)
     for one, two in zip(explicit, fused, strict=True):
         assert one.isfinite().all()

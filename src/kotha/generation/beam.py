@@ -70,7 +70,7 @@ def beam_searches(model: Seq2Seq, sources: Sequence[Sequence[int]], settings: Be
     ids = [torch.tensor(source, device=device) for source in sources]
     real = pad_sequence([torch.ones_like(each, dtype=torch.bool) for each in ids], batch_first=True)  # (n, S)
     with evaluating(model):
-        memories = model.remember(model.encode(pad_sequence(ids, batch_first=True), None if real.all() else real))
+        memories = model.project_kv(model.encode(pad_sequence(ids, batch_first=True), None if real.all() else real))
         n_rows = len(sources) * beams
         cache = RowCache(model.config, n_rows, model.tokens.weight.dtype, device, longest=longest)
         rows = torch.arange(len(sources), device=device).repeat_interleave(beams)  # beam i is one of search i // beams

@@ -78,10 +78,10 @@ class Attention(nn.Module):
 
     def _project(self, x: Tensor, memory: Memory | None) -> tuple[Tensor, Tensor, Tensor]:
         memory = x if memory is None else memory
-        k, v = self.remember(memory) if isinstance(memory, Tensor) else memory
+        k, v = self.project_kv(memory) if isinstance(memory, Tensor) else memory
         return self.query_norm(self._split(self.query(x))), k, v  # (B, H, T, D), each (B, n_kv_heads, S, D)
 
-    def remember(self, x: Tensor) -> KeysValues:
+    def project_kv(self, x: Tensor) -> KeysValues:
         """The keys and values of positions to look at: (B, S, C) -> twice (B, n_kv_heads, S, D)."""
         return self.key_norm(self._split(self.key(x))), self._split(self.value(x))
 

@@ -52,10 +52,10 @@ class Seq2Seq(nn.Module):
         y: Tensor = self.encoder(x, looking_around(real), self.positions.rotation(positions))
         return y
 
-    def remember(self, encoded: Tensor) -> list[KeysValues]:
+    def project_kv(self, encoded: Tensor) -> list[KeysValues]:
         """The source as each decoder layer sees it, to make once for a whole answer: (B, S, C) -> keys and values."""
         blocks = cast("Iterable[Block]", self.decoder.blocks)
-        return [block.cross.remember(encoded) for block in blocks if block.cross is not None]
+        return [block.cross.project_kv(encoded) for block in blocks if block.cross is not None]
 
     def decode(
         self,
