@@ -117,11 +117,11 @@ def test_the_weights_fall_and_are_counted_from_the_config_alone(case: str) -> No
 def test_uneven_groups_keep_their_own_key_heads() -> None:
     config, heads = CASES["grouped, uneven"]
     attention = remove_heads(made(config)[0], heads).stack.blocks[1].attention
-    assert attention.heads == (0, 2, 3, 4, 7) and attention.shares == (3, 2) and not attention.shares_evenly
+    assert attention.heads == (0, 2, 3, 4, 7) and attention.queries_per_kv_head == (3, 2) and not attention.even_groups
     gone = CASES["grouped, a key head gone"]
     first, second = (block.attention for block in remove_heads(made(gone[0])[0], gone[1]).stack.blocks)
     assert (first.heads, first.shares, first.key.out_features) == ((2, 3), (2,), 4)
-    assert (second.heads, second.shares, second.shares_evenly) == ((0, 3), (1, 1), True)
+    assert (second.heads, second.queries_per_kv_head, second.even_groups) == ((0, 3), (1, 1), True)
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -190,12 +190,12 @@ class NativeStep:
     def _layer(self, block: Any) -> _Layer:
         attention = block.attention
         parts = {name.rpartition(".")[2]: part for name, part in block.named_modules()}
-        first = torch.tensor([0, *accumulate(attention.shares)])
+        first = torch.tensor([0, *accumulate(attention.queries_per_kv_head)])
         self._kept.append(first)
         return _Layer(
             first=first.data_ptr(),
             n_heads=len(attention.heads),
-            n_kv_heads=len(attention.shares),
+            n_kv_heads=len(attention.queries_per_kv_head),
             **{name: _matrix(parts[name]) for name in _MATRICES if name in parts},
             **{name: _norm(parts[name]) for name in _NORMS},
         )

@@ -42,7 +42,7 @@ class Attention(nn.Module):
         super().__init__()
         self.d_head = config.d_head
         self.heads = tuple(range(config.n_heads))  # the heads' names for good, also when pruning.py takes some out
-        self.shares = (config.n_heads // config.n_kv_heads,) * config.n_kv_heads  # query heads of each key head
+        self.queries_per_kv_head = (config.n_heads // config.n_kv_heads,) * config.n_kv_heads
         self.dropout = config.attention_dropout
         d_kv, bias = config.n_kv_heads * config.d_head, config.attention_bias
         self.query = nn.Linear(config.d_model, config.n_heads * config.d_head, bias=bias)
@@ -90,7 +90,7 @@ class Attention(nn.Module):
 
     def weigh(self, q: Tensor, k: Tensor, mask: Mask) -> Tensor:
         """How much each position looks at each: (B, H, T, D), (B, n_kv_heads, S, D) -> (B, H, T, S)."""
-        scores = self.scores(q @ self._share(k).mT / math.sqrt(self.d_head))  # (B, H, T, S)
+        scores = self.scores(q @ self._repeat_kv(k).mT / math.sqrt(self.d_head))  # (B, H, T, S)
         may_look = as_tensor(mask, scores)
         if may_look is None:
             weights = self.masked_scores(scores).softmax(dim=-1)
@@ -102,24 +102,24 @@ class Attention(nn.Module):
 
     def _mix_explicit(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask) -> Tensor:
         weights = dropout(self.weigh(q, k, mask), self.dropout, self.training)  # (B, H, T, S)
-        mixed: Tensor = weights @ self._share(v)  # (B, H, T, D)
+        mixed: Tensor = weights @ self._repeat_kv(v)  # (B, H, T, D)
         return mixed
 
     @property
-    def shares_evenly(self) -> bool:
+    def even_groups(self) -> bool:
         """Whether every key head serves as many query heads."""
-        return len(set(self.shares)) == 1
+        return len(set(self.queries_per_kv_head)) == 1
 
-    def _share(self, x: Tensor) -> Tensor:
+    def _repeat_kv(self, x: Tensor) -> Tensor:
         """To each query head its key head: (B, n_kv_heads, S, D) -> (B, H, S, D)."""
-        if self.shares_evenly:
-            return x.repeat_interleave(self.shares[0], dim=1)
-        each = zip(x.unbind(dim=1), self.shares, strict=True)
+        if self.even_groups:
+            return x.repeat_interleave(self.queries_per_kv_head[0], dim=1)
+        each = zip(x.unbind(dim=1), self.queries_per_kv_head, strict=True)
         return torch.cat([one[:, None].expand(-1, n, -1, -1) for one, n in each], dim=1)
 
     def _mix_fused(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask) -> Tensor:
-        if not self.shares_evenly:  # the kernel knows groups of one size only
-            k, v = self._share(k), self._share(v)
+        if not self.even_groups:  # the kernel knows groups of one size only
+            k, v = self._repeat_kv(k), self._repeat_kv(v)
         drawn = None if isinstance(mask, str) else mask  # a kernel knows the causal one by name
         rate, shared = self.dropout if self.training else 0.0, k.shape[1] < q.shape[1]
         return scaled_dot_product_attention(q, k, v, drawn, rate, isinstance(mask, str), enable_gqa=shared)

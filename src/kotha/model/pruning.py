@@ -70,7 +70,7 @@ def _keep(attention: Attention, heads: Sequence[int], n_shares: int) -> None:
     attention.output.weight = _chosen(attention.output.weight, queries, columns=True)
     attention.output.in_features = len(queries)
     attention.heads = tuple(heads)
-    attention.shares = tuple(sum(head // n_shares == key for head in heads) for key in kept_keys)
+    attention.queries_per_kv_head = tuple(sum(head // n_shares == key for head in heads) for key in kept_keys)
 
 
 def _places(heads: Sequence[int], width: int) -> list[int]:

@@ -132,7 +132,7 @@ def empty_past(blocks: Iterable[nn.Module], batch: int = 1, length: int = 0) -> 
     A layer that lost heads to pruning has as many key heads as are left.
     """
     attentions = [cast("Attention", block.attention) for block in blocks]
-    sizes = [(batch, len(each.shares), length, each.d_head) for each in attentions]
+    sizes = [(batch, len(each.queries_per_kv_head), length, each.d_head) for each in attentions]
     return [torch.zeros(size) for size in sizes for _ in ("key", "value")]
 
 
