@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from kotha.artifacts import model_folder as bundle
 from kotha.errors import ConfigError
 from kotha.inside.hook_points import attentions
-from kotha.model.attention import Attention, set_reading
+from kotha.model.attention import Attention, set_implementation
 from kotha.model.classifier import TextClassifier
 from kotha.model.config import (
     BERTConfig,
@@ -86,12 +86,12 @@ def with_zeros(model: nn.Module, heads: list[str], inputs: list[Tensor]) -> Tens
     return found
 
 
-@pytest.mark.parametrize("reading", ["fused", "explicit"])
+@pytest.mark.parametrize("implementation", ["fused", "explicit"])
 @pytest.mark.parametrize("case", CASES)
-def test_a_removed_head_is_a_head_that_adds_nothing(case: str, reading: Any) -> None:
+def test_a_removed_head_is_a_head_that_adds_nothing(case: str, implementation: Any) -> None:
     config, heads = CASES[case]
     model, inputs = made(config)
-    set_reading(model, reading)
+    set_implementation(model, implementation)
     whole, silenced = answer(model, inputs), with_zeros(model, heads, inputs)
     pruned = remove_heads(model, heads)
     torch.testing.assert_close(answer(pruned, inputs), silenced, rtol=1e-5, atol=1e-5)

@@ -43,7 +43,7 @@ def test_the_sheet_is_what_the_58m_models_attention_computes() -> None:
     for name in ON_PAPER:
         hook = lambda module, inputs, output, name=name: seen.update({name: output[0, 0].detach()})
         attention.get_submodule(name).register_forward_hook(hook)
-    attention.reading = "explicit"
+    attention.implementation = "explicit"
     attention(torch.tensor([X], dtype=torch.float64), "causal")
     for name, expected in ON_PAPER.items():
         torch.testing.assert_close(seen[name], torch.tensor(expected, dtype=torch.float64), rtol=0, atol=1e-6, msg=name)

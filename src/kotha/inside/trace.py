@@ -6,7 +6,7 @@
 
 Forward hooks come and go with the ``with``; the model, its weights and its answers stay as they are, to the last bit,
 and a model that is not traced pays nothing. A fused attention never builds its scores, so for the layers looked at they
-are worked out beside it, by the explicit reading's own lines from the same queries and keys. ``hook_points.py`` lists
+are worked out beside it, by the explicit implementation's own lines from the same queries and keys. ``hook_points.py`` lists
 the names.
 
 ``record`` traces one pass of an input: each place with its shape and figures, or written out as arrays. What a mask
@@ -129,7 +129,7 @@ def _work_out(attention: Attention, hooks: ExitStack) -> None:
 
     def work_out(_module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], _output: Tensor) -> None:
         q, k = caught.pop("queries"), caught.pop("keys")
-        if attention.reading == "fused":
+        if attention.implementation == "fused":
             mask = kwargs.get("mask", args[1] if len(args) > 1 else None)
             with torch.no_grad():
                 attention.weigh(q, k, mask)

@@ -1,10 +1,10 @@
 """THE attention: each position asks, every position answers, and the answers are mixed.
 
 Scaled dot-product attention, ``softmax(Q K^T / sqrt(D)) V`` (Vaswani et al. 2017, https://arxiv.org/abs/1706.03762),
-where several heads may share keys and values (grouped-query attention, GQA), in two readings of the same weights.
+where several heads may share keys and values (grouped-query attention, GQA), in two implementations of the same weights.
 ``explicit`` is the textbook line by line, each quantity the output of a named module that a forward hook can watch;
 ``fused`` is one kernel that never builds the scores. They are held equal by tests, and any layer of a live model can be
-switched: ``attention.reading = "explicit"``.
+switched: ``attention.implementation = "explicit"``.
 
 Attention knows neither where its keys come from nor who keeps them: self-attention makes them from x,
 cross-attention is handed a memory, generation passes ``store``, which takes the new keys and values and gives back
@@ -24,7 +24,7 @@ from kotha.model.masks import Mask, as_tensor
 from kotha.model.norm import RMSNorm
 from kotha.model.position import Rotation, rotate
 
-Reading = Literal["explicit", "fused"]
+Implementation = Literal["explicit", "fused"]
 KeysValues = tuple[Tensor, Tensor]
 # What another text left to look at: its vectors (B, S, C), or the keys and values already made from them.
 Memory = Tensor | KeysValues
@@ -35,7 +35,7 @@ class Attention(nn.Module):
     """Mix information across positions.
 
     What a hook can watch: ``queries`` (B, H, T, D), ``keys`` and ``values`` (B, n_kv_heads, S, D), ``head_outputs``
-    (B, H, T, D); in the explicit reading also ``scores``, ``masked_scores`` and ``weights``, each (B, H, T, S).
+    (B, H, T, D); in the explicit implementation also ``scores``, ``masked_scores`` and ``weights``, each (B, H, T, S).
     """
 
     def __init__(self, config: BlockConfig) -> None:
@@ -54,7 +54,7 @@ class Attention(nn.Module):
         self.queries, self.keys, self.values = nn.Identity(), nn.Identity(), nn.Identity()
         self.scores, self.masked_scores, self.weights = nn.Identity(), nn.Identity(), nn.Identity()
         self.head_outputs = nn.Identity()
-        self.reading: Reading = "fused"
+        self.implementation: Implementation = "fused"
 
     def forward(
         self,
@@ -71,7 +71,7 @@ class Attention(nn.Module):
         if store is not None:
             k, v = store(k, v)  # S grows by what was read before
         q, k, v = self.queries(q), self.keys(k), self.values(v)
-        mix = self._mix_explicit if self.reading == "explicit" else self._mix_fused
+        mix = self._mix_explicit if self.implementation == "explicit" else self._mix_fused
         heads = self.head_outputs(mix(q, k, v, mask))  # (B, H, T, D)
         y: Tensor = self.output(heads.transpose(1, 2).flatten(2))  # (B, T, C)
         return y
@@ -125,8 +125,8 @@ class Attention(nn.Module):
         return scaled_dot_product_attention(q, k, v, drawn, rate, isinstance(mask, str), enable_gqa=shared)
 
 
-def set_reading(model: nn.Module, reading: Reading) -> None:
-    """Switch every attention of a model to a reading."""
+def set_implementation(model: nn.Module, implementation: Implementation) -> None:
+    """Switch every attention of a model to an implementation."""
     for module in model.modules():
         if isinstance(module, Attention):
-            module.reading = reading
+            module.implementation = implementation

@@ -95,7 +95,7 @@ def test_the_folder_says_what_goes_in_and_out(modern: tuple[GPT, Path]) -> None:
 
 def test_the_model_is_left_as_it_was(modern: tuple[GPT, Path]) -> None:
     model, _ = modern
-    assert {part.reading for part in model.modules() if isinstance(part, Attention)} == {"fused"}
+    assert {part.implementation for part in model.modules() if isinstance(part, Attention)} == {"fused"}
 
 
 def test_other_weights_would_be_found(modern: tuple[GPT, Path]) -> None:

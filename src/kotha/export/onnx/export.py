@@ -27,7 +27,7 @@ from kotha.export.onnx.graphs import Graph, Sizes, empty_past, graphs_of, past_n
 from kotha.export.parity import ParityReport, logit_rows, our_side, questions, rounding
 from kotha.export.weight_names import UnsupportedError
 from kotha.i18n.message import Message, Text
-from kotha.model.attention import set_reading
+from kotha.model.attention import set_implementation
 from kotha.model.config import ClassifierConfig, GPTConfig, ModelConfig, TextConfig
 from kotha.model.family import Model
 from kotha.model.gpt import GPT
@@ -60,7 +60,9 @@ def _export(job: ExportJob) -> ParityReport:
                 "writing ONNX needs {name}: pip install 'kotha[onnx]', or pip install onnx onnxscript", name=name
             )
     ours, spelled = our_side(job.bundle), our_side(job.bundle).model
-    set_reading(spelled, "explicit")  # line by line: plain operations, which every runtime knows, grouped heads too
+    set_implementation(
+        spelled, "explicit"
+    )  # line by line: plain operations, which every runtime knows, grouped heads too
     with atomic_directory(job.path, lambda old: job.overwrite and _is_ours(old)) as folder:
         graphs = graphs_of(spelled)
         for graph in graphs:
