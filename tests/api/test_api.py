@@ -114,7 +114,7 @@ def test_the_names_are_these() -> None:
         kotha.lode  # noqa: B018
 
 
-@pytest.mark.filterwarnings("default:this model was never taught to converse")
+@pytest.mark.filterwarnings("default:this model was not trained for conversation")
 @pytest.mark.parametrize("name", [name for name, _ in public()])
 def test_every_public_name_has_an_example_that_runs(world: dict[str, Any], name: str) -> None:
     value = dict(public())[name]
@@ -162,7 +162,7 @@ def test_what_it_gives_says_what_it_is(world: dict[str, Any]) -> None:
 
 
 def test_a_talk_with_a_model_that_was_never_taught_warns(world: dict[str, Any]) -> None:
-    with pytest.warns(UserWarning, match="never taught to converse") as warned:
+    with pytest.warns(UserWarning, match="not trained for conversation") as warned:
         world["lm"].chat(plain=True)
     assert warned[0].filename == __file__, "it names the line that asked"
 
@@ -183,7 +183,7 @@ def test_what_is_no_model_is_answered(world: dict[str, Any], path: str, wording:
 
 
 def talk(lm: Any) -> Any:
-    with pytest.warns(UserWarning, match="never taught to converse"):
+    with pytest.warns(UserWarning, match="not trained for conversation"):
         return lm.chat()
 
 

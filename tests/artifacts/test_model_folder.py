@@ -254,7 +254,7 @@ def test_a_config_that_is_not_the_weights_is_refused(folder: Path, change: Any, 
 
 def test_a_mistake_in_a_config_names_its_file(folder: Path) -> None:
     rewrite_config(folder, lambda values: values["model"].update(dropout=2))
-    with pytest.raises(ConfigError, match=r"config\.json: dropout=2 is not a share"):
+    with pytest.raises(ConfigError, match=r"config\.json: dropout=2 is out of range"):
         bundle.load(folder)
 
 

@@ -144,8 +144,8 @@ def test_what_transformers_cannot_open_is_told_to_be_there(
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (["--to", "hf", "--type", "f16"], 2, "is no type of weights there"),
-        (["--to", "gguf", "--type", "q9"], 2, "is no type of weights there"),
+        (["--to", "hf", "--type", "f16"], 2, "is not supported by this format"),
+        (["--to", "gguf", "--type", "q9"], 2, "is not supported by this format"),
         (["--to", "hf", "--text", "/nowhere.txt"], 1, "/nowhere.txt"),
     ],
 )

@@ -47,16 +47,16 @@ def test_smaller_weights_are_judged_by_their_best_tokens() -> None:
     far = torch.tensor([[0.0, 1.0], [1.0, 0.0]])
     loose = replace(FRESH, tolerance=None, least_best_equal=0.9)
     assert with_logits(loose, [(far, far * 3)]).passed
-    assert told(with_logits(loose, [(far, -far)])) == ["0.0% of best tokens agree, and 90.0% must"]
+    assert told(with_logits(loose, [(far, -far)])) == ["only 0.0% of best tokens agree; at least 90.0% must"]
 
 
 def test_lines_that_differ_are_counted_and_the_first_is_shown() -> None:
     report = replace(FRESH)
     report.compare_lines(lambda line: [len(line)], lambda line: [min(len(line), 3)], ["ab", "abcd", "abcde"])
     assert (report.lines, report.lines_different, report.tokens_equal) == (3, 2, False)
-    assert repr(report) == "ParityReport(hf: failed; 2 of 3 lines give other tokens)"
+    assert repr(report) == "ParityReport(hf: failed; 2 of 3 lines give different tokens)"
     assert ["first line that differs", "'abcd'"] in shown(report)
-    assert shown(report)[-1] == ["verdict", "FAILED: 2 of 3 lines give other tokens"]
+    assert shown(report)[-1] == ["verdict", "FAILED: 2 of 3 lines give different tokens"]
 
 
 def test_what_was_not_asked_is_neither_right_nor_wrong() -> None:
@@ -79,12 +79,12 @@ def test_built_in_lines_hold_what_breaks_tokenizers() -> None:
 def test_what_is_not_judged_is_not_called_passed() -> None:
     compared = {"max_logit_difference": 1.0, "best_equal": 0.7, "positions": 100}
     report = ParityReport("gguf", peer="llama.cpp", tolerance=None, **compared)
-    assert shown(report)[-1][1].endswith("how much the weights lost is told, not judged")
+    assert shown(report)[-1][1].endswith("the loss of precision in the weights is reported only")
     assert shown(replace(report, least_best_equal=0.6))[-1] == ["verdict", "passed"]
 
 
 def test_a_notebook_shows_the_verdict_and_trusts_no_line() -> None:
     report = ParityReport("hf", peer="it", lines=2, lines_different=1, first_line_different="<script>")
     shown = report._repr_html_()
-    assert "FAILED: 1 of 2 lines give other tokens" in shown
+    assert "FAILED: 1 of 2 lines give different tokens" in shown
     assert "<script>" not in shown

@@ -127,7 +127,9 @@ def test_a_classifier_writes_no_text_and_a_writer_names_no_classes(
         classifier.evaluate(["আজ"])
     with pytest.raises(UsageError, match="this model names classes: ask it why with classify"):
         classifier.attention("আজ")
-    with pytest.raises(UsageError, match="this is a gpt model, and no classifier; make one of it with adapt classify"):
+    with pytest.raises(
+        UsageError, match="this is a gpt model, not a classifier; fine-tune it with `kotha adapt classify`"
+    ):
         kotha.load(bases["gpt"]).classify("আজ")
     with pytest.raises(ConfigError, match="a gpt-classifier model learns from texts with labels"):
         kotha.prepare([write_lines(tmp_path)], classifier.tokenizer, tmp_path / "data")
@@ -187,6 +189,6 @@ def test_bad_examples_are_refused_and_leave_nothing(
 
 def test_weights_of_another_family_are_refused(table: Path, tmp_path: Path) -> None:
     vit = bundle.save(tmp_path / "vit", build(preset("vit-digits").replace(n_layers=1, d_model=16, n_heads=2)))
-    with pytest.raises(KothaError, match=r"has no tokenizer|a vit model cannot classify texts"):
+    with pytest.raises(KothaError, match=r"has no tokenizer|a vit model cannot classify text"):
         kotha.adapt_classify(table, start=vit, out=tmp_path / "run")
     assert not (tmp_path / "run").exists()

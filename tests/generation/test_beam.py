@@ -114,8 +114,8 @@ def test_side_by_side_they_find_what_each_finds_alone(beams: int, positions: str
 @pytest.mark.parametrize(
     ("given", "wording"),
     [
-        ({"beams": 0}, "beams=0 follows nothing"),
-        ({"tokens": 0}, "tokens=0 leaves no room"),
+        ({"beams": 0}, "beams=0 is too small"),
+        ({"tokens": 0}, "tokens=0 is too small"),
     ],
 )
 def test_settings_that_cannot_work_are_refused(given: dict[str, Any], wording: str) -> None:

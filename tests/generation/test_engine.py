@@ -81,7 +81,7 @@ def test_a_context_that_no_machine_holds_costs_what_is_read(weights, monkeypatch
 def test_what_the_memory_cannot_hold_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cache_module, "_free_memory", lambda _: 5e5)
     engine = Engine(tiny("modern", context_length=10**9, vocab_size=30), None, max_batch=1)
-    with pytest.raises(KothaError, match=r"the cache for 1 texts of 3,000 tokens needs .* GiB are free"):
+    with pytest.raises(KothaError, match=r"the KV cache for 1 texts of 3,000 tokens needs .* GiB are free"):
         engine.generate([Request(prompt=(1,) * 3000, tokens=2)])
 
 
@@ -91,9 +91,9 @@ def test_scores_that_are_no_numbers_are_said(settings: SamplingSettings, broken:
     model = tiny("classic", vocab_size=600)  # more than are ranked at first
     with torch.no_grad():
         model.head.weight[3] = broken
-    with pytest.raises(KothaError, match="the model's scores are NaN or infinite"):
+    with pytest.raises(KothaError, match="the model's logits are NaN or infinite"):
         Engine(model, None).generate([Request(prompt=(1, 2), tokens=3, settings=settings)])
-    with pytest.raises(KothaError, match="the model's scores are NaN or infinite"):
+    with pytest.raises(KothaError, match="the model's logits are NaN or infinite"):
         continue_plainly(model, [1, 2], 3, settings)
 
 
@@ -354,13 +354,13 @@ def test_mistakes_are_answered() -> None:
     bert = BERT(BERTConfig(d_model=8, n_heads=2, n_layers=1, vocab_size=9, context_length=4))
     engine = Engine(model, None)
     cases: list[tuple[Any, str]] = [
-        (lambda: Engine(bert, None), "a BERT does not continue text; use a GPT"),  # type: ignore[arg-type]
-        (lambda: Engine(model, None, max_batch=0), "max_batch=0 has no room"),
+        (lambda: Engine(bert, None), "a BERT cannot continue text; use a GPT"),  # type: ignore[arg-type]
+        (lambda: Engine(model, None, max_batch=0), "max_batch=0 is too small"),
         (lambda: Engine(model, None, weights="int9"), "did you mean 'int8'"),  # type: ignore[arg-type]
-        (lambda: engine.submit(Request(prompt="মা")), "a prompt of text needs a tokenizer"),
-        (lambda: engine.submit(Request()), "the prompt is empty, and this vocabulary has no token"),
-        (lambda: engine.submit(Request(prompt=(1, 30))), "token id 30 of the prompt is outside the vocabulary of 30"),
-        (lambda: Request(tokens=-1), "tokens=-1 cannot be written; use 0 or more"),
+        (lambda: engine.submit(Request(prompt="মা")), "a text prompt needs a tokenizer"),
+        (lambda: engine.submit(Request()), "the prompt is empty, and the vocabulary has no start-of-document token"),
+        (lambda: engine.submit(Request(prompt=(1, 30))), "token id 30 in the prompt is outside the vocabulary of 30"),
+        (lambda: Request(tokens=-1), "tokens=-1 is negative; use 0 or more"),
         (lambda: Request(stop=("",)), "an empty stop string would end every text"),
         (lambda: Request(alternatives=101), "alternatives=101 is out of range; use 0 to 100"),
     ]

@@ -58,14 +58,14 @@ def test_the_last_number_below_one_falls_on_a_token() -> None:
 @pytest.mark.parametrize(
     ("given", "wording"),
     [
-        ({"temperature": -0.1}, "temperature=-0.1 cannot work; use 0"),
-        ({"temperature": float("nan")}, "temperature=nan cannot work"),
-        ({"temperature": float("inf")}, "temperature=inf cannot work"),
-        ({"temperature": 10**400}, "cannot work"),
-        ({"top_k": 0}, "top_k=0 leaves nothing to draw from; use 1 or more"),
-        ({"top_p": 0}, "top_p=0 is no share; use a number above 0 and up to 1"),
-        ({"min_p": 1.01}, "min_p=1.01 is no share"),
-        ({"repetition_penalty": 0}, "repetition_penalty=0 cannot work; use 1.1 or so"),
+        ({"temperature": -0.1}, "temperature=-0.1 is out of range; use 0"),
+        ({"temperature": float("nan")}, "temperature=nan is out of range"),
+        ({"temperature": float("inf")}, "temperature=inf is out of range"),
+        ({"temperature": 10**400}, "is out of range"),
+        ({"top_k": 0}, "top_k=0 is out of range; use 1 or more"),
+        ({"top_p": 0}, "top_p=0 is out of range; use a number above 0 and up to 1"),
+        ({"min_p": 1.01}, "min_p=1.01 is out of range"),
+        ({"repetition_penalty": 0}, "repetition_penalty=0 is out of range; use a number above 0 and up to 100"),
         ({"seed": -1}, "seed=-1 must be a whole number from 0"),
     ],
 )

@@ -76,7 +76,7 @@ def test_what_cannot_be_translated_is_said(folder: Path, tmp_path: Path, capsys:
         lm.generate("মা")
     unmarked = Tokenizer(lm.tokenizer.backend)
     del unmarked.special["bos"]
-    with pytest.raises(DataError, match="no mark to start and end"):
+    with pytest.raises(DataError, match="no bos and eos tokens"):
         kotha.LanguageModel(Bundle(lm.model, unmarked)).translate(SHORT)
     (tmp_path / "latin.txt").write_bytes(b"\xff\xfe\xe9")
     for words, said in (
@@ -84,7 +84,7 @@ def test_what_cannot_be_translated_is_said(folder: Path, tmp_path: Path, capsys:
         ([SHORT, "--file", "x"], "give either a text to translate, or --file"),
         (["--file", str(tmp_path / "latin.txt")], "is not UTF-8 text"),
         (["--file", str(tmp_path / "none.txt")], "No such file"),
-        ([SHORT, "--beams", "0"], "follows nothing; use 1 or more"),
+        ([SHORT, "--beams", "0"], "is too small; use 1 or more"),
     ):
         assert main(["translate", str(folder), *words]) != 0
         assert said in capsys.readouterr().err

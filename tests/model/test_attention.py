@@ -59,7 +59,7 @@ def test_explicit_is_fused(mask: str, layout: dict[str, Any], rotary: bool) -> N
 
 
 def largest_difference(mask: str, layout: dict[str, Any], rotary: bool, device: str) -> float:
-    """Between the two implementations, of answers and gradients; NaN, which is below nothing, where one is not finite."""
+    """The largest difference between the two implementations, in outputs and gradients; NaN if one is not finite."""
     torch.manual_seed(0)
     with torch.device(device):
         attention = Attention(BlockConfig(d_model=C, n_heads=4, **layout))

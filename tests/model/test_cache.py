@@ -124,5 +124,5 @@ def test_a_position_beyond_the_context_is_refused() -> None:
     model = GPT(LAYOUTS["classic"]).eval()
     cache = Growing()
     cache.length = 10
-    with pytest.raises(UsageError, match="11 tokens are more than context_length=10"):
+    with pytest.raises(UsageError, match="11 tokens exceed context_length=10"):
         model(torch.zeros(1, 1, dtype=torch.long), cache=cache)

@@ -148,12 +148,13 @@ def test_tokens_and_positions_out_of_range_are_refused(name: str) -> None:
     model, _ = made(name)
     beyond, below, long = torch.tensor([[3, 30]]), torch.tensor([[-1]]), torch.zeros(1, 11, dtype=torch.long)
     words = (
-        "token id 30 is outside the vocabulary of 30; ids run from 0 to 29: was the text encoded by another tokenizer?"
+        "token id 30 is out of range: the vocabulary has 30 entries, 0 to 29; "
+        "was the text encoded with another tokenizer?"
     )
     assert refused(lambda: model(beyond)) == words
-    assert refused(lambda: model(below)).startswith("token id -1 is outside the vocabulary of 30")
+    assert refused(lambda: model(below)).startswith("token id -1 is out of range")
     assert refused(lambda: model(long)) == (
-        "11 tokens are more than context_length=10; pass the last 10, or train with a longer context"
+        "11 tokens exceed context_length=10; pass the last 10, or train with a longer context"
     )
 
 
@@ -167,7 +168,9 @@ def test_both_sides_of_a_translation_are_checked() -> None:
 
 def test_a_segment_out_of_range_is_refused() -> None:
     model, _ = made("bert")
-    assert "segment 2 is outside the segments of 2" in refused(lambda: model(torch.tensor([[1]]), torch.tensor([[2]])))
+    assert "segment id 2 is out of range: the segment table has 2 entries" in refused(
+        lambda: model(torch.tensor([[1]]), torch.tensor([[2]]))
+    )
 
 
 def test_checks_cost_compiled_code_nothing() -> None:

@@ -118,11 +118,11 @@ def test_a_text_is_classed_by_what_it_says_and_not_by_its_padding(body: BERTConf
 
 
 def test_a_classifier_needs_a_body_that_reads_text_and_a_choice() -> None:
-    with pytest.raises(ConfigError, match="a vit model cannot classify texts; use a bert or a gpt"):
+    with pytest.raises(ConfigError, match="a vit model cannot classify text; use bert or gpt"):
         classifying(ViTConfig(**SIZES, image_size=8, patch_size=4, n_classes=3), "abc")
-    with pytest.raises(ConfigError, match=r"labels=\['a'\] cannot be used; give at least 2, each"):
+    with pytest.raises(ConfigError, match=r"labels=\['a'\] is not valid; use at least 2"):
         classifying(GPTConfig(**TEXT), "a")
-    with pytest.raises(ConfigError, match="cannot be used; give at least 2, each its own name"):
+    with pytest.raises(ConfigError, match="is not valid; use at least 2 labels, distinct and not empty"):
         classifying(GPTConfig(**TEXT), "aa")
 
 

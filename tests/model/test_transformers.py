@@ -147,7 +147,7 @@ def test_images_may_lie_in_memory_as_they_like() -> None:
 
 def test_images_that_do_not_fit_are_refused() -> None:
     model = build(preset("vit-digits"))
-    with pytest.raises(UsageError, match="images of 30x28 pixels do not divide into patches of patch_size=7; resize"):
+    with pytest.raises(UsageError, match="image size 30x28 is not divisible by patch_size=7; resize"):
         model(torch.zeros(1, 1, 30, 28))
-    with pytest.raises(UsageError, match="images with 3 channels for a model of n_channels=1"):
+    with pytest.raises(UsageError, match="the images have 3 channels, but the model expects n_channels=1"):
         model(torch.zeros(1, 3, 28, 28))

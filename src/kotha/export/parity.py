@@ -131,7 +131,7 @@ class ParityReport:
         if self.tolerance is not None and self.positions and not (self.max_logit_difference or 0.0) <= self.tolerance:
             found.append(
                 Message(
-                    "logits differ by {largest:.3g}, and {most:g} is allowed",
+                    "logits differ by {largest:.3g}, but at most {most:g} is allowed",
                     largest=self.max_logit_difference,
                     most=self.tolerance,
                 )
@@ -139,14 +139,14 @@ class ParityReport:
         if self.least_best_equal is not None and self.positions and not (self.best_equal or 0) >= self.least_best_equal:
             found.append(
                 Message(
-                    "{share:.1%} of best tokens agree, and {least:.1%} must",
+                    "only {share:.1%} of best tokens agree; at least {least:.1%} must",
                     share=self.best_equal,
                     least=self.least_best_equal,
                 )
             )
         if self.lines_different:
             found.append(
-                Message("{n:,} of {total:,} lines give other tokens", n=self.lines_different, total=self.lines)
+                Message("{n:,} of {total:,} lines give different tokens", n=self.lines_different, total=self.lines)
             )
         return found
 
@@ -191,7 +191,7 @@ def rows(report: ParityReport) -> list[list[Text]]:
     if report.failures:
         verdict = Message("FAILED: {why}", why=report.failures)
     elif report.best_equal is not None and report.tolerance is None and report.least_best_equal is None:
-        verdict = Message("token ids passed; how much the weights lost is told, not judged")
+        verdict = Message("token ids passed; the loss of precision in the weights is reported only")
     return [*found, [Message("verdict"), verdict]]
 
 
@@ -243,7 +243,7 @@ def rounding(bundle: Bundle, dtype: torch.dtype) -> list[Text]:
     if dtype.itemsize >= next(bundle.model.parameters()).dtype.itemsize:
         return []
     name = str(dtype).removeprefix("torch.")
-    return [Message("the weights were rounded to {name} on their way out, and are compared as rounded", name=name)]
+    return [Message("the exported weights are rounded to {name}; the comparison uses the rounded weights", name=name)]
 
 
 def lines_of(texts: Sequence[str]) -> list[str] | None:
@@ -253,7 +253,7 @@ def lines_of(texts: Sequence[str]) -> list[str] | None:
     found = (line for document in read_documents(texts) for line in document.text.splitlines() if line.strip())
     lines = list(islice(found, _MOST_LINES))
     if not lines:
-        raise DataError("{paths}: no lines there to compare on", paths=" ".join(texts))
+        raise DataError("{paths}: no lines to compare", paths=" ".join(texts))
     return [*AWKWARD_LINES, *lines]
 
 

@@ -52,19 +52,19 @@ def export(
     """
     exporters = _exporters()
     if to not in exporters:
-        raise UsageError("to={to!r} is no door{nearest}", to=to, nearest=nearest(to, exporters))
+        raise UsageError("unknown export target {to!r}{nearest}", to=to, nearest=nearest(to, exporters))
     exporter = exporters[to]
     kind = weights or exporter.weights[0]
     if kind not in exporter.weights:
         raise UsageError(
-            "weights={weights!r} is no type of weights there{nearest}",
+            "weights={weights!r} is not supported by this format{nearest}",
             weights=kind,
             nearest=nearest(kind, exporter.weights),
         )
     exporter.opens(bundle.config)
     if bundle.tokenizer is None and exporter.needs_tokenizer is not None:
         raise KothaError(
-            "this model folder has no tokenizer, and {what} needs one; train or save it with one",
+            "this model folder has no tokenizer, and {what} needs one; train or save the model with one",
             what=exporter.needs_tokenizer,
         )
     path = out
@@ -72,7 +72,7 @@ def export(
         path = out if out.suffix in exporter.endings else out / exporter.file_name.format(weights=kind)
         if exists(check_file_place(path)) and not overwrite:
             raise KothaError(
-                "{path} exists; choose another place, or replace it with {overwrite}",
+                "{path} already exists; choose another path, or replace it with {overwrite}",
                 path=path,
                 overwrite=Option("overwrite", True),
             )

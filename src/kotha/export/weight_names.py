@@ -74,7 +74,7 @@ class Layout:
             wanted |= {"n_kv_heads": [config.n_heads], "d_head": [config.d_model / config.n_heads]}
         found: list[Text] = [
             Message(
-                "{name}={value}: {title} has {wanted}",
+                "{name}={value}: {title} requires {wanted}",
                 name=name,
                 value=_shown(getattr(config, name)),
                 title=self.title,
@@ -85,7 +85,10 @@ class Layout:
         ]
         if config.removed_heads:
             found.append(
-                Message("removed_heads: {title} has all heads; export the model before pruning", title=self.title)
+                Message(
+                    "removed_heads: {title} does not support removed heads; export the model before pruning",
+                    title=self.title,
+                )
             )
         return found
 
@@ -126,7 +129,7 @@ class Layout:
         layer = number[0] if number else ""
         row = self._rows.get(name.replace(f".{layer}.", ".{n}.", 1) if number else name)
         if row is None:
-            raise KothaError("no place for a weight called {name!r}", name=name[:200])
+            raise KothaError("unknown weight {name!r}", name=name[:200])
         theirs, ours, how = row
         return theirs.replace("{n}", layer), [each.replace("{n}", layer) for each in ours], how
 
@@ -221,7 +224,7 @@ def fitting(name: str, tensor: Tensor, dtype: torch.dtype) -> Tensor:
     narrow = tensor.to(dtype)
     if not torch.isfinite(narrow).all() and torch.isfinite(tensor).all():
         raise KothaError(
-            "{name} reaches {largest:,.0f}, more than {dtype} holds; choose a wider type of weights",
+            "{name} contains {largest:,.0f}, too large for {dtype}; choose a wider weight type",
             name=name,
             largest=float(tensor.abs().max()),
             dtype=str(dtype).removeprefix("torch."),

@@ -37,11 +37,9 @@ class BeamSettings:
 
     def __post_init__(self) -> None:
         if self.beams < 1:
-            raise UsageError("{beams} follows nothing; use 1 or more, 4 is usual", beams=Option("beams", self.beams))
+            raise UsageError("{beams} is too small; use 1 or more (4 is typical)", beams=Option("beams", self.beams))
         if self.tokens is not None and self.tokens < 1:
-            raise UsageError(
-                "{tokens} leaves no room for an answer; use 1 or more", tokens=Option("tokens", self.tokens)
-            )
+            raise UsageError("{tokens} is too small; use 1 or more", tokens=Option("tokens", self.tokens))
 
 
 @dataclass(frozen=True)
@@ -152,7 +150,9 @@ def translate(
 ) -> list[str]:
     """The best translation of each source; of one that is too long the beginning is read, of an empty one nothing."""
     if not {"bos", "eos"} <= tokenizer.special.keys():
-        raise DataError("the tokenizer has no mark to start and end a target; use the one the model was trained with")
+        raise DataError(
+            "the tokenizer has no bos and eos tokens, which translation needs; use the one the model was trained with"
+        )
     config = model.config
     settings = BeamSettings(start=tokenizer.special["bos"], end=tokenizer.special["eos"], beams=beams)
     room = config.context_length - 1

@@ -78,8 +78,8 @@ class RowCache:
         wanted, free = 2 * one * size, _free_memory(self.lengths.device)
         if wanted > free:
             raise KothaError(
-                "the cache for {n:,} texts of {size:,} tokens needs {wanted:,.1f} GiB, and {free:,.1f} GiB are free; "
-                "write fewer or shorter texts at once",
+                "the KV cache for {n:,} texts of {size:,} tokens needs {wanted:,.1f} GiB, but only "
+                "{free:,.1f} GiB are free; generate fewer or shorter texts at once",
                 n=len(self.lengths),
                 size=size,
                 wanted=wanted / 2**30,

@@ -65,11 +65,11 @@ class Classifier:
     def __init__(self, bundle: Bundle) -> None:
         if not isinstance(bundle.model, TextClassifier):
             raise UsageError(
-                "this is a {family} model, and no classifier; make one of it with adapt classify",
+                "this is a {family} model, not a classifier; fine-tune it with `kotha adapt classify`",
                 family=bundle.config.family,
             )
         if bundle.tokenizer is None:
-            raise UsageError("this classifier has no tokenizer, so it cannot read text; save them together")
+            raise UsageError("this classifier has no tokenizer, so it cannot read text; save the tokenizer with it")
         self.model, self.tokenizer = bundle.model, bundle.tokenizer
         self.labels = bundle.model.config.labels
         self._reader = MarkedTexts(bundle.tokenizer, bundle.model.config.marks, bundle.model.config.context_length)
@@ -160,12 +160,12 @@ def probabilities(
             some = some.float() / 127.5 - 1 if some.dtype == torch.uint8 else some
             found.append(model(some.to(device)).float().softmax(dim=-1).cpu())
             if on_progress is not None:
-                on_progress(Message("looking"), min(start + _IMAGES_AT_ONCE, len(images)), len(images))
+                on_progress(Message("classifying images"), min(start + _IMAGES_AT_ONCE, len(images)), len(images))
     return torch.cat(found)
 
 
 def vit_of(bundle: Bundle) -> ViT:
     """The model of a bundle, which must be one that reads images."""
     if not isinstance(bundle.model, ViT):
-        raise UsageError("this is a {family} model; only a ViT reads images", family=bundle.config.family)
+        raise UsageError("this is a {family} model; only a ViT accepts images", family=bundle.config.family)
     return bundle.model

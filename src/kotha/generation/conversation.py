@@ -16,7 +16,7 @@ from kotha.i18n.message import Message
 from kotha.text.tokenizer.chat import Turn
 from kotha.text.tokenizer.prompt import encode_end, start_of_document
 
-UNTAUGHT = Message("this model was never taught to converse: it goes on with what you write")
+UNTAUGHT = Message("this model was not trained for conversation: it continues the text you write")
 
 
 class Conversation:

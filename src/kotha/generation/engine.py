@@ -69,11 +69,9 @@ class Engine:
         kept_bytes: int = 0,
     ) -> None:
         if not isinstance(model, GPT):
-            raise UsageError("a {name} does not continue text; use a GPT", name=type(model).__name__)
+            raise UsageError("a {name} cannot continue text; use a GPT", name=type(model).__name__)
         if max_batch < 1:
-            raise UsageError(
-                "{max_batch} has no room for a request; use 1 or more", max_batch=Option("max_batch", max_batch)
-            )
+            raise UsageError("{max_batch} is too small; use 1 or more", max_batch=Option("max_batch", max_batch))
         self.model = prepare(model, weights)
         self.tokenizer, self.chat = tokenizer, chat
         device, dtype = self.model.tokens.weight.device, self.model.tokens.weight.dtype
@@ -182,18 +180,18 @@ class Engine:
         elif self.tokenizer is not None:
             ids, _ = encode_prompt(self.tokenizer, prompt, len(prompt) if most is None else most)
         elif prompt:
-            raise UsageError("a prompt of text needs a tokenizer; give token ids")
+            raise UsageError("a text prompt needs a tokenizer; pass token ids instead")
         else:
             ids = []
         wrong = next((token for token in ids if not 0 <= token < self._rows.vocab_size), None)
         if wrong is not None:
             raise UsageError(
-                "token id {wrong} of the prompt is outside the vocabulary of {vocab_size:,}",
+                "token id {wrong} in the prompt is outside the vocabulary of {vocab_size:,} tokens",
                 wrong=wrong,
                 vocab_size=self._rows.vocab_size,
             )
         if not ids and self._start is None:
-            raise UsageError("the prompt is empty, and this vocabulary has no token that starts a document; write one")
+            raise UsageError("the prompt is empty, and the vocabulary has no start-of-document token; write a prompt")
         return ids or [self._start or 0]
 
     def _admit(self) -> None:

@@ -45,10 +45,10 @@ class Filled:
 def fill(model: BERT, tokenizer: Tokenizer, text: str, count: int = 5) -> Filled:
     """The likeliest words for each gap of a text."""
     if count < 1:
-        raise UsageError("{words}: ask for at least one", words=Option("words", count))
+        raise UsageError("{words} is too small; use 1 or more", words=Option("words", count))
     parts = [part.strip() for part in text.split(GAP)]
     if len(parts) == 1:
-        raise UsageError("the text has no gap to fill; write {gap} where a word is missing", gap=GAP)
+        raise UsageError("the text has no gap to fill; write {gap} in place of a word", gap=GAP)
     marks = _marks(tokenizer)
     tokens = [token for ids in tokenizer.encode_batch(parts) for token in (marks["mask"], *ids)]
     tokens = [marks["cls"], *tokens[1:], marks["sep"]]
@@ -70,7 +70,7 @@ def follows(model: BERT, tokenizer: Tokenizer, first: str, second: str) -> float
     """How likely the second sentence is the one that came after the first (next sentence prediction)."""
     marks = _marks(tokenizer)
     if not first.strip() or not second.strip():
-        raise UsageError("two sentences are needed, and one of them is empty")
+        raise UsageError("two sentences are needed, but one of them is empty")
     before, after = tokenizer.encode_batch([first, second])
     tokens = [marks["cls"], *before, marks["sep"], *after, marks["sep"]]
     segments = [0] * (len(before) + 2) + [1] * (len(after) + 1)
@@ -83,7 +83,7 @@ def _row(model: BERT, tokens: Sequence[int]) -> Tensor:
     longest = model.config.context_length
     if len(tokens) > longest:
         raise UsageError(
-            "the text has {n:,} tokens with its marks, and the model reads {longest:,}; shorten it",
+            "the text has {n:,} tokens including special tokens, but the model's context is {longest:,}; shorten it",
             n=len(tokens),
             longest=longest,
         )
@@ -94,7 +94,7 @@ def _marks(tokenizer: Tokenizer) -> dict[str, int]:
     missing = [role for role in ("cls", "sep", "mask") if role not in tokenizer.special]
     if missing:
         raise UsageError(
-            "the model's tokenizer has no {missing} token, so no gap can be shown to it",
+            "the model's tokenizer has no {missing} token, which the input needs",
             missing=" and no ".join(missing),
         )
     return tokenizer.special

@@ -29,7 +29,7 @@ from kotha.text.tokenizer.tokenizer import Tokenizer
 
 # Numbers are drawn this many at a time, so that the first of them do not depend on how many are wanted.
 _DRAWN_AT_ONCE = 256
-NO_NUMBERS = "the model's scores are NaN or infinite: its weights are broken, or too large for their type"
+NO_NUMBERS = "the model's logits are NaN or infinite; its weights are damaged, or too large for their type"
 
 
 def write(model: GPT, tokenizer: Tokenizer, prompt: str, tokens: int = 100, **how: Any) -> str:

@@ -39,12 +39,12 @@ class Request:
 
     def __post_init__(self) -> None:
         if self.tokens < 0:
-            raise UsageError("{tokens} cannot be written; use 0 or more", tokens=Option("tokens", self.tokens))
+            raise UsageError("{tokens} is negative; use 0 or more", tokens=Option("tokens", self.tokens))
         if "" in self.stop:
-            raise UsageError("an empty stop string would end every text before its first letter; leave it out")
+            raise UsageError("an empty stop string would end every text at once; remove it")
         if self.alternatives is not None and not 0 <= self.alternatives <= MOST_ALTERNATIVES:
             raise UsageError(
-                "{alternatives} is out of range; use 0 to {most}, or leave it out",
+                "{alternatives} is out of range; use 0 to {most}, or omit it",
                 alternatives=Option("alternatives", self.alternatives),
                 most=MOST_ALTERNATIVES,
             )

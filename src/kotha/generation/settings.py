@@ -13,20 +13,20 @@ from kotha.errors import UsageError
 from kotha.i18n.message import Option
 from kotha.model.fields import LARGEST_SEED
 
-_SHARE = "{setting} is no share; use a number above 0 and up to 1, or leave it out"
+_SHARE = "{setting} is out of range; use a number above 0 and up to 1, or omit it"
 _HOTTEST = 1e6
 # What each setting may be, and what is said of any other value.
 _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "temperature": (
         lambda value: 0 <= value <= _HOTTEST,
-        "{setting} cannot work; use 0 (always the best) or more; 0.8 is usual",
+        "{setting} is out of range; use 0 (always the best token) or more; 0.8 is typical",
     ),
-    "top_k": (lambda value: value >= 1, "{setting} leaves nothing to draw from; use 1 or more, or leave it out"),
+    "top_k": (lambda value: value >= 1, "{setting} is out of range; use 1 or more, or omit it"),
     "top_p": (lambda value: 0 < value <= 1, _SHARE),
     "min_p": (lambda value: 0 < value <= 1, _SHARE),
     "repetition_penalty": (
         lambda value: 0 < value <= 100,
-        "{setting} cannot work; use 1.1 or so, up to 100, or leave it out",
+        "{setting} is out of range; use a number above 0 and up to 100, such as 1.1, or omit it",
     ),
     "seed": (lambda value: 0 <= value <= LARGEST_SEED, "{setting} must be a whole number from 0 to {most}"),
 }

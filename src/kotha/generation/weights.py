@@ -29,7 +29,7 @@ def prepare(model: GPT, weights: Weights | None) -> GPT:
         return model
     if weights not in DTYPES:
         raise UsageError(
-            "{weights} is not a choice{nearest}",
+            "{weights} is not a valid choice{nearest}",
             weights=Option("weights", weights),
             nearest=nearest(str(weights), DTYPES),
         )

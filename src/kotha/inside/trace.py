@@ -6,8 +6,8 @@
 
 Forward hooks come and go with the ``with``; the model, its weights and its answers stay as they are, to the last bit,
 and a model that is not traced pays nothing. A fused attention never builds its scores, so for the layers looked at they
-are worked out beside it, by the explicit implementation's own lines from the same queries and keys. ``hook_points.py`` lists
-the names.
+are computed separately from the same queries and keys, by the code of the explicit implementation. ``hook_points.py``
+lists the names.
 
 ``record`` traces one pass of an input: each place with its shape and figures, or written out as arrays. What a mask
 hides is -inf in ``masked_scores``; figures leave it out and say how much it was.

@@ -1,7 +1,7 @@
 """THE attention: each position asks, every position answers, and the answers are mixed.
 
 Scaled dot-product attention, ``softmax(Q K^T / sqrt(D)) V`` (Vaswani et al. 2017, https://arxiv.org/abs/1706.03762),
-where several heads may share keys and values (grouped-query attention, GQA), in two implementations of the same weights.
+where several heads may share keys and values (grouped-query attention, GQA), in two implementations with the same weights.
 ``explicit`` is the textbook line by line, each quantity the output of a named module that a forward hook can watch;
 ``fused`` is one kernel that never builds the scores. They are held equal by tests, and any layer of a live model can be
 switched: ``attention.implementation = "explicit"``.

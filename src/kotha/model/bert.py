@@ -58,7 +58,7 @@ class BERT(nn.Module):
         """Every token in the light of all: (B, T) -> (B, T, C)."""
         positions = positions_of(tokens, self.config)
         segments = torch.zeros_like(tokens) if segments is None else segments
-        check_ids(segments, self.config.n_segments, what=Message("segment"), table=Message("the segments"))
+        check_ids(segments, self.config.n_segments, what=Message("segment id"), table=Message("the segment table"))
         x = self.positions(self.tokens(tokens) + self.segments(segments), positions)  # (B, T, C)
         x = self.dropout(self.embedding_norm(x))
         y: Tensor = self.stack(x, looking_around(real), self.positions.rotation(positions))

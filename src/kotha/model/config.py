@@ -24,16 +24,16 @@ Initialization = Literal["gpt2", "xavier"]
 Stacks = Mapping[str, tuple[int, tuple[str, ...]]]
 # Heads are kept by name, and layers built, one by one: neither a file nor a slip of the hand must ask for a billion.
 MOST_HEADS, MOST_LAYERS = 4096, 1024
-_TOO_MANY = "{name}={value} is more than any model has; use 1 to {most:,}"
-_NO_SHARE = "{name}={value} is not a share; use 0 (off) up to 0.9"
+_TOO_MANY = "{name}={value} is too large; use 1 to {most:,}"
+_NO_SHARE = "{name}={value} is out of range; use 0 (off) to 0.9"
 _MOST = {"n_heads": MOST_HEADS, "n_layers": MOST_LAYERS, "n_decoder_layers": MOST_LAYERS}
 # What a number must be beside its type, and what is said of one that is not.
 _LIMITS: dict[str, tuple[Callable[[Any], bool], str]] = {
     **{name: (partial(operator.ge, most), _TOO_MANY) for name, most in _MOST.items()},
     "dropout": (lambda share: 0 <= share < 1, _NO_SHARE),
     "attention_dropout": (lambda share: 0 <= share < 1, _NO_SHARE),
-    "norm_eps": (lambda eps: 0 < eps < 1, "{name}={value} is not a small positive number; try 1e-5"),
-    "rotary_base": (lambda base: base > 1, "{name}={value} must be above 1; 10000 is usual"),
+    "norm_eps": (lambda eps: 0 < eps < 1, "{name}={value} must be a small positive number; try 1e-5"),
+    "rotary_base": (lambda base: base > 1, "{name}={value} must be greater than 1; 10000 is typical"),
 }
 
 
@@ -147,7 +147,7 @@ def _in_order(removed: Sequence[str], attentions: Sequence[str], n_heads: int) -
     for head in removed:
         attention, _, number = head.rpartition(".")
         if attention not in places or number not in numbers:
-            known = "there is no head {name!r}; each attention has heads 0 to {last}, named as in {first}.0"
+            known = "unknown head {name!r}; each attention has heads 0 to {last}, with names such as {first}.0"
             raise ConfigError(known, name=head, last=n_heads - 1, first=attentions[0])
         found.add((places[attention], int(number)))
     for place, count in Counter(place for place, _ in found).items():
@@ -174,7 +174,7 @@ class TextConfig(ModelConfig):
         pairs = {"rotary": "d_head", "sinusoidal": "d_model", "sinusoidal-halves": "d_model"}.get(self.positions)
         if pairs is not None and getattr(self, pairs) % 2:
             raise ConfigError(
-                "{name}={value} is odd, and {positions} positions come in pairs; try {even}",
+                "{name}={value} must be even for {positions} positions; try {even}",
                 name=pairs,
                 value=getattr(self, pairs),
                 positions=self.positions,
@@ -236,7 +236,7 @@ ClassifierConfig = GPTClassifierConfig | BERTClassifierConfig
 def _checked_labels(labels: Sequence[str]) -> tuple[str, ...]:
     if len(set(labels)) < max(2, len(labels)) or not all(label.strip() for label in labels):
         raise ConfigError(
-            "labels={labels} cannot be used; give at least 2, each its own name", labels=str(list(labels))
+            "labels={labels} is not valid; use at least 2 labels, distinct and not empty", labels=str(list(labels))
         )
     return tuple(labels)
 
@@ -286,7 +286,7 @@ class ViTConfig(ModelConfig):
         object.__setattr__(self, "labels", _checked_labels(self.labels) if self.labels else ())
         if self.labels and len(self.labels) != self.n_classes:
             raise ConfigError(
-                "{n} labels for n_classes={n_classes}; name each class, or none",
+                "{n} labels for n_classes={n_classes}; name every class or none",
                 n=len(self.labels),
                 n_classes=self.n_classes,
             )
@@ -311,7 +311,7 @@ def classifying(config: ModelConfig, labels: Sequence[str]) -> ClassifierConfig:
     kinds = {"gpt": GPTClassifierConfig, "bert": BERTClassifierConfig}
     kind: Any = kinds.get(config.family.removesuffix("-classifier"))
     if kind is None:
-        raise ConfigError("a {family} model cannot classify texts; use a bert or a gpt", family=config.family)
+        raise ConfigError("a {family} model cannot classify text; use bert or gpt", family=config.family)
     values = {each.name: getattr(config, each.name) for each in fields(config)}
     made: ClassifierConfig = kind(**{**values, "labels": tuple(labels)})
     return made
@@ -323,7 +323,7 @@ def config_from_dict(values: dict[str, Any]) -> ModelConfig:
     family = values.pop("family", None)
     if not isinstance(family, str) or family not in FAMILIES:
         raise ConfigError(
-            "family={family} is not a model family{nearest}",
+            "unknown model family {family}{nearest}",
             family=repr(family),
             nearest=nearest(str(family), FAMILIES),
         )

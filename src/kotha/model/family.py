@@ -43,7 +43,7 @@ def build(config: ModelConfig, device: str | torch.device | None = None) -> Mode
     'ViT'
     """
     if type(config) not in _BODIES:
-        raise ConfigError("{kind} is no family's config", kind=type(config).__name__)
+        raise ConfigError("{kind} is not the config of a model family", kind=type(config).__name__)
     settle_threads()
     place = torch.device(device or "cpu")
     with place, Unfilled() if place.type == "meta" else nullcontext():

@@ -45,7 +45,7 @@ def check_types(config: Any) -> None:
         said: dict[str, Any] = {"name": each.name, "value": repr(value)[:50]}
         if get_origin(hint) is Literal and value not in get_args(hint):
             raise ConfigError(
-                "{name}={value} is not a choice{nearest}", **said, nearest=nearest(str(value), get_args(hint))
+                "{name}={value} is not a valid choice{nearest}", **said, nearest=nearest(str(value), get_args(hint))
             )
         if hint is bool and not isinstance(value, bool):
             raise ConfigError("{name}={value} must be true or false", **said)
@@ -76,7 +76,7 @@ def check_names(kind: Any, values: Mapping[str, object], whole: bool = False) ->
             )
     missing = [each.name for each in fields(kind) if each.default is MISSING and each.name not in values]
     if whole and missing:
-        raise ConfigError("{kind} needs {names}", kind=kind.__name__, names=missing)
+        raise ConfigError("{kind} is missing {names}", kind=kind.__name__, names=missing)
 
 
 def indivisible(config: Any, name: str, other: str, wider: int | None = None) -> ConfigError:

@@ -22,8 +22,8 @@ def check_ids(ids: Tensor, n_known: int, what: Text | None = None, table: Text |
     if lowest < 0 or highest >= n_known:
         wrong = lowest if lowest < 0 else highest
         raise UsageError(
-            "{what} {wrong} is outside {table} of {n:,}; ids run from 0 to {last:,}: was the text "
-            "encoded by another tokenizer?",
+            "{what} {wrong} is out of range: {table} has {n:,} entries, 0 to {last:,}; was the text encoded "
+            "with another tokenizer?",
             what=what or Message("token id"),
             wrong=wrong,
             table=table or Message("the vocabulary"),
@@ -35,8 +35,8 @@ def check_ids(ids: Tensor, n_known: int, what: Text | None = None, table: Text |
 def _check_length(n_positions: int, context_length: int) -> None:
     if n_positions > context_length:
         raise UsageError(
-            "{n:,} tokens are more than context_length={context_length:,}; pass the last "
-            "{context_length:,}, or train with a longer context",
+            "{n:,} tokens exceed context_length={context_length:,}; pass the last {context_length:,}, or "
+            "train with a longer context",
             n=n_positions,
             context_length=context_length,
         )

@@ -57,7 +57,8 @@ def add_low_rank(model: nn.Module, rank: int, alpha: float, whole: Sequence[str]
         narrowest = min(base.in_features, base.out_features)
         if rank >= narrowest:
             raise ConfigError(
-                "lora={rank} is no less than the {narrowest} of {name}; use a smaller rank, such as 8",
+                "lora={rank} must be less than {narrowest}, the smaller dimension of {name}; use a smaller "
+                "rank, such as 8",
                 rank=rank,
                 narrowest=narrowest,
                 name=name,

@@ -48,7 +48,7 @@ class Preset:
         layers = f"{config.n_layers}+{config.n_decoder_layers}" if self.family == "seq2seq" else config.n_layers
         heads = Plural("{n} head", "{n} heads", n=config.n_heads)
         if self.family == "vit":
-            reads = Message("images of {pixels}, {n:,} classes", pixels=config.image_size, n=config.n_classes)
+            reads = Message("image size {pixels}, {n:,} classes", pixels=config.image_size, n=config.n_classes)
         else:
             reads = Message("context {n:,}, vocabulary {tokens:,}", n=config.context_length, tokens=config.vocab_size)
         return Message(
@@ -82,5 +82,5 @@ def preset(name: str) -> ModelConfig:
     8
     """
     if name not in PRESETS:
-        raise ConfigError("preset {name!r} does not exist{nearest}", name=name, nearest=nearest(name, PRESETS))
+        raise ConfigError("unknown preset {name!r}{nearest}", name=name, nearest=nearest(name, PRESETS))
     return PRESETS[name]

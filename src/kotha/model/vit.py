@@ -36,14 +36,14 @@ class PatchEmbedding(nn.Module):
         _, n_channels, height, width = images.shape
         if n_channels != self.n_channels:
             raise UsageError(
-                "images with {n} channels for a model of n_channels={wanted}",
+                "the images have {n} channels, but the model expects n_channels={wanted}",
                 n=n_channels,
                 wanted=self.n_channels,
             )
         if height % self.patch_size or width % self.patch_size:
             raise UsageError(
-                "images of {height}x{width} pixels do not divide into patches of patch_size={patch_size}; resize "
-                "or crop them to a multiple",
+                "image size {height}x{width} is not divisible by patch_size={patch_size}; resize or crop the "
+                "images to a multiple of it",
                 height=height,
                 width=width,
                 patch_size=self.patch_size,

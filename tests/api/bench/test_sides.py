@@ -73,7 +73,7 @@ def test_training_is_told_with_what_was_foretold() -> None:
 def test_a_model_that_has_no_twin_is_measured_alone() -> None:
     outcome = sides.bench_writing(GPT(CLASSIC.replace(norm_order="post")), None, "float32", 1, 4, 1, quiet)
     assert list(outcome.sides()) == ["kotha"]
-    assert "transformers was not measured: no Hugging Face layout fits" in str(outcome.remarks[0])
+    assert "transformers was not measured: no Hugging Face architecture fits" in str(outcome.remarks[0])
 
 
 def test_what_cannot_be_measured_is_refused_in_words() -> None:

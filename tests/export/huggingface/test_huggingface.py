@@ -114,9 +114,9 @@ def test_an_export_proves_itself_as_rounded_and_leaves_the_model_alone(tmp_path:
 
 def test_an_unknown_type_or_door_is_refused_before_anything_is_written(tmp_path: Path) -> None:
     bundle = shaken(CONFIGS["qwen3"])
-    with pytest.raises(UsageError, match="weights='float8' is no type of weights there; did you mean 'float"):
+    with pytest.raises(UsageError, match="weights='float8' is not supported by this format; did you mean 'float"):
         export(bundle, "hf", tmp_path / "hf", weights="float8")
-    with pytest.raises(UsageError, match=r"to='tar' is no door; known: gguf, hf, onnx, web$"):
+    with pytest.raises(UsageError, match=r"unknown export target 'tar'; known: gguf, hf, onnx, web$"):
         export(bundle, "tar", tmp_path / "hf")  # type: ignore[arg-type]
     assert not any(tmp_path.iterdir())
 
@@ -125,7 +125,7 @@ def test_a_weight_too_large_for_float16_is_refused(tmp_path: Path) -> None:
     bundle = shaken(CONFIGS["qwen3"])
     with torch.no_grad():
         bundle.model.get_parameter("tokens.weight")[0, 0] = 1e6
-    with pytest.raises(KothaError, match=r"tokens.weight reaches 1,000,000, more than float16 holds"):
+    with pytest.raises(KothaError, match=r"tokens.weight contains 1,000,000, too large for float16"):
         write_hf(bundle, tmp_path / "hf", dtype="float16")
     assert not (tmp_path / "hf").exists()
 
@@ -233,7 +233,7 @@ def test_a_chat_template_comes_back_and_another_is_not_run(tmp_path: Path) -> No
     (tmp_path / "hf" / "tokenizer_config.json").write_text(json.dumps(settings))
     foreign = import_hf(tmp_path / "hf")
     assert foreign.bundle.chat is None
-    assert any("chat template is a program that is not run here" in str(remark) for remark in foreign.remarks)
+    assert any("chat template is a program that Kotha does not run" in str(remark) for remark in foreign.remarks)
     write_hf(replace(bundle, chat=None), tmp_path / "plain")
     assert import_hf(tmp_path / "plain").bundle.chat is None
 
@@ -284,7 +284,7 @@ def test_their_folders_open_here(name: str, tmp_path: Path) -> None:
     report = check_hf(tmp_path / "hf", found.bundle, found.layout, FEW)
     assert report.passed, report.failures
     assert report.positions > 1
-    assert any("have no opinion" in str(remark) for remark in found.remarks) == (name == "bert-words")
+    assert any("do not change the result" in str(remark) for remark in found.remarks) == (name == "bert-words")
     model.save_pretrained(tmp_path / "shards", max_shard_size="6KB")
     assert (tmp_path / "shards" / "model.safetensors.index.json").exists()
     assert same_weights(import_hf(tmp_path / "shards").bundle, found.bundle)
@@ -383,7 +383,7 @@ def test_what_old_folders_hold_besides_is_passed_over(tmp_path: Path) -> None:
     rewrite(tmp_path / "hf", old)
     assert import_hf(tmp_path / "hf").layout.name == "gpt2"
     rewrite(tmp_path / "hf", lambda weights: weights["lm_head.weight"][0].add_(1))
-    with pytest.raises(KothaError, match=r"transformer.wte.weight differs from lm_head.weight, and the config says"):
+    with pytest.raises(KothaError, match=r"transformer.wte.weight differs from lm_head.weight, but the config ties"):
         import_hf(tmp_path / "hf")
 
 

@@ -38,7 +38,7 @@ def test_whole_numbers_that_were_rounded_before_are_the_same_again() -> None:
     ("changed", "said"),
     [
         ({"normalizer": normalizers.Lowercase()}, "a normalization that is not Kotha's"),
-        ({"pre_tokenizer": pre_tokenizers.Metaspace()}, "a split before it that is not Kotha's"),
+        ({"pre_tokenizer": pre_tokenizers.Metaspace()}, "a pre-tokenizer that is not Kotha's"),
         ({"decoder": decoders.Metaspace()}, "a decoder that is not Kotha's"),
     ],
 )
@@ -46,10 +46,10 @@ def test_a_foreign_tokenizer_is_refused_in_words(changed: dict[str, Any], said: 
     backend = type(tokenizers()["unigram"].backend).from_str(tokenizers()["unigram"].backend.to_str())
     for name, value in changed.items():
         setattr(backend, name, value)
-    with pytest.raises(ConfigError, match=f"no page: its tokenizer has {re.escape(said)}"):
+    with pytest.raises(ConfigError, match=f"cannot export to a web page: the tokenizer has {re.escape(said)}"):
         describe_vocabulary(Tokenizer(backend))
 
 
 def test_wordpiece_is_refused_in_words() -> None:
-    with pytest.raises(ConfigError, match="its tokenizer has a wordpiece vocabulary"):
+    with pytest.raises(ConfigError, match="the tokenizer has a wordpiece vocabulary"):
         describe_vocabulary(train(["নদীর ধারে গ্রাম"] * 9, "wordpiece", 300))

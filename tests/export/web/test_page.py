@@ -67,7 +67,7 @@ def test_a_card_cannot_write_into_the_page(page: str) -> None:
 
 
 def test_a_page_needs_a_tokenizer(tmp_path: Path) -> None:
-    with pytest.raises(KothaError, match="no tokenizer, and a page needs one"):
+    with pytest.raises(KothaError, match="no tokenizer, and a web page needs one"):
         export(replace(shaken(CONFIGS["gpt2"]), tokenizer=None), "web", tmp_path / "m.html")
     assert list(tmp_path.iterdir()) == []
 
@@ -75,7 +75,7 @@ def test_a_page_needs_a_tokenizer(tmp_path: Path) -> None:
 def test_a_file_that_is_there_stays_unless_asked(tmp_path: Path) -> None:
     bundle = shaken(CONFIGS["gpt2"])
     export(bundle, "web", tmp_path)
-    with pytest.raises(KothaError, match=r"model\.html exists; choose another place"):
+    with pytest.raises(KothaError, match=r"model\.html already exists; choose another path"):
         export(bundle, "web", tmp_path)
     before = (tmp_path / "model.html").read_bytes()
     export(bundle, "web", tmp_path, overwrite=True)

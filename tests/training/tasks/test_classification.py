@@ -127,7 +127,7 @@ def test_unusable_texts_are_refused() -> None:
     bert = BERTConfig(vocab_size=tokenizer.vocab_size, context_length=8, n_layers=1, d_model=8, n_heads=1)
     with pytest.raises(DataError, match=r"no cls token, and this model needs it to classify; .* of kind 'wordpiece'"):
         texts(bert, "unigram", ["আমি"], [0])
-    with pytest.raises(ConfigError, match="a vit model cannot classify texts; use a bert or a gpt"):
+    with pytest.raises(ConfigError, match="a vit model cannot classify text; use bert or gpt"):
         texts(VIT, "unigram", ["আমি"], [0])
     with pytest.raises(ConfigError, match="use vocab_size="):
         texts(bert.replace(vocab_size=9), "unigram", ["আমি"], [0])

@@ -56,7 +56,7 @@ def layout_of(config: ModelConfig) -> Layout:
     >>> layout_of(preset("bangla-58m")).name, layout_of(preset("pocket")).name
     ('gpt2', 'qwen3')
     """
-    return fitting_layout(config, _LAYOUTS, "llama.cpp has no architecture for this model: {because}; export it to hf")
+    return fitting_layout(config, _LAYOUTS, "llama.cpp has no architecture for this model: {because}; export to hf")
 
 
 def _export(job: ExportJob) -> ParityReport:
@@ -66,7 +66,7 @@ def _export(job: ExportJob) -> ParityReport:
     report = check_file(model, job.tokenizer, job.path, job.weights, vocabulary, job.lines)
     report.architecture = layout_of(model.config).name
     if wider:
-        stay = "{n} matrices have rows that are no multiple of 32 and stay in float16: {names}"
+        stay = "{n} matrices stay in float16, because their row length is not a multiple of 32: {names}"
         report.remarks.append(Message(stay, n=len(wider), names=wider[:4]))
     return report
 
@@ -194,7 +194,7 @@ def ask_llamacpp(model: Path, **asked: Any) -> Reply:
         if done.returncode:
             said = [line for line in done.stderr.splitlines() if "rror" in line or "unsupported" in line]
             raise KothaError(
-                "llama.cpp gave up on {path}: {why}",
+                "llama.cpp failed on {path}: {why}",
                 path=model,
                 why="; ".join(said[-3:]) or f"exit {done.returncode}",
             )
@@ -218,15 +218,17 @@ def check_file(
     theirs, read = dict(zip(plain, found.ids, strict=False)), prompt_reader(tokenizer)
     report.compare_lines(read, theirs.__getitem__, plain)
     report.compare_logits([(model(rows).flatten(0, 1), found.logits)])
-    report.remarks.append(Message("llama.cpp keeps keys and values in float16"))
+    report.remarks.append(Message("llama.cpp stores keys and values in float16"))
     if model.config.activation == "gelu":
-        report.remarks.append(Message("its GELU is tanh's approximation, this model's the exact one"))
+        report.remarks.append(
+            Message("llama.cpp computes GELU by the tanh approximation, this model by the exact formula")
+        )
     if not vocabulary.normalizes:
         as_written = sum(read(line) != ids for line, ids in zip(lines, found.ids[len(lines) :], strict=True))
         report.remarks.append(
             Message(
-                "llama.cpp does not normalize: {n:,} of {total:,} lines read otherwise there as they stand, so give it "
-                "normalized text",
+                "llama.cpp does not normalize text: {n:,} of {total:,} lines give other tokens unless they "
+                "are normalized first",
                 n=as_written,
                 total=len(lines),
             )

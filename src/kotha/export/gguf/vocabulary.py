@@ -47,7 +47,7 @@ def vocabulary_of(tokenizer: Tokenizer, vocab_size: int) -> Vocabulary:
     state: dict[str, Any] = json.loads(tokenizer.backend.to_str())
     if tokenizer.kind not in ("bpe", "unigram"):
         raise TokenizerError(
-            "llama.cpp cannot cut text as a {kind} tokenizer does; train the model with a bpe or unigram one, "
+            "llama.cpp does not support {kind} tokenizers; train the model with a bpe or unigram tokenizer, "
             "or export to hf",
             kind=tokenizer.kind,
         )
@@ -72,12 +72,15 @@ def _bpe(tokenizer: Tokenizer, state: dict[str, Any]) -> Vocabulary:
     name = tokenizer.split_name or ("gpt2" if by_bytes and by_bytes["use_regex"] else None)
     if by_bytes is None or name not in _PRE_TOKENIZERS:
         raise TokenizerError(
-            "llama.cpp does not know the split {name!r}; train the tokenizer with split='qwen35', or export to hf",
-            name=name or "of this BPE",
+            "llama.cpp does not support the pre-tokenizer {name!r}; train the tokenizer with split='qwen35', "
+            "or export to hf",
+            name=name or "custom",
         )
     foreign_rules = state["normalizer"] is not None and tokenizer.normalizer is None
     if by_bytes["add_prefix_space"] or model["ignore_merges"] or foreign_rules:
-        raise TokenizerError("this BPE has a prefix, merges or a normalization that llama.cpp cannot repeat; use hf")
+        raise TokenizerError(
+            "this BPE tokenizer has a prefix, merges or a normalization that llama.cpp does not support; export to hf"
+        )
     merges = [merge if isinstance(merge, str) else " ".join(merge) for merge in model["merges"]]
     fields = {
         "tokenizer_model": "gpt2",
@@ -111,7 +114,9 @@ def _unigram(tokenizer: Tokenizer, state: dict[str, Any]) -> Vocabulary:
         {**fields, "precompiled_charsmap": make_charsmap(tokenizer.normalize, normal)},
         others={"add_space_prefix": False, "remove_extra_whitespaces": False},
         normalizes=True,
-        remarks=[Message("letters that have no piece are read there by their bytes, but written as nothing")],
+        remarks=[
+            Message("llama.cpp reads characters outside the vocabulary byte by byte, but omits them from its output")
+        ],
     )
 
 
@@ -121,7 +126,9 @@ def _sentencepiece(tokenizer: Tokenizer, state: dict[str, Any], fields: dict[str
     kinds = [step["type"] for step in steps]
     ours = tokenizer.normalizer is not None
     if not ours and not set(kinds) <= {"Replace", "Precompiled", "Prepend", "Strip"}:
-        raise TokenizerError("llama.cpp cannot normalize as this tokenizer does ({names}); export to hf", names=kinds)
+        raise TokenizerError(
+            "llama.cpp does not support this tokenizer's normalization ({names}); export to hf", names=kinds
+        )
     for step in steps:
         if "Precompiled" in step["type"]:
             fields.setdefault("precompiled_charsmap", base64.b64decode(step["precompiled_charsmap"]))

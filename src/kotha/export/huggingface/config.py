@@ -43,7 +43,7 @@ _ONE_OF_SEVERAL = "single_label_classification"
 
 def choose_layout(config: ModelConfig) -> Layout:
     """The layout that a config fits; refused with the settings in the way of the nearest."""
-    return fitting_layout(config, LAYOUTS, "no Hugging Face layout fits this model: {because}")
+    return fitting_layout(config, LAYOUTS, "no Hugging Face architecture fits this model: {because}")
 
 
 # -- out --------------------------------------------------------------------------------------------------------------
@@ -119,7 +119,7 @@ def read_config(values: dict[str, Any]) -> tuple[Layout, ModelConfig]:
     except ConfigError as error:
         raise KothaError(error.template, **_in_their_words(layout, error.values)) from error
     except OverflowError as error:
-        raise KothaError("a number in it is beyond any machine: {why}", why=reason(error)) from error
+        raise KothaError("a number in it is too large: {why}", why=reason(error)) from error
 
 
 def recorded(values: dict[str, Any], layout: Layout, config: ModelConfig) -> ModelConfig | None:
@@ -134,7 +134,7 @@ def recorded(values: dict[str, Any], layout: Layout, config: ModelConfig) -> Mod
 
 def _refuse(layout: Layout, name: str, value: Any, wanted: str) -> NoReturn:
     raise KothaError(
-        "{name}={value} is not what our {title} has: {wanted}",
+        "{name}={value} is not supported for {title}; it must be {wanted}",
         name=name,
         value=json.dumps(value)[:200],
         title=layout.title,
@@ -145,14 +145,16 @@ def _refuse(layout: Layout, name: str, value: Any, wanted: str) -> NoReturn:
 def _layout(values: dict[str, Any]) -> Layout:
     kind, named = values.get("model_type"), values.get("architectures")
     if kind is None:
-        raise KothaError("it names no model_type, so it is no Hugging Face folder; one of Kotha needs no import")
+        raise KothaError(
+            "it has no model_type, so this is not a Hugging Face folder; Kotha's own model folders need no import"
+        )
     layouts = [layout for layout in LAYOUTS if layout.name == kind]
     if not layouts:
         shown, known = str(kind)[:100], sorted({layout.name for layout in LAYOUTS})
-        raise KothaError("model_type={value!r} cannot be read{nearest}", value=shown, nearest=nearest(shown, known))
+        raise KothaError("model_type={value!r} is not supported{nearest}", value=shown, nearest=nearest(shown, known))
     for name in ("auto_map", "quantization_config"):
         if values.get(name):
-            raise KothaError("{name}: code that a model brings, and weights made smaller, are not read here", name=name)
+            raise KothaError("{name}: custom model code and quantized weights are not supported", name=name)
     if not named:
         return layouts[0]
     by_name = {**dict.fromkeys(layouts[0].also, layouts[0]), **{each.architecture: each for each in layouts}}

@@ -61,7 +61,7 @@ def import_model(
 ) -> tuple[Imported, ParityReport]:
     """Bring a Hugging Face folder in as a model folder of ours, compared with what transformers makes of it."""
     if out.resolve() == folder.resolve():
-        raise UsageError("{path} is the folder that is read; choose another for what is written", path=out)
+        raise UsageError("{path} is the source folder; choose another folder for the output", path=out)
     check_place(out, overwrite)
     found = import_hf(folder, with_tokenizer)
     # First, so that a folder that it cannot open leaves nothing behind.
@@ -75,7 +75,7 @@ def import_model(
 def import_hf(folder: Path, with_tokenizer: bool = True) -> Imported:
     """Open a Hugging Face folder as a model of ours; nothing is written and nothing of it is executed."""
     if not exists(folder / CONFIG_FILE):
-        raise KothaError("{path} is no Hugging Face folder: it has no {name}", path=folder, name=CONFIG_FILE)
+        raise KothaError("{path} is not a Hugging Face folder: it has no {name}", path=folder, name=CONFIG_FILE)
     values = read_table(inside(folder, CONFIG_FILE))
     try:
         layout, full = read_config(values)
@@ -96,9 +96,11 @@ def import_hf(folder: Path, with_tokenizer: bool = True) -> Imported:
     config = _without_fills(ours, full, recorded(values, layout, full))
     remarks: list[Text] = []
     if isinstance(full, TextConfig) and tokenizer is None:
-        remarks.append(Message("no tokenizer came along; the model reads token ids alone"))
+        remarks.append(Message("imported without a tokenizer; the model accepts token ids only"))
     if absent:
-        remarks.append(Message("the folder lacks {names}; zeros stand there and have no opinion", names=absent))
+        remarks.append(
+            Message("the folder has no {names}; zeros are used instead, which do not change the result", names=absent)
+        )
     jinja, chat = says.get("chat_template"), None if tokenizer is None else ChatTemplate.of(tokenizer)
     if is_file(folder / _JINJA_FILE):
         jinja = inside(folder, _JINJA_FILE).read_text(encoding="utf-8", errors="replace")
@@ -106,7 +108,7 @@ def import_hf(folder: Path, with_tokenizer: bool = True) -> Imported:
         chat = None
     if jinja is not None and chat is None:
         remarks.append(
-            Message("its chat template is a program that is not run here; a talk goes on with what is written")
+            Message("its chat template is a program that Kotha does not run; in a chat, the model continues the text")
         )
     model = assemble(shape_alone(config, len(ours)), ours)
     return Imported(Bundle(model, tokenizer, chat), layout, tuple(remarks))
@@ -136,7 +138,7 @@ def find_weights(folder: Path) -> list[FoundWeight]:
         return _weights_of(inside(folder, _FILE))
     if not exists(folder / _INDEX):
         raise KothaError(
-            "{path} holds no weights: neither {file} nor {index}; save other formats as safetensors",
+            "{path} has no weights: neither {file} nor {index} found; convert other formats to safetensors",
             path=folder,
             file=_FILE,
             index=_INDEX,
@@ -144,13 +146,16 @@ def find_weights(folder: Path) -> list[FoundWeight]:
     placed = read_table(inside(folder, _INDEX), most_bytes=_MAX_INDEX_BYTES).get("weight_map")
     if not isinstance(placed, dict) or not placed or not all(isinstance(shard, str) for shard in placed.values()):
         raise KothaError(
-            "{path} is broken: weight_map must say for each weight the file that holds it", path=folder / _INDEX
+            "{path} is damaged: weight_map must map each weight to the file that contains it", path=folder / _INDEX
         )
     files = [inside(folder, shard) for shard in sorted(set(placed.values()))]
     found = [weight for file in files for weight in _weights_of(file)]
     for name, shard in {(weight.name, weight.file.name) for weight in found} ^ set(placed.items()):
         raise KothaError(
-            "{path} and {shard} disagree about {name!r}", path=folder / _INDEX, shard=shard, name=name[:200]
+            "{path} and {shard} disagree on where {name!r} is stored",
+            path=folder / _INDEX,
+            shard=shard,
+            name=name[:200],
         )
     return found
 
@@ -158,17 +163,17 @@ def find_weights(folder: Path) -> list[FoundWeight]:
 def inside(folder: Path, name: str) -> Path:
     """A file of a folder by its plain name; a path or a link that leads out of the folder is refused."""
     if not name or name in (".", "..") or any(mark in name for mark in "/\\\0") or len(name) > 255:
-        raise KothaError("{name!r} is not the name of a file in {path}", name=name[:200], path=folder)
+        raise KothaError("{name!r} is not a valid file name in {path}", name=name[:200], path=folder)
     try:
         target = (folder / name).resolve(strict=True)
     except (OSError, RuntimeError, ValueError) as error:  # the last, of half a character
-        raise KothaError("{path} lacks {name}, or it is a link that leads nowhere", path=folder, name=name) from error
+        raise KothaError("{path} has no {name}, or it is a broken link", path=folder, name=name) from error
     roots = [folder.resolve()]
     if folder.resolve().parent.name == "snapshots":  # the hub's cache keeps the files themselves beside the folder
         roots.append(folder.resolve().parent.parent / "blobs")
     if not any(target.is_relative_to(root) for root in roots):
         raise KothaError(
-            "{path} is a link out of the folder, to {target}; put the file itself there",
+            "{path} links to {target}, outside the folder; replace the link by the file itself",
             path=folder / name,
             target=target,
         )
@@ -214,7 +219,7 @@ def _read_weights(folder: Path, layout: Layout, config: ModelConfig) -> tuple[di
         for copy in copies:
             if not torch.equal(theirs[name], copy.read()):
                 raise KothaError(
-                    "{path}: {name} differs from {other}, and the config says that they are one",
+                    "{path}: {name} differs from {other}, but the config ties them",
                     path=copy.file,
                     name=copy.name,
                     other=first.name,
@@ -231,7 +236,7 @@ def _check(weight: FoundWeight, place: Place | None) -> None:
         )
     if weight.shape != place.shape or weight.dtype not in DTYPES.values():
         raise KothaError(
-            "{path}: {name} is {shape} of {dtype}; its config asks for {asked} of {names}",
+            "{path}: {name} is {shape} of type {dtype}; the config requires {asked} of one of {names}",
             path=weight.file,
             name=weight.name,
             shape=str(list(weight.shape)),
@@ -264,8 +269,8 @@ def _tokenizer(folder: Path) -> Tokenizer | None:
         inside(folder, name)
     if _MARIAN_PAIR in there and "tokenizer.json" not in there:
         raise KothaError(
-            "{path} has Marian's pair of SentencePiece models, one for each language, and a model of ours "
-            "has one tokenizer; take the weights alone, without a tokenizer",
+            "{path} has two SentencePiece models (Marian), one for each language, but a Kotha model has one "
+            "tokenizer; import without the tokenizer",
             path=folder,
         )
     return import_tokenizer(folder) if set(there) & set(_TOKENIZER_FILES) else None
@@ -285,13 +290,12 @@ def _check_tokenizer(folder: Path, values: dict[str, Any], tokenizer: Tokenizer,
     ids = [values.get(f"{role}_token_id") for role in ("bos", "eos", "pad")]
     wrong: Text | None = None
     if not n_rows - max(_SPARE_ROWS, _SPARE_SHARE * n_rows) <= n_tokens <= n_rows:
-        wrong = Message("it has {n:,} tokens, the model {rows:,}", n=n_tokens, rows=n_rows)
+        wrong = Message("it has {n:,} tokens, but the model has {rows:,}", n=n_tokens, rows=n_rows)
     elif any(isinstance(token, int) and not 0 <= token < n_tokens for token in ids):
-        wrong = Message("{file} names tokens {ids}, and it has {n:,}", file=CONFIG_FILE, ids=str(ids), n=n_tokens)
+        wrong = Message("{file} names tokens {ids}, but it has {n:,}", file=CONFIG_FILE, ids=str(ids), n=n_tokens)
     if wrong is not None:
         raise KothaError(
-            "{path}: its tokenizer is not the model's: {wrong}; put the model's own there, or take the weights alone, "
-            "without a tokenizer",
+            "{path}: the tokenizer does not belong to the model: {wrong}; replace it, or import without the tokenizer",
             path=folder,
             wrong=wrong,
         )

@@ -46,8 +46,10 @@ _WRITTEN = (
 
 def _opens(config: ModelConfig) -> Text:
     if isinstance(config, ClassifierConfig):
-        because = Message("family={family!r}: ours take no classifiers; export this one to hf", family=config.family)
-        raise UnsupportedError("no ONNX graph: {because}", because=because)
+        because = Message(
+            "family={family!r}: classifiers cannot be exported to ONNX; export to hf", family=config.family
+        )
+        raise UnsupportedError("cannot export to ONNX: {because}", because=because)
     cached = Message("opens in onnxruntime, with a cache")
     return cached if isinstance(config, GPTConfig) else Message("opens in onnxruntime")
 

@@ -45,8 +45,10 @@ _ALIGNED = 8
 def _opens(config: ModelConfig) -> Text:
     """As what a config opens there; families that do not write a text on are refused."""
     if config.family != "gpt":
-        because = Message("family={family}: the page writes a text on, which a gpt does", family=config.family)
-        raise UnsupportedError("no page: {because}", because=because)
+        because = Message(
+            "family={family}: the page continues text, which only a gpt model can do", family=config.family
+        )
+        raise UnsupportedError("cannot export to a web page: {because}", because=because)
     return Message("opens in any browser, as one file")
 
 
@@ -65,7 +67,7 @@ def _export(job: ExportJob) -> ParityReport:
     write_page(job.path, whole_page(description, squeezed(weights)))
     report = check_page(model, job.tokenizer, job.path, job.lines)
     size = Message("{n:,} bytes", n=job.path.stat().st_size)
-    report.remarks += [size, Message("compared with the same int8 weights as float32")]
+    report.remarks += [size, Message("compared with the same int8 weights, converted to float32")]
     return report
 
 
@@ -75,7 +77,7 @@ PAGE = Exporter(
     weights=("int8",),
     file_name="model.html",
     endings=PAGE_ENDINGS,
-    needs_tokenizer=Message("a page"),
+    needs_tokenizer=Message("a web page"),
 )
 
 
@@ -186,7 +188,7 @@ def check_page(model: GPT, tokenizer: Tokenizer, path: Path, lines: Sequence[str
             compare_page(report, model, tokenizer, page, lines)
     except Error as error:
         if "Executable doesn't exist" in str(error):
-            return ParityReport("web", remarks=[Message("not checked: no chromium on this machine")])
+            return ParityReport("web", remarks=[Message("not checked: chromium is not installed")])
         raise KothaError(
             "the browser could not run {path}: {why}", path=path, why=str(error).splitlines()[0]
         ) from error

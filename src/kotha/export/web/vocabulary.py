@@ -61,7 +61,7 @@ def _split(pre_tokenizer: dict[str, Any] | None, kind: str) -> str | None:
     for name, pattern in {"characters": CHARACTERS, **SPLITS}.items():
         if pre_tokenizer == json.loads(splitter_of(pattern, byte_level=kind == "bpe").__getstate__()):
             return name
-    raise _refusal(Message("a split before it that is not Kotha's"))
+    raise _refusal(Message("a pre-tokenizer that is not Kotha's"))
 
 
 def _spelling(decoder: dict[str, Any] | None) -> str:
@@ -73,4 +73,8 @@ def _spelling(decoder: dict[str, Any] | None) -> str:
 
 
 def _refusal(what: Text) -> ConfigError:
-    return ConfigError("no page: its tokenizer has {what}; the page knows Kotha's unigram, bpe and char", what=what)
+    return ConfigError(
+        "cannot export to a web page: the tokenizer has {what}; the page supports Kotha's "
+        "unigram, bpe and char tokenizers",
+        what=what,
+    )
