@@ -40,7 +40,7 @@ def test_others_go_on_writing_while_a_long_prompt_is_read() -> None:
     written = []
     for _ in range(9):  # forty tokens before the last, four a step
         assert not engine.step()
-        written.append(engine._active[0].asked)
+        written.append(engine._active[0].scheduled)
     assert written == list(range(2, 11)), "a token for the short one in every step"
     finished = {event.number: event.result for _ in range(60) for event in engine.step()}
     assert finished[long].ids == tuple(continue_plainly(engine.model, ids(41), 2, DRAWN))
