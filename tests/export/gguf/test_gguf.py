@@ -132,7 +132,7 @@ def test_text_comes_back(tmp_path: Path, llamacpp: None) -> None:
 def test_queries_not_dealt_out_anew_would_be_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, llamacpp: None
 ) -> None:
-    monkeypatch.setattr(door, "_neighbours", lambda weight, d_head: weight)
+    monkeypatch.setattr(door, "_interleave", lambda weight, d_head: weight)
     report = exported(tmp_path, "llama", lines=story_lines())
     assert not report.passed and "of best tokens agree" in str(report.failures[0])
 

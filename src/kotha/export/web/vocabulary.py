@@ -1,7 +1,7 @@
-"""A tokenizer as the page reads it: tables, and the few words that say what is done with them.
+"""Convert a tokenizer for the web page: tables, and the names of the steps that use them.
 
-The page has twins of what we train ourselves: unigram, byte-level BPE and single characters or letters. Others are
-refused in words. Patterns are written so that JavaScript reads them as ``regex`` does here.
+The page implements the tokenizers that Kotha trains: unigram, byte-level BPE, and characters or grapheme clusters.
+Other tokenizers raise an error. Patterns are written so that JavaScript interprets them as ``regex`` does.
 """
 
 import json
@@ -23,7 +23,7 @@ _SPELLINGS = {
 
 
 def describe_vocabulary(tokenizer: Tokenizer) -> dict[str, Any]:
-    """All that the page's tokenizer needs, ready for JSON; what it has no twin of is refused."""
+    """The description of a tokenizer for the page, JSON-serializable; unsupported tokenizers raise an error."""
     state = json.loads(tokenizer.backend.to_str())
     model, kind = state["model"], _KINDS.get(state["model"]["type"])
     if kind is None or tokenizer.normalizer is None:
@@ -55,7 +55,7 @@ def describe_vocabulary(tokenizer: Tokenizer) -> dict[str, Any]:
 
 
 def _split(pre_tokenizer: dict[str, Any] | None, kind: str) -> str | None:
-    """The name of the split that comes first; it must be cut as one of ours."""
+    """The name of the pre-tokenizer, which must be one of Kotha's."""
     if pre_tokenizer is None:
         return None
     for name, pattern in {"characters": CHARACTERS, **SPLITS}.items():
