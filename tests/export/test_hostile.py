@@ -1,4 +1,4 @@
-"""Folders that lie: each a clear error, nothing written, nothing executed, no memory taken."""
+"""Malicious and damaged folders: a clear error, nothing written or executed, no memory allocated."""
 
 import json
 import os
@@ -40,7 +40,7 @@ def folder(good: Path, tmp_path: Path) -> Path:
 
 
 def refused(folder: Path, said: str) -> bool:
-    """Whether the import fails with these words; that it takes no memory and leaves nothing is asserted here."""
+    """Whether the import fails with this message, without allocating memory or leaving files."""
     before = {path: path.lstat().st_mtime_ns for path in folder.parent.rglob("*")}
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with pytest.raises(KothaError) as error:
@@ -57,7 +57,7 @@ def change(folder: Path, **values: Any) -> None:
 
 
 def shards(folder: Path, placed: dict[str, str] | None = None) -> dict[str, str]:
-    """Split the weights in two, with an index; ``placed`` changes what the index says."""
+    """Split the weights into two shards with an index; ``placed`` changes entries of the index."""
     weights = load_file(folder / WEIGHTS)
     (folder / WEIGHTS).unlink()
     names = sorted(weights)
@@ -69,26 +69,26 @@ def shards(folder: Path, placed: dict[str, str] | None = None) -> dict[str, str]
     return index
 
 
-def test_the_good_one_opens_whole_and_sharded(folder: Path) -> None:
+def test_the_undamaged_folder_opens_with_and_without_shards(folder: Path) -> None:
     whole = unique_weights(import_hf(folder).bundle.model)
     shards(folder)
     parts = unique_weights(import_hf(folder).bundle.model)
     assert all(torch.equal(whole[name], parts[name]) for name in whole)
 
 
-# -- what is spoiled in a folder ---------------------------------------------------------------------------------------
+# -- ways to damage a folder -------------------------------------------------------------------------------------------
 
 Spoil = Callable[[Path], Any]
 
 
 def holds(name: str, content: bytes | str) -> Spoil:
-    """A file of the folder has this content."""
+    """Replace a file's content."""
     data = content if isinstance(content, bytes) else content.encode()
     return lambda folder: (folder / name).write_bytes(data)
 
 
 def header(content: bytes, size: int | None = None) -> Spoil:
-    """The weights are a header alone, which claims a size."""
+    """Replace the weights by a header that claims a size."""
     return holds(WEIGHTS, struct.pack("<Q", len(content) if size is None else size) + content)
 
 
@@ -111,7 +111,7 @@ def overlapping(folder: Path) -> None:
 
 
 def weight(name: str, value: torch.Tensor | None) -> Spoil:
-    """A weight is another, or missing."""
+    """Replace or remove a weight."""
 
     def spoil(folder: Path) -> None:
         weights = {**load_file(folder / WEIGHTS), name: value}
@@ -121,7 +121,7 @@ def weight(name: str, value: torch.Tensor | None) -> Spoil:
 
 
 def sharded(spoil: Spoil, placed: dict[str, str] | None = None) -> Spoil:
-    """The weights are in two shards first."""
+    """Split the weights into two shards first."""
 
     def spoil_shards(folder: Path) -> None:
         assert shards(folder, placed)[PLACED] == "a.safetensors"
@@ -152,7 +152,7 @@ def is_in_two_shards(folder: Path) -> None:
 
 
 def is_placed(name: str, file: str) -> Callable[[Path], None]:
-    """The index says something else of a weight."""
+    """Change a weight's entry in the index."""
 
     def change_index(folder: Path) -> None:
         index = json.loads((folder / INDEX).read_text())["weight_map"]
@@ -271,7 +271,7 @@ HUGE = dict.fromkeys(("n_embd", "n_inner", "vocab_size"), 1 << 30)
         (a_pickle, "has no weights: neither model.safetensors nor .* found; convert other formats to safetensors"),
     ],
 )
-def test_what_is_spoiled_is_refused(folder: Path, spoil: Spoil, said: str) -> None:
+def test_damaged_folders_are_rejected(folder: Path, spoil: Spoil, said: str) -> None:
     spoil(folder)
     assert refused(folder, said)
     assert not (folder.parent / "ran").exists()
@@ -339,19 +339,19 @@ SETTINGS: list[tuple[str, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("name", "values", "said"), SETTINGS)
-def test_a_setting_that_ours_do_not_have_is_named(name: str, values: dict[str, Any], said: str, tmp_path: Path) -> None:
+def test_an_unsupported_setting_is_named(name: str, values: dict[str, Any], said: str, tmp_path: Path) -> None:
     write_hf(shaken(CONFIGS[name]), tmp_path / "hf")
     change(tmp_path / "hf", **values)
     assert refused(tmp_path / "hf", said)
 
 
 @pytest.mark.parametrize("record", [7, {}, {"model": 3}, {"model": {"family": "gpt"}}, {"model": None}, [1]])
-def test_a_record_of_ours_that_is_none_is_passed_over(folder: Path, record: Any) -> None:
+def test_an_invalid_kotha_record_is_ignored(folder: Path, record: Any) -> None:
     change(folder, kotha=record)
     assert import_hf(folder).bundle.config.attention_bias
 
 
-def test_a_record_that_disagrees_is_passed_over(folder: Path) -> None:
+def test_a_kotha_record_that_disagrees_is_ignored(folder: Path) -> None:
     record = json.loads((folder / CONFIG).read_text())["kotha"]
     record["model"]["norm_eps"] = 0.1
     change(folder, kotha=record)
@@ -368,7 +368,7 @@ def test_a_tokenizer_far_smaller_than_the_model(tmp_path: Path) -> None:
 # -- the command ------------------------------------------------------------------------------------------------------
 
 
-def test_the_command_says_it_in_a_line_and_writes_nothing(
+def test_the_command_prints_one_line_and_writes_nothing(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     change(folder, n_layer=10**3)
@@ -379,7 +379,7 @@ def test_the_command_says_it_in_a_line_and_writes_nothing(
     assert [path.name for path in tmp_path.iterdir()] == ["hf"]
 
 
-def test_a_shard_whose_name_is_half_a_character(tmp_path: Path) -> None:
+def test_a_shard_name_with_a_lone_surrogate(tmp_path: Path) -> None:
     placed = {"weight_map": {"a": "\ud800.safetensors"}}
     (tmp_path / "model.safetensors.index.json").write_text(json.dumps(placed), encoding="utf-8")
     with pytest.raises(KothaError, match="or it is a broken link"):

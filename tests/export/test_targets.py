@@ -1,4 +1,4 @@
-"""Which export formats a config can have, and which setting closes one."""
+"""Which export formats a config supports, and which setting rules one out."""
 
 import pytest
 from tests.export.models import CONFIGS
@@ -24,7 +24,7 @@ QWEN3 = CONFIGS["qwen3"]
         ("vit-digits", "ViTForImageClassification"),
     ],
 )
-def test_presets_pass(name: str, as_what: str) -> None:
+def test_presets_can_be_exported_to_hf(name: str, as_what: str) -> None:
     assert str(supported_targets(preset(name))[0].because) == f"opens as {as_what}"
 
 
@@ -45,12 +45,12 @@ def test_presets_pass(name: str, as_what: str) -> None:
         (preset("mini"), "norm_order=post: GPT-2"),
     ],
 )
-def test_the_setting_in_the_way_is_named(config: GPTConfig, said: str) -> None:
+def test_the_unsupported_setting_is_named(config: GPTConfig, said: str) -> None:
     with pytest.raises(ConfigError, match=f"no Hugging Face architecture fits this model: .*{said}"):
         choose_layout(config)
 
 
-def test_removed_heads_close_hf_and_gguf() -> None:
+def test_removed_heads_rule_out_hf_and_gguf() -> None:
     config = QWEN3.replace(n_kv_heads=2, removed_heads=("blocks.0.attention.0",))
     closed = {target.name: str(target.because) for target in supported_targets(config) if not target.open}
     assert set(closed) == {"hf", "gguf"}
@@ -65,7 +65,7 @@ def test_removed_heads_close_hf_and_gguf() -> None:
 
 
 @pytest.mark.parametrize("name", ["bert", "marian", "vit"])
-def test_a_page_is_for_what_writes(name: str) -> None:
+def test_a_page_requires_a_gpt(name: str) -> None:
     target = supported_targets(CONFIGS[name])[-1]
     assert (target.name, target.open) == ("web", False)
     assert (
@@ -74,7 +74,7 @@ def test_a_page_is_for_what_writes(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PRESETS)
-def test_every_preset_gets_an_answer(name: str) -> None:
+def test_every_preset_has_a_result_for_every_format(name: str) -> None:
     found = supported_targets(preset(name))
     assert [target.name for target in found] == ["hf", "gguf", "onnx", "web"]
     assert all(str(target.because) for target in found)

@@ -1,4 +1,4 @@
-"""The one attention: two implementations, beside torch's own, and its properties."""
+"""Attention: its two implementations, compared with torch's own, and its properties."""
 
 import itertools
 from typing import Any
@@ -54,7 +54,7 @@ def both_implementations(attention: Attention, x: Tensor, *arguments: Any, **nam
 @pytest.mark.parametrize("mask", NAMES)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("rotary", [False, True])
-def test_explicit_is_fused(mask: str, layout: dict[str, Any], rotary: bool) -> None:
+def test_explicit_and_fused_attention_agree(mask: str, layout: dict[str, Any], rotary: bool) -> None:
     assert largest_difference(mask, layout, rotary, "cpu") <= 1e-5
 
 
@@ -72,7 +72,7 @@ def largest_difference(mask: str, layout: dict[str, Any], rotary: bool, device: 
 @pytest.mark.parametrize("mask", ["none", "padding", "a row that may look nowhere"])
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("remembered", [False, True])
-def test_explicit_is_fused_across(mask: str, layout: dict[str, Any], remembered: bool) -> None:
+def test_explicit_and_fused_cross_attention_agree(mask: str, layout: dict[str, Any], remembered: bool) -> None:
     torch.manual_seed(0)
     attention = Attention(BlockConfig(d_model=C, n_heads=4, **layout))
     source = torch.randn(B, S, C)
@@ -84,13 +84,13 @@ def test_explicit_is_fused_across(mask: str, layout: dict[str, Any], remembered:
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device on this machine")
-def test_explicit_is_fused_on_a_gpu() -> None:
+def test_explicit_and_fused_attention_agree_on_a_gpu() -> None:
     for mask, layout, rotary in itertools.product(NAMES, LAYOUTS, [False, True]):
         assert largest_difference(mask, layout, rotary, "cuda") <= 1e-5
 
 
-def test_causal_counts_from_the_first_key_where_keys_are_more() -> None:
-    """As a cache laid out in advance has them: what is behind the queries is not written yet."""
+def test_causal_mask_counts_from_the_first_key_when_there_are_more_keys_than_queries() -> None:
+    """As in a preallocated cache, where the keys after the queries are not yet written."""
     torch.manual_seed(0)
     attention = Attention(BlockConfig(d_model=C, n_heads=4))
     x, source = torch.randn(B, T, C), torch.randn(B, S, C)
@@ -99,7 +99,7 @@ def test_causal_counts_from_the_first_key_where_keys_are_more() -> None:
     assert (attention(x, "causal", memory=source[:, :T]) - fused[0]).abs().max() <= 1e-5
 
 
-def test_a_row_that_may_look_nowhere_mixes_nothing() -> None:
+def test_a_fully_masked_row_gives_zeros() -> None:
     torch.manual_seed(0)
     attention = Attention(BlockConfig(d_model=C, n_heads=4, attention_bias=False))
     for implementation in ("explicit", "fused"):
@@ -116,7 +116,7 @@ def test_a_row_that_may_look_nowhere_mixes_nothing() -> None:
     mask=st.sampled_from(["none", "causal", "padding", "cross"]),
     seed=st.integers(0, 1000),
 )
-def test_attention_is_torchs_own(n_heads: int, bias: bool, mask: str, seed: int) -> None:
+def test_attention_equals_torchs_multihead_attention(n_heads: int, bias: bool, mask: str, seed: int) -> None:
     torch.manual_seed(seed)
     theirs = nn.MultiheadAttention(C, n_heads, bias=bias, batch_first=True)
     for parameter in theirs.parameters():
@@ -148,7 +148,7 @@ def masked(mask: Mask) -> Tensor:
 
 
 def from_multihead(theirs: dict[str, Tensor]) -> dict[str, Tensor]:
-    """``nn.MultiheadAttention``'s weights by our names; Q, K and V are stored in one."""
+    """``nn.MultiheadAttention``'s weights by Kotha's names; Q, K and V are stored as one matrix."""
     ours = {}
     for name, tensor in theirs.items():
         if name.startswith("in_proj_"):
@@ -161,7 +161,7 @@ def from_multihead(theirs: dict[str, Tensor]) -> dict[str, Tensor]:
 
 @settings(max_examples=10, deadline=None, derandomize=True)
 @given(mask=st.sampled_from(NAMES), seed=st.integers(0, 1000))
-def test_every_quantity_can_be_watched_and_rows_sum_to_one(mask: str, seed: int) -> None:
+def test_hooks_see_every_quantity_and_weights_sum_to_one(mask: str, seed: int) -> None:
     torch.manual_seed(seed)
     attention = Attention(BlockConfig(d_model=C, n_heads=4, n_kv_heads=2))
     attention.implementation = "explicit"
@@ -187,7 +187,7 @@ def test_every_quantity_can_be_watched_and_rows_sum_to_one(mask: str, seed: int)
     assert (seen["weights"] >= 0).all()
 
 
-def test_dropout_leaves_out_weights_in_training_alone() -> None:
+def test_dropout_applies_to_weights_only_in_training() -> None:
     torch.manual_seed(0)
     attention = Attention(BlockConfig(d_model=C, n_heads=4, attention_dropout=0.5))
     x = torch.randn(B, T, C)
@@ -203,7 +203,7 @@ def test_an_implementation_can_be_switched_on_a_live_model() -> None:
     assert [layer.implementation for layer in layers] == ["explicit", "explicit"]
 
 
-def test_masks_combine_and_say_who_may_look() -> None:
+def test_causal_and_padding_masks_combine() -> None:
     real = torch.tensor([[True, True, False]])
     both = looking_back(real)
     assert isinstance(both, Tensor)

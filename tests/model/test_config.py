@@ -1,4 +1,4 @@
-"""Configs: what follows from what, what is refused, and in which words."""
+"""Configs: derived fields, rejected values, and the error messages."""
 
 import json
 import subprocess
@@ -15,7 +15,7 @@ GPT: dict[str, Any] = {"d_model": 16, "n_heads": 2, "n_layers": 1, "vocab_size":
 VIT: dict[str, Any] = {"d_model": 16, "n_heads": 2, "n_layers": 1, "image_size": 28, "patch_size": 7, "n_classes": 10}
 
 
-def test_fields_left_out_follow_from_others() -> None:
+def test_omitted_fields_are_derived_from_others() -> None:
     config = Seq2SeqConfig(d_model=64, n_heads=4, vocab_size=10, context_length=4)
     assert (config.d_head, config.n_kv_heads, config.d_ff) == (16, 4, 256)
     assert (config.n_layers, config.n_decoder_layers) == (6, 6)
@@ -23,7 +23,7 @@ def test_fields_left_out_follow_from_others() -> None:
     assert config.replace(norm_order="pre").final_norm
 
 
-def test_a_changed_config_keeps_what_was_chosen_and_follows_where_it_was_not() -> None:
+def test_replace_keeps_explicit_fields_and_derives_the_others_again() -> None:
     config = GPTConfig(**GPT, d_ff=40)
     wider = config.replace(d_model=32, n_heads=8)
     assert (wider.d_head, wider.n_kv_heads, wider.d_ff) == (4, 8, 40)
@@ -55,7 +55,7 @@ def test_a_changed_config_keeps_what_was_chosen_and_follows_where_it_was_not() -
         ({"norm": "batch"}, "norm='batch' is not a valid choice; known: layer, rms"),
     ],
 )
-def test_a_config_that_cannot_be_is_refused(changes: dict[str, Any], message: str) -> None:
+def test_an_invalid_config_is_rejected(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError) as error:
         GPTConfig(**{**GPT, **changes})
     assert message in str(error.value)
@@ -68,7 +68,7 @@ def test_patches_must_divide_the_image() -> None:
 
 
 @pytest.mark.parametrize("name", PRESETS)
-def test_a_config_comes_back_from_json(name: str) -> None:
+def test_a_config_round_trips_through_json(name: str) -> None:
     values = json.loads(json.dumps(preset(name).to_dict()))
     assert None not in values.values()
     assert config_from_dict(values) == preset(name)
@@ -85,7 +85,7 @@ def test_a_config_comes_back_from_json(name: str) -> None:
         ({"family": "vit", **VIT, "vocab_size": 5}, "'vocab_size' is not a setting of ViTConfig"),
     ],
 )
-def test_a_config_from_elsewhere_is_refused_by_name(values: dict[str, Any], message: str) -> None:
+def test_unknown_and_missing_keys_are_named_in_the_error(values: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError) as error:
         config_from_dict(values)
     assert message in str(error.value)
@@ -102,7 +102,7 @@ def test_bert_and_vit_have_their_papers_defaults() -> None:
     assert ViTConfig(**VIT).final_norm
 
 
-def test_an_unknown_preset_is_answered_with_the_nearest() -> None:
+def test_an_unknown_preset_suggests_the_nearest() -> None:
     with pytest.raises(ConfigError, match="unknown preset 'bangla-59m'; did you mean 'bangla-58m'"):
         preset("bangla-59m")
 

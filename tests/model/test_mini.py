@@ -1,4 +1,4 @@
-"""``mini`` in torch beside its page of NumPy."""
+"""``mini`` in torch compared with its page of NumPy."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Every objective beside torch's and Hugging Face's own."""
+"""Every objective compared with torch's and Hugging Face's own."""
 
 from types import SimpleNamespace
 
@@ -36,7 +36,7 @@ def assert_same(mine: torch.Tensor, other: torch.Tensor, weights: list[torch.Ten
         assert one is None or torch.allclose(one, two, atol=1e-6)
 
 
-def test_words_and_pairs_are_hugging_faces_pretraining_loss() -> None:
+def test_masked_words_and_pairs_equal_hugging_faces_pretraining_loss() -> None:
     theirs = BertForPreTraining(
         BertConfig(
             vocab_size=40,
@@ -69,7 +69,7 @@ def test_words_and_pairs_are_hugging_faces_pretraining_loss() -> None:
     other.backward()
     expected = converted(ours, {name: each.grad for name, each in theirs.named_parameters() if each.grad is not None})
     for name, parameter in ours.named_parameters():
-        if name != "head.bias":  # theirs is stored under another name
+        if name != "head.bias":  # stored under another name in transformers
             assert torch.allclose(parameter.grad, expected[name], atol=1e-5), name
     assert torch.allclose(ours.head.bias.grad, theirs.cls.predictions.bias.grad, atol=1e-5)
 
@@ -96,7 +96,7 @@ def test_image_classes_are_cross_entropy(smoothing: float) -> None:
 
 
 @pytest.mark.parametrize("body", [BERTConfig(**TEXT), GPTConfig(**TEXT)], ids=["bert", "gpt"])
-def test_a_text_is_classed_by_what_it_says_and_not_by_its_padding(body: BERTConfig | GPTConfig) -> None:
+def test_padding_does_not_change_a_classification(body: BERTConfig | GPTConfig) -> None:
     model = TextClassifier(classifying(body, "abc")).eval()
     with torch.no_grad():
         for parameter in model.parameters():  # from 0.02 on, changes of a token hardly show

@@ -1,4 +1,4 @@
-"""Removing heads: the answers of a silenced head, fewer weights, and a folder that opens again."""
+"""Removing heads: the outputs equal those with the head set to zero, weights shrink, and a saved model reloads."""
 
 import json
 from pathlib import Path
@@ -54,7 +54,7 @@ CASES: dict[str, tuple[ModelConfig, list[str]]] = {
 
 
 def made(config: ModelConfig) -> tuple[Any, list[Tensor]]:
-    """A model in which every weight matters, biases too, and something to put in."""
+    """A model with random weights, including biases, and inputs for it."""
     torch.manual_seed(0)
     model = build(config).eval()
     with torch.no_grad():
@@ -73,7 +73,7 @@ def answer(model: nn.Module, inputs: list[Tensor]) -> Tensor:
 
 
 def with_zeros(model: nn.Module, heads: list[str], inputs: list[Tensor]) -> Tensor:
-    """The whole model's answer with columns of the output matrix set to zero, which is a head that adds nothing."""
+    """The unpruned model's output with a head's columns of the output matrix set to zero."""
     kept = {name: each.clone() for name, each in model.state_dict().items()}
     with torch.no_grad():
         for head in heads:
@@ -108,7 +108,7 @@ def test_the_weights_fall_and_are_counted_from_the_config_alone(case: str) -> No
     assert count_parameters(pruned.config).total == n
     fewer = sum(each.numel() for each in model.parameters()) - n
     with_bias = 1 if config.attention_bias else 0
-    # A query's rows and the output's columns for each head; keys and values once nobody looks at them.
+    # The query rows and output columns of each head; key and value rows when no head uses them.
     queries = len(heads) * config.d_head * (2 * config.d_model + with_bias)
     keys = sum(config.n_kv_heads - len(pruned.config.key_heads_of(name)) for name in config.attentions())
     assert fewer == queries + keys * config.d_head * 2 * (config.d_model + with_bias)

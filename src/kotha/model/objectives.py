@@ -43,9 +43,9 @@ def masked_words(model: BERT, hidden: Tensor, places: Tensor, words: Tensor) -> 
     return model.guess(rows), words
 
 
-def word_loss(model: GPT | BERT | Seq2Seq, asked: Asked, label_smoothing: float = 0.0, **taught: Any) -> Tensor:
+def word_loss(model: GPT | BERT | Seq2Seq, inputs: Asked, label_smoothing: float = 0.0, **taught: Any) -> Tensor:
     """Mean loss of the target tokens in nats: -> (); ``taught`` are the teacher arguments of ``next_token_loss``."""
-    rows, words = asked
+    rows, words = inputs
     how: Any = {"label_smoothing": label_smoothing, **taught}
     return next_token_loss(rows, model.head.weight, words, model.head.bias, **how)
 
@@ -74,9 +74,9 @@ def judge(logits: Tensor, answers: Tensor) -> tuple[Tensor, Tensor]:
 
 
 @torch.no_grad()
-def judge_words(model: GPT | BERT | Seq2Seq, asked: Asked) -> tuple[Tensor, Tensor]:
+def judge_words(model: GPT | BERT | Seq2Seq, inputs: Asked) -> tuple[Tensor, Tensor]:
     """``judge`` for target tokens, one chunk of logits at a time: -> (), ()."""
     size = max(1, CHUNK_LOGITS // model.head.out_features)
-    chunks = zip(torch.split(asked[0].flatten(0, -2), size), torch.split(asked[1].flatten(), size), strict=True)
+    chunks = zip(torch.split(inputs[0].flatten(0, -2), size), torch.split(inputs[1].flatten(), size), strict=True)
     nats, right = zip(*(judge(model.head(rows), words) for rows, words in chunks), strict=True)
     return torch.stack(nats).sum(), torch.stack(right).sum()
