@@ -14,7 +14,7 @@ from tests.export.models import CONFIGS, shaken
 
 from kotha.artifacts.model_folder import Bundle
 from kotha.errors import KothaError
-from kotha.export.onnx import export as door
+from kotha.export.onnx import export as onnx_export
 from kotha.export.onnx.export import DESCRIPTION, Session
 from kotha.export.onnx.graphs import empty_past, past_names
 from kotha.export.parity import built_in_lines, our_side
@@ -90,7 +90,7 @@ def test_the_description_lists_inputs_and_outputs(modern: tuple[GPT, Path]) -> N
     assert graph["inputs"]["past.0.value"] == {"0": "batch", "2": "past"}
     assert list(graph["outputs"])[:2] == ["logits", "present.0.key"]
     assert said["tokenizer"] == tokenizer().fingerprint and said["model"] == model.config.to_dict()
-    assert str(Path(door.__file__).parent).encode() not in (out / "model.onnx").read_bytes()
+    assert str(Path(onnx_export.__file__).parent).encode() not in (out / "model.onnx").read_bytes()
 
 
 def test_the_model_is_not_changed(modern: tuple[GPT, Path]) -> None:
@@ -104,7 +104,7 @@ def test_parity_detects_other_weights(modern: tuple[GPT, Path]) -> None:
     changed.load_state_dict(model.state_dict())
     with torch.no_grad():
         changed.get_parameter("stack.blocks.0.attention.key.weight").add_(0.05)
-    report = door.check_graphs(changed, tokenizer(), out, built_in_lines(40))
+    report = onnx_export.check_graphs(changed, tokenizer(), out, built_in_lines(40))
     assert not report.passed and "logits differ by" in str(report.failures[0])
 
 
@@ -174,5 +174,5 @@ def test_the_description_includes_the_chat_template() -> None:
     bundle = shaken(CONFIGS["qwen3"])
     assert bundle.tokenizer is not None
     taught = replace(bundle, chat=ChatTemplate.of(bundle.tokenizer))
-    assert taught.chat is not None and door._describe(taught, [])["chat_template"] == taught.chat.jinja()
-    assert our_side(taught).chat == taught.chat and "chat_template" not in door._describe(bundle, [])
+    assert taught.chat is not None and onnx_export._describe(taught, [])["chat_template"] == taught.chat.jinja()
+    assert our_side(taught).chat == taught.chat and "chat_template" not in onnx_export._describe(bundle, [])
