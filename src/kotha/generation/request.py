@@ -84,7 +84,7 @@ class Result:
     ids: tuple[int, ...]  # its tokens, including those of a stop string, without the end token
     stopped: StopReason  # why it ended
     prompt_tokens: int  # encoded tokens; of a prompt much longer than the context only the end is encoded
-    tokens_per_second: float  # measured from the start of the request
+    tokens_per_second: float  # measured from the submission of the request
     written: tuple[Written, ...] = ()  # each token with its probability, if ``alternatives`` was set
 
     @property
