@@ -120,7 +120,7 @@ def test_uneven_groups_keep_their_own_key_heads() -> None:
     assert attention.heads == (0, 2, 3, 4, 7) and attention.queries_per_kv_head == (3, 2) and not attention.even_groups
     gone = CASES["grouped, a key head gone"]
     first, second = (block.attention for block in remove_heads(made(gone[0])[0], gone[1]).stack.blocks)
-    assert (first.heads, first.shares, first.key.out_features) == ((2, 3), (2,), 4)
+    assert (first.heads, first.queries_per_kv_head, first.key.out_features) == ((2, 3), (2,), 4)
     assert (second.heads, second.queries_per_kv_head, second.even_groups) == ((0, 3), (1, 1), True)
 
 
