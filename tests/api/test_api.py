@@ -114,7 +114,7 @@ def test_public_names() -> None:
         kotha.lode  # noqa: B018
 
 
-@pytest.mark.filterwarnings("default:this model was never taught to converse")
+@pytest.mark.filterwarnings("default:this model was not trained for conversation")
 @pytest.mark.parametrize("name", [name for name, _ in public()])
 def test_every_public_name_has_an_example_that_runs(world: dict[str, Any], name: str) -> None:
     value = dict(public())[name]
@@ -162,7 +162,7 @@ def test_results_have_a_readable_repr(world: dict[str, Any]) -> None:
 
 
 def test_chat_with_an_untrained_model_warns(world: dict[str, Any]) -> None:
-    with pytest.warns(UserWarning, match="never taught to converse") as warned:
+    with pytest.warns(UserWarning, match="not trained for conversation") as warned:
         world["lm"].chat(plain=True)
     assert warned[0].filename == __file__, "the warning points to the calling line"
 
@@ -183,7 +183,7 @@ def test_loading_something_that_is_not_a_model(world: dict[str, Any], path: str,
 
 
 def talk(lm: Any) -> Any:
-    with pytest.warns(UserWarning, match="never taught to converse"):
+    with pytest.warns(UserWarning, match="not trained for conversation"):
         return lm.chat()
 
 

@@ -252,7 +252,7 @@ def test_a_config_that_differs_from_the_weights_is_rejected(folder: Path, change
 
 def test_a_mistake_in_a_config_names_its_file(folder: Path) -> None:
     rewrite_config(folder, lambda values: values["model"].update(dropout=2))
-    with pytest.raises(ConfigError, match=r"config\.json: dropout=2 is not a share"):
+    with pytest.raises(ConfigError, match=r"config\.json: dropout=2 is out of range"):
         bundle.load(folder)
 
 

@@ -64,7 +64,7 @@ def test_a_table_for_people_and_a_remark_on_rounding(
     assert "rounded to float16" in told
     card = (tmp_path / "hf" / "README.md").read_text(encoding="utf-8")
     assert 'license: "unknown"' in card
-    assert "# A Qwen3 written with Kotha" in card
+    assert "# A Qwen3 exported with Kotha" in card
     assert "language" not in card
     assert "## Data\n\nunknown" in card
     assert "## Scores\n\nunknown" in card
@@ -142,8 +142,8 @@ def test_a_folder_that_transformers_cannot_load_is_reported(
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (["--to", "hf", "--type", "f16"], 2, "is no type of weights there"),
-        (["--to", "gguf", "--type", "q9"], 2, "is no type of weights there"),
+        (["--to", "hf", "--type", "f16"], 2, "is not supported by this format"),
+        (["--to", "gguf", "--type", "q9"], 2, "is not supported by this format"),
         (["--to", "hf", "--text", "/nowhere.txt"], 1, "/nowhere.txt"),
     ],
 )

@@ -129,13 +129,13 @@ def test_a_stop_string_ends_the_text(capsys: Any, run: Path) -> None:
             1,
             "nowhere not found; name a run, model or Hugging Face folder, or box",
         ),
-        (["generate", "RUN", "মা", "--temperature", "-1"], 2, "--temperature -1.0 cannot work; use 0"),
-        (["generate", "RUN", "মা", "--top-p", "2"], 2, "--top-p 2.0 is no share"),
+        (["generate", "RUN", "মা", "--temperature", "-1"], 2, "--temperature -1.0 is out of range; use 0"),
+        (["generate", "RUN", "মা", "--top-p", "2"], 2, "--top-p 2.0 is out of range"),
         (["generate", "RUN", "মা", "--tokens", "-2"], 2, "--tokens -2 cannot be written"),
         (["generate", "RUN", "মা", "--n", "0"], 2, "--n must be at least 1, not 0"),
         (["generate", "RUN", "মা", "--stop", ""], 2, "an empty stop string"),
         (["generate", "RUN", "মা", "--weights", "int9"], 2, "int9"),
-        (["chat", "RUN", "--top-k", "0"], 2, "--top-k 0 leaves nothing to draw from"),
+        (["chat", "RUN", "--top-k", "0"], 2, "--top-k 0 is out of range"),
         (["generat", "RUN"], 2, "did you mean 'generate'?"),
     ],
 )
@@ -170,7 +170,7 @@ def test_chat_with_a_base_model_continues_the_text(capsys: Any, monkeypatch: Any
     monkeypatch.setattr(sys, "stdin", io.StringIO("নদীর ধারে\n\nমা\n/exit\nকেউ পড়ে না\n"))
     assert main(["chat", str(run), "--tokens", "5", "--json"]) == 0
     shown = capsys.readouterr()
-    assert "was never taught to converse" in shown.err
+    assert "was not trained for conversation" in shown.err
     rows = [json.loads(line) for line in shown.out.splitlines()]
     assert not any(row["taught"] for row in rows)
     assert [row["user"] for row in rows] == ["নদীর ধারে", "মা"]
@@ -181,7 +181,7 @@ def test_chat_with_a_base_model_continues_the_text(capsys: Any, monkeypatch: Any
 def test_chat_with_a_base_model_always_prints_a_remark(capsys: Any, monkeypatch: Any, run: Path, flags: Any) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO("নদীর ধারে\n"))
     assert main(["chat", str(run), "--tokens", "3", *flags]) == 0
-    assert "never taught to converse" in capsys.readouterr().err
+    assert "not trained for conversation" in capsys.readouterr().err
 
 
 def test_turns_are_marked_by_special_tokens(tokenizer: Tokenizer) -> None:

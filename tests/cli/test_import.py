@@ -39,16 +39,16 @@ def test_without_its_tokenizer_and_without_transformers(
     assert main(["import", str(folder), "--out", str(tmp_path / "model"), "--no-tokenizer"]) == 0
     told = capsys.readouterr().out
     assert "not checked: transformers is not installed" in told
-    assert "no tokenizer came along" in told
+    assert "imported without a tokenizer" in told
     assert load(tmp_path / "model").tokenizer is None
 
 
 @pytest.mark.parametrize(
     ("place", "said"),
     [
-        ("nowhere", "is no Hugging Face folder: it has no config.json"),
-        (".", "is no Hugging Face folder: it has no config.json"),
-        ("ours", "it names no model_type, so it is no Hugging Face folder"),
+        ("nowhere", "is not a Hugging Face folder: it has no config.json"),
+        (".", "is not a Hugging Face folder: it has no config.json"),
+        ("ours", "it has no model_type, so this is not a Hugging Face folder"),
     ],
 )
 def test_import_of_something_else_is_rejected(
@@ -76,5 +76,5 @@ def test_a_folder_is_not_replaced_by_its_own_import(
     (tmp_path / "link").symlink_to(folder)
     before = (folder / "config.json").read_bytes()
     assert main(["import", str(folder), "--out", str(tmp_path / "link"), "--overwrite"]) == 2
-    assert "is the folder that is read; choose another" in capsys.readouterr().err
+    assert "is the source folder; choose another" in capsys.readouterr().err
     assert (folder / "config.json").read_bytes() == before

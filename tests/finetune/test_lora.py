@@ -105,7 +105,7 @@ def test_the_plan_excludes_frozen_weights() -> None:
 
 
 def test_a_rank_as_wide_as_the_matrix_is_rejected() -> None:
-    with pytest.raises(ConfigError, match=r"lora=16 is no less than the 16 of stack\.blocks\.0"):
+    with pytest.raises(ConfigError, match=r"lora=16 must be less than 16, the smaller dimension of stack\.blocks\.0"):
         add_low_rank(build(GPTConfig(vocab_size=9, context_length=4, n_layers=1, d_model=16, n_heads=2)), 16, 16.0)
 
 

@@ -13,7 +13,7 @@ from torch import nn
 from kotha.errors import UsageError
 from kotha.inside.hook_points import attentions, layers
 from kotha.inside.trace import record, trace, write_arrays
-from kotha.model.attention import set_reading
+from kotha.model.attention import set_implementation
 from kotha.model.classifier import TextClassifier
 from kotha.model.config import classifying
 
@@ -24,11 +24,11 @@ def first(answer: Any) -> torch.Tensor:
     return answer if isinstance(answer, torch.Tensor) else answer[0]
 
 
-@pytest.mark.parametrize("reading", ["fused", "explicit"])
+@pytest.mark.parametrize("implementation", ["fused", "explicit"])
 @pytest.mark.parametrize("training", [False, True])
-def test_tracing_changes_nothing(family_member: Member, reading: Any, training: bool) -> None:
+def test_tracing_changes_nothing(family_member: Member, implementation: Any, training: bool) -> None:
     model, inputs = family_member
-    set_reading(model, reading)
+    set_implementation(model, implementation)
     model.train(training)
     weights = {key: value.clone() for key, value in model.state_dict().items()}
     hooks = [len(module._forward_hooks) + len(module._forward_pre_hooks) for module in model.modules()]
@@ -46,8 +46,8 @@ def test_tracing_changes_nothing(family_member: Member, reading: Any, training: 
 def test_fused_and_explicit_attention_record_the_same(family_member: Member) -> None:
     model, inputs = family_member
     sights = []
-    for reading in ("explicit", "fused"):
-        set_reading(model, reading)
+    for implementation in ("explicit", "fused"):
+        set_implementation(model, implementation)
         with trace(model) as seen:
             model(*inputs)
         sights.append(seen)

@@ -179,7 +179,7 @@ def test_embeddings_are_the_librarys_own(client: Any, address: Address) -> None:
         ({"prompt": ["ক"] * 9}, 400, "prompt: 9 given; give 1 to 8"),
         ({"prompt": []}, 400, "prompt: 0 given"),
         ({"prompt": "নদীর ধারে " * 200}, 400, "this model's context is 64 tokens"),
-        ({"prompt": [10**6]}, 400, "token id 1000000 of the prompt is outside the vocabulary"),
+        ({"prompt": [10**6]}, 400, "token id 1000000 in the prompt is outside the vocabulary"),
         ({"temperature": -1}, 400, "temperature"),
         ({"frequency_penalty": 1}, 400, "frequency_penalty is not supported; remove it"),
         ({"extra_body": {"colour": "red"}}, 400, "colour"),

@@ -16,7 +16,7 @@ from kotha.export.web import export as web
 from kotha.export.web.export import compare_page, rounded
 from kotha.generation.plain import continue_plainly
 from kotha.generation.settings import SamplingSettings
-from kotha.model.attention import set_reading
+from kotha.model.attention import set_implementation
 from kotha.model.gpt import GPT
 from kotha.report.built import words
 from kotha.storage import bundled
@@ -149,7 +149,7 @@ def test_looks_are_those_of_the_library(opened: Opened, bundle: Bundle, tokenize
     ids = prompt_reader(tokenizer)("নদীর ধারে বসে রহিম")
     theirs = page.evaluate(LOOK, ids)
     twin = rounded(cast("GPT", our_side(bundle).model))
-    set_reading(twin, "explicit")
+    set_implementation(twin, "explicit")
     seen: list[Any] = []
     blocks: Any = twin.stack.blocks
     for block in blocks:

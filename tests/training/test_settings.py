@@ -102,7 +102,7 @@ def test_contradictions_are_refused(request_: dict[str, Any], wording: str) -> N
         ("weight_decay", -1, "must be 0 or more"),
         ("batch_size", 10**6, "must be at most 65,536"),
         ("steps", 10**20, "must be a whole number from 1 to"),
-        ("n_layers", 1_000_000_000, "is more than any model has; use 1 to 1,024"),
+        ("n_layers", 1_000_000_000, "is too large; use 1 to 1,024"),
     ],
 )
 def test_numbers_that_no_training_can_take_are_refused(name: str, value: float, wording: str) -> None:
@@ -118,7 +118,7 @@ def test_numbers_that_no_training_can_take_are_refused(name: str, value: float, 
             "'learning_rat' does not exist; did you mean 'learning_rate'",
         ),
         (lambda: recipe("moden"), "did you mean 'modern'"),
-        (lambda: TrainConfig(schedule="cosin"), "schedule='cosin' is not a choice; did you mean 'cosine'"),
+        (lambda: TrainConfig(schedule="cosin"), "schedule='cosin' is not a valid choice; did you mean 'cosine'"),
         (lambda: TrainConfig(steps="many"), "steps='many' must be a whole number"),
         (lambda: take_sizes(preset("pocket"), {"n_layer": 3}), "'n_layer' does not exist; did you mean 'n_layers'"),
     ],

@@ -178,7 +178,7 @@ class LanguageModel(InspectionMixin, EvaluationMixin):
 
         >>> talk = lm.chat()
         >>> talk
-        Conversation(0 turns; this model was never taught to converse: it goes on with what you write)
+        Conversation(0 turns; this model was not trained for conversation: it continues the text you write)
         >>> isinstance(talk.say("নদীর ধারে", tokens=5), str)
         True
         """

@@ -132,7 +132,7 @@ def _recompute(attention: Attention, hooks: ExitStack) -> None:
 
     def recompute(_module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], _output: Tensor) -> None:
         q, k = captured.pop("queries"), captured.pop("keys")
-        if attention.reading == "fused":
+        if attention.implementation == "fused":
             mask = kwargs.get("mask", args[1] if len(args) > 1 else None)
             with torch.no_grad():
                 attention.weigh(q, k, mask)

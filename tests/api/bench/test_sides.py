@@ -73,7 +73,7 @@ def test_training_reports_measured_and_predicted_time() -> None:
 def test_a_model_without_a_transformers_layout_is_measured_alone() -> None:
     outcome = sides.bench_writing(GPT(CLASSIC.replace(norm_order="post")), None, "float32", 1, 4, 1, quiet)
     assert list(outcome.sides()) == ["kotha"]
-    assert "transformers was not measured: no Hugging Face layout fits" in str(outcome.remarks[0])
+    assert "transformers was not measured: no Hugging Face architecture fits" in str(outcome.remarks[0])
 
 
 def test_invalid_benchmark_arguments_are_rejected() -> None:

@@ -25,7 +25,7 @@ from kotha.inside.heads.importance import (
     without_heads,
 )
 from kotha.inside.hook_points import attentions
-from kotha.model.attention import set_reading
+from kotha.model.attention import set_implementation
 from kotha.model.pruning import remove_heads
 
 EVERY = ["gpt", "gpt-grouped", "bert", "seq2seq", "vit"]
@@ -65,11 +65,11 @@ def times(model: nn.Module, head: str, gate: float) -> Iterator[None]:
         attention.output.weight.copy_(kept)
 
 
-@pytest.mark.parametrize("reading", ["fused", "explicit"])
+@pytest.mark.parametrize("implementation", ["fused", "explicit"])
 @pytest.mark.parametrize("name", EVERY)
 def test_a_silenced_head_adds_nothing_and_is_restored(name: str, reading: Any) -> None:
     model, inputs = shaken(name)
-    set_reading(model, reading)
+    set_implementation(model, implementation)
     heads = [every_head(model)[1], every_head(model)[-1]]
     with torch.no_grad():
         whole = logits(model, inputs)

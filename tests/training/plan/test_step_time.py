@@ -8,7 +8,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from kotha.errors import UsageError
-from kotha.model.attention import set_reading
+from kotha.model.attention import set_implementation
 from kotha.model.config import BERTConfig, GPTConfig, ModelConfig, Seq2SeqConfig, ViTConfig
 from kotha.model.family import build
 from kotha.model.presets import preset
@@ -34,9 +34,9 @@ FAMILY: dict[str, ModelConfig] = {
 
 
 def counted(name: str, batch_size: int, backward: bool) -> tuple[int, FlopCounterMode]:
-    """What torch counts in a real pass. The explicit reading: a fused kernel is counted by rules of its own."""
+    """What torch counts in a real pass. The explicit implementation: a fused kernel is counted by rules of its own."""
     model = build(FAMILY[name])
-    set_reading(model, "explicit")
+    set_implementation(model, "explicit")
     with FlopCounterMode(display=False) as counter:
         hidden = model.hidden(*example_inputs(FAMILY[name], batch_size, 24))
         if name == "bert":  # as it is trained: 15 % of the places are guessed

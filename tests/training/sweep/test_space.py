@@ -63,7 +63,7 @@ def test_words_become_what_optuna_is_asked_for() -> None:
         (["dropout=,"], "leaves nothing to search"),
         (["dropout=0,2"], "dropout=2.0 must be a share"),
         (["schedule=cosine..constant"], "schedule is no number"),
-        (["schedule=cosine,cubic"], "schedule='cubic' is not a choice"),
+        (["schedule=cosine,cubic"], "schedule='cubic' is not a valid choice"),
         (["steps=10..20"], "steps decides how a trial is timed or measured"),
         (["size=2..4"], "size is no number; search it among a few"),
         (["size=2x96,large"], "size=large is not layers x width"),

@@ -129,7 +129,7 @@ def test_unusable_texts_are_refused() -> None:
         DataError, match=r"no cls token, which this model needs for classification; .* of kind 'wordpiece'"
     ):
         texts(bert, "unigram", ["আমি"], [0])
-    with pytest.raises(ConfigError, match="a vit model cannot classify texts; use a bert or a gpt"):
+    with pytest.raises(ConfigError, match="a vit model cannot classify text; use bert or gpt"):
         texts(VIT, "unigram", ["আমি"], [0])
     with pytest.raises(ConfigError, match="use vocab_size="):
         texts(bert.replace(vocab_size=9), "unigram", ["আমি"], [0])

@@ -128,7 +128,7 @@ def _slices(attention: Attention, place: str, head: int) -> tuple[int, int, list
         heads = list(attention.heads)
         raise UsageError("{place} has no head {head}; its heads are {heads}", head=head, place=place, heads=heads)
     query = attention.heads.index(head)
-    key_heads = [key for key, n_sharing in enumerate(attention.shares) for _ in range(n_sharing)]
+    key_heads = [key for key, n_sharing in enumerate(attention.queries_per_kv_head) for _ in range(n_sharing)]
     key = key_heads[query]
     return query, key, [each for each, of in zip(attention.heads, key_heads, strict=True) if of == key]
 

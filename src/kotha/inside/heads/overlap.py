@@ -78,7 +78,7 @@ class HeadWeights:
     def _heads(self) -> list[tuple[Array, Array, Array, Array]]:
         """W_Q, W_K, W_V (C, D) and W_O (D, C) of each head, for row vectors: q = x W_Q."""
         attention, width = self.attention, self.attention.d_head
-        shared = [kv_head for kv_head, n_heads in enumerate(attention.shares) for _ in range(n_heads)]
+        shared = [kv_head for kv_head, n_heads in enumerate(attention.queries_per_kv_head) for _ in range(n_heads)]
         weights = [getattr(attention, name).weight for name in ("query", "key", "value", "output")]
         q, k, v = (_array(each).reshape(-1, width, each.shape[1]).transpose(0, 2, 1) for each in weights[:3])
         o = _array(weights[3]).T.reshape(-1, width, len(weights[3]))  # (H, D, C)

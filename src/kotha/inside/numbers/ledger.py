@@ -218,7 +218,7 @@ class Ledger:
     def _attention(self, site: str, attention: Attention, x: str, memory: str) -> str:
         queries, keys = self.given.lines_of(site)
         heads = attention.heads
-        shared = (place for place, n_heads in enumerate(attention.shares) for _ in range(n_heads))
+        shared = (place for place, n_heads in enumerate(attention.queries_per_kv_head) for _ in range(n_heads))
         own: dict[str, Any] = {"heads": heads, "places": tuple(range(len(heads)))}
         kv_heads: dict[str, Any] = {"heads": heads, "places": tuple(shared)}
         turn = () if site.endswith("cross") else self._rotation(queries)
