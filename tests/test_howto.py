@@ -32,7 +32,7 @@ SHORTER = {
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What a reader has: texts, a table of comments, pairs, and a model that was trained before."""
+    """What a reader has: texts, a table of comments, pairs, conversations, and a trained model."""
     folder = tmp_path_factory.mktemp("world")
     (folder / "texts").mkdir()
     for seed in range(3):
@@ -42,6 +42,9 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     table = ["text,kind", *(f'"{row["text"].split("।")[0]}",{row["kind"]}' for row in rows)]
     (folder / "comments.csv").write_text("\n".join(table) + "\n", encoding="utf-8")
     write_pairs(folder / "pairs.tsv", 12)
+    turns = [{"instruction": f"নাম {n}?", "output": f"{n}।"} for n in range(40)]
+    lines = [json.dumps(each, ensure_ascii=False) for each in turns]
+    (folder / "conversations.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
     tokenizer = kotha.train_tokenizer(folder / "stories.jsonl", vocab_size=700)
     data = kotha.prepare(folder / "stories.jsonl", tokenizer, folder / "data")
     sizes = {"context_length": 64, "d_model": 64, "n_heads": 2, "n_kv_heads": 2, "d_head": 32, "d_ff": 128}
