@@ -18,6 +18,7 @@ from kotha.cli.main import COMMANDS, main
 HOWTO = Path(__file__).parents[1] / "docs" / "howto"
 PAGES = sorted(HOWTO.glob("*.md"))
 ENGLISH = [page for page in PAGES if not page.name.endswith(".bn.md")]
+SHOWN = [*PAGES, *(HOWTO.parent / f"{name}.md" for name in ("troubleshooting", "bundled-model", "studio"))]
 # What makes a command quick: a small model in place of the box, two steps in place of minutes.
 SHORTER = {
     r"--vocab-size \d+": "--vocab-size 700",
@@ -73,7 +74,7 @@ def test_the_commands_of_a_how_to_run_in_their_order(
             assert code == 0, f"{line}\n{said.getvalue()}"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("page", SHOWN, ids=lambda path: path.stem)
 def test_commands_that_are_only_shown_exist_with_their_flags(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = page.read_text(encoding="utf-8")
     shown = [line for block in blocks(text, "sh") for line in block.splitlines()] + re.findall(r"`(kotha [^`]+)`", text)
