@@ -18,6 +18,7 @@ from kotha.cli.main import COMMANDS, main
 HOWTO = Path(__file__).parents[1] / "docs" / "howto"
 PAGES = sorted(HOWTO.glob("*.md"))
 ENGLISH = [page for page in PAGES if not page.name.endswith(".bn.md")]
+SHOWN = [*PAGES, *(HOWTO.parent / f"{name}.md" for name in ("troubleshooting", "bundled-model", "studio"))]
 # What makes a command quick: a small model in place of the box, two steps in place of minutes.
 SHORTER = {
     r"--vocab-size \d+": "--vocab-size 700",
@@ -32,7 +33,7 @@ SHORTER = {
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What a reader has: texts, a table of comments, pairs, and a model that was trained before."""
+    """What a reader has: texts, a table of comments, pairs, conversations, and a trained model."""
     folder = tmp_path_factory.mktemp("world")
     (folder / "texts").mkdir()
     for seed in range(3):
@@ -42,6 +43,9 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     table = ["text,kind", *(f'"{row["text"].split("।")[0]}",{row["kind"]}' for row in rows)]
     (folder / "comments.csv").write_text("\n".join(table) + "\n", encoding="utf-8")
     write_pairs(folder / "pairs.tsv", 12)
+    turns = [{"instruction": f"নাম {n}?", "output": f"{n}।"} for n in range(40)]
+    lines = [json.dumps(each, ensure_ascii=False) for each in turns]
+    (folder / "conversations.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
     tokenizer = kotha.train_tokenizer(folder / "stories.jsonl", vocab_size=700)
     data = kotha.prepare(folder / "stories.jsonl", tokenizer, folder / "data")
     sizes = {"context_length": 64, "d_model": 64, "n_heads": 2, "n_kv_heads": 2, "d_head": 32, "d_ff": 128}
@@ -70,7 +74,7 @@ def test_the_commands_of_a_how_to_run_in_their_order(
             assert code == 0, f"{line}\n{said.getvalue()}"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("page", SHOWN, ids=lambda path: path.stem)
 def test_commands_that_are_only_shown_exist_with_their_flags(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = page.read_text(encoding="utf-8")
     shown = [line for block in blocks(text, "sh") for line in block.splitlines()] + re.findall(r"`(kotha [^`]+)`", text)

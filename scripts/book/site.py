@@ -41,7 +41,10 @@ SECTIONS = {
     },
 }
 # Pages at the top of docs/, by the section that lists them after the pages of its own folder.
-LISTED = {"reference": ("studio.md", "serving.md")}
+LISTED = {
+    "howto": ("bangla-text.md", "troubleshooting.md"),
+    "reference": ("studio.md", "serving.md", "bundled-model.md", "gallery.md"),
+}
 LANGUAGES = ("en", "bn")
 # Where a word ends: as Zensical has it, and Bangla's own signs.
 SEPARATOR = r"""[\s\-_,:!=\[\]()\\"`/।॥?;“”‘’…|+×]+|\.(?!\d)"""
