@@ -85,7 +85,7 @@ def test_the_schedule_is_drawn_from_its_own_numbers() -> None:
         (["--memory-gb", "nan", "--minutes", "5", "--data", __file__], 2, "above 0, up to 1,000,000"),
         (["--memory-gb", "4", "--data", __file__], 2, "--minutes is missing"),
         (["--preset", "mini", "--minutes", "5"], 2, "--data is missing: what fits depends on text and time; --preset"),
-        (["--minutes", "5", "--data", __file__, "--set", "steps=3"], 2, "minutes and steps both say"),
+        (["--minutes", "5", "--data", __file__, "--set", "steps=3"], 2, "minutes and steps both set"),
         (["--preset", "mini", "--gpu", "rtx-409"], 2, "did you mean 'rtx-4090'?"),
         (["--minutes", "5", "--data", "nowhere-at-all"], 1, "nowhere-at-all"),
         (["--preset", "mini", "--data", "nowhere-at-all"], 1, "nowhere-at-all"),

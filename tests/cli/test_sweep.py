@@ -88,7 +88,7 @@ def test_a_sweep_ends_with_what_mattered_and_a_line_that_trains_the_best_again(c
         assert (out / each["folder"] / "best" / "model.safetensors").is_file()
         assert len(each["curve"]) == 8 or each["state"] == "pruned"
     html = page.read_text(encoding="utf-8")
-    assert "What mattered" in html and "<svg" in html and "kotha train" in html
+    assert "Importance of settings" in html and "<svg" in html and "kotha train" in html
     line = shlex.split(found["command"])
     line[line.index("--out") + 1] = str(tmp_path / "again")
     assert main([*line[1:], "--json"]) == 0
@@ -117,7 +117,7 @@ def test_the_same_command_goes_on_and_another_is_refused(capsys, data: Path, tmp
         assert main(arguments) == 2
         refused = capsys.readouterr().err
         assert (
-            reason in refused and "begin another study with --out …, or in a shared database with --study …" in refused
+            reason in refused and "start another study with --out …, or with --study … in a shared database" in refused
         ), "and how another is begun"
         assert main([*arguments, "--language", "bn"]) == 2
         assert "নতুন সুইপ শুরু করুন: --out … দিয়ে অন্য ফোল্ডারে" in capsys.readouterr().err
@@ -207,7 +207,7 @@ def test_what_cannot_be_trained_comes_to_nothing_and_the_rest_goes_on(capsys, da
     assert found["default"]["values"] == {"n_heads": 2, "learning_rate": 6e-4}
     refused = [each for each in found["trials"] if each["problem"]]
     assert refused and all(each["values"]["n_heads"] == 3 and each["value"] is None for each in refused)
-    assert told.err.count("came to nothing: d_model=8 is not divisible by n_heads=3") == len(refused)
+    assert told.err.count("failed: d_model=8 is not divisible by n_heads=3") == len(refused)
     assert found["best"]["values"]["n_heads"] == 2
     assert main(words(data, tmp_path / "worse", 2, 3, "--set", "n_heads=3", "--search", "dropout=0,0.1")) == 1
     assert "is not divisible by n_heads=3" in capsys.readouterr().err, "what even the default cannot do ends it"
@@ -234,7 +234,7 @@ def test_by_the_clock_the_sizes_are_searched_at_equal_time(data: Path) -> None:
     ("more", "code", "reason"),
     [
         (["--search", "learning_rat=0..1"], 2, "did you mean 'learning_rate'?"),
-        (["--search", "dropout=0.2..0.1"], 2, "is no range"),
+        (["--search", "dropout=0.2..0.1"], 2, "is not a range"),
         (["--storage", "sqlite:////nowhere/at/all.db"], 1, "cannot be used: unable to open database file"),
         (
             ["--storage", "postgresql://me:secret@localhost:1/db"],
@@ -286,8 +286,10 @@ def test_a_best_value_at_the_end_of_its_range_is_told(capsys, data: Path, tmp_pa
     said = Shown(page.read_text(encoding="utf-8")).words()
     assert any(each.startswith("learning_rate is best close to an end") for each in said), "a name keeps its letters"
     told = capsys.readouterr().out
-    assert "learning_rate is best close to an end of 0.0006..0.01:log, at 0.0006; search beyond it" in told
-    assert "what mattered is not to be told yet; it takes 4 trials with different results" in told
+    assert "learning_rate is best at 0.0006, close to an end of 0.0006..0.01:log; extend the range" in told
+    assert (
+        "the importance of settings cannot be estimated yet; it takes 4 completed trials with different results" in told
+    )
 
 
 def test_without_a_place_it_stands_beside_its_data_and_goes_on_there(capsys, data: Path, tmp_path, monkeypatch) -> None:

@@ -129,7 +129,7 @@ def test_a_classifier_writes_no_text_and_a_writer_names_no_classes(
         classifier.attention("আজ")
     with pytest.raises(UsageError, match="this is a gpt model, and no classifier; make one of it with adapt classify"):
         kotha.load(bases["gpt"]).classify("আজ")
-    with pytest.raises(ConfigError, match="a gpt-classifier model learns from texts with labels"):
+    with pytest.raises(ConfigError, match="a gpt-classifier model is trained on texts with labels"):
         kotha.prepare([write_lines(tmp_path)], classifier.tokenizer, tmp_path / "data")
         kotha.train(tmp_path / "data", start=runs["gpt"], out=tmp_path / "run", steps=1)
 

@@ -164,5 +164,5 @@ def test_other_families_and_other_settings_are_refused(run: kotha.Run, table: Pa
     assert not out.exists()
     with pytest.raises(CheckpointError, match="holds a run; go on with resume=True"):
         kotha.train(table, out=run.path, **QUICK)
-    with pytest.raises(ConfigError, match="a run that goes on keeps its model"):
+    with pytest.raises(ConfigError, match="a resumed run keeps its model"):
         kotha.train(table, out=run.path, resume=True, d_model=64)

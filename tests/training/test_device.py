@@ -35,7 +35,7 @@ def test_a_busy_machine_has_no_share_above_all_of_it(monkeypatch) -> None:
     assert plan["peak_share"] is None
     assert "this machine is busy" in str(TrainingPlan(plan, TrainConfig()).sentences()[-2])
     usual = TrainingPlan(plan_training(FAMILY["gpt"], TrainConfig(batch_size=4), "cpu", pace=1e3), TrainConfig())
-    assert "% of the peak, which is" in str(usual.sentences()[-2])
+    assert "% of the peak of" in str(usual.sentences()[-2])
     taken = iter([10.0, 1e-3])  # seconds: the small product was disturbed, the large one was not
     monkeypatch.setattr(machine, "quickest", lambda *_: next(taken))
     assert machine.peak_flops_per_second.__wrapped__(CPU, torch.float32) == 2 * 1024**3 / 1e-3
@@ -72,7 +72,7 @@ def test_the_machine_is_described() -> None:
 def test_time_is_predicted_and_draws_no_numbers(name: str) -> None:
     torch.manual_seed(0)
     before = torch.get_rng_state()
-    arithmetic = Arithmetic(CPU, "float32", "as asked")
+    arithmetic = Arithmetic(CPU, "float32", "as requested")
     seconds = predict_seconds_per_step(FAMILY[name], TrainConfig(batch_size=4), 2, 20, arithmetic)
     assert seconds > 0
     assert torch.equal(torch.get_rng_state(), before)

@@ -122,7 +122,7 @@ def test_a_killed_process_is_started_again_and_the_run_ends_right(alone, data: P
         assert len(workers) == 2
         os.kill(int(workers[-1]), signal.SIGKILL)
         assert launcher.wait(timeout=300) == 0, (tmp_path / "log").read_text()
-    assert "going on from step" in (tmp_path / "log").read_text(), "the run ended before it was killed"
+    assert "resuming from step" in (tmp_path / "log").read_text(), "the run ended before it was killed"
     assert_alike(run, reference)
 
 
@@ -160,7 +160,7 @@ def test_without_a_shared_disk_each_machine_keeps_its_rows_and_any_number_goes_o
 
     gathered = tmp_path / "gathered"  # copied together by hand: one process goes on
     shutil.copytree(first, gathered)
-    with pytest.raises(CheckpointError, match="is missing; if another machine has it, copy its folder into this one"):
+    with pytest.raises(CheckpointError, match="is missing; if it is on another machine, copy the folder from there"):
         load_checkpoint(checkpoint_path(gathered / "run/checkpoints", 6))
     shutil.copytree(second / "run/checkpoints", gathered / "run/checkpoints", dirs_exist_ok=True)
     launcher.run([*start, "--resume"], log, disks=[gathered])
@@ -187,7 +187,7 @@ def test_without_a_shared_disk_a_machine_that_lost_its_own_gets_all_from_another
     for some in ([new, first], [second, tmp_path / "copy"]):
         # Nobody asked to resume: whoever starts a launch of the same name again goes on.
         launcher.run(start, log, disks=some, TORCHELASTIC_RUN_ID="song")
-        assert "going on from step 6 of 12, in 2 processes" in (tmp_path / "log-0").read_text()
+        assert "resuming from step 6 of 12, in 2 processes" in (tmp_path / "log-0").read_text()
         for disk in some:
             assert_alike(disk / "run", reference)
             assert kept(disk, 6) == ["model.safetensors"]
@@ -205,8 +205,8 @@ def test_machines_that_see_one_disk_write_it_once(launcher: Launcher, alone, dat
 @pytest.mark.parametrize(
     ("blow", "code", "told"),
     [
-        (signal.SIGTERM, 0, "another machine was asked to stop, so all have saved at step "),
-        (signal.SIGKILL, -signal.SIGKILL, "another process of this training is gone, or cannot be reached ("),
+        (signal.SIGTERM, 0, "another machine received a stop signal, so all processes saved at step "),
+        (signal.SIGKILL, -signal.SIGKILL, "another process of this training run exited or cannot be reached ("),
     ],
 )
 def test_when_a_machine_leaves_the_others_fail_in_words_so_that_torchrun_starts_them_again(
@@ -256,7 +256,9 @@ def test_a_checkpoint_counts_as_whole_if_its_files_are_on_any_disks() -> None:
 
 def test_a_batch_that_cannot_be_shared_is_refused() -> None:
     assert Ranks(1, 2).share(8) == (4, 4)
-    with pytest.raises(ConfigError, match="batch_size=3 cannot be shared by 2 processes; use a multiple of 2, such as"):
+    with pytest.raises(
+        ConfigError, match="batch_size=3 cannot be divided evenly among 2 processes; use a multiple of 2, such as"
+    ):
         Ranks(0, 2).share(3)
 
 

@@ -106,7 +106,9 @@ def test_it_begins_where_the_other_ended(data: Dataset, tmp_path: Path) -> None:
     about = json.loads((tmp_path / "again" / "config.json").read_text())
     assert about["origin"] == str(first.path)
     shutil.rmtree(tmp_path / "again" / "checkpoints")
-    with pytest.raises(CheckpointError, match=f"was to go on from {first.path}, and saved nothing; start a new run"):
+    with pytest.raises(
+        CheckpointError, match=f"was to start from {first.path}, but saved no checkpoint; start a new run"
+    ):
         train_run(data, RunFolder(tmp_path / "again"), TrainRequest(), resume=True)
 
 
@@ -128,7 +130,7 @@ def test_what_weights_cannot_become_is_refused(data: Dataset, old: Tokenizer, tm
 
     start = origin(sizes(), old)
     refused("keeps their sizes, so n_layers=2 cannot", ConfigError, start, n_layers=2)
-    refused("resumed has its weights and its steps", UsageError, start, resume=True)
+    refused("initial weights and minutes apply only to new runs", UsageError, start, resume=True)
     refused("context_length=", ConfigError, origin(sizes(positions="learned"), old), context_length=64)
     with pytest.raises(UsageError, match="preset='pocket' cannot"):
         TrainRequest(preset="pocket", origin=start)

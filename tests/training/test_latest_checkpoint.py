@@ -25,7 +25,7 @@ def test_checkpoints_that_cannot_be_listed_are_not_none(tmp_path: Path, monkeypa
     with pytest.raises(OSError, match=os.strerror(errno.EIO)):
         latest_checkpoint(tmp_path)
     saver = SimpleNamespace(folder=RunFolder(tmp_path))
-    place = f"in {tmp_path / 'checkpoints'}, which cannot be read just now (Input/output error)"
+    place = f"in {tmp_path / 'checkpoints'}, which cannot be read (Input/output error)"
     assert str(Checkpointer.last_good(saver)) == place, "what went wrong first is not told for this"
 
 

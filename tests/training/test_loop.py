@@ -369,8 +369,8 @@ def test_a_broken_loss_and_a_spike_stop_the_run_and_say_where(data, tmp_path: Pa
 @pytest.mark.parametrize(
     ("step", "message", "saved"),
     [
-        (4, r"make room, and go on with resume=True\. Last checkpoint: none yet$", []),
-        (8, r"make room, and go on with resume=True\. Last checkpoint: .*step-00000004$", [4]),
+        (4, r"free some space, then continue with resume=True\. Last checkpoint: none yet$", []),
+        (8, r"free some space, then continue with resume=True\. Last checkpoint: .*step-00000004$", [4]),
     ],
 )
 def test_a_disk_that_is_full_at_a_checkpoint_is_said_with_what_stays(
@@ -415,7 +415,7 @@ def test_a_run_that_goes_on_keeps_its_model_and_its_data(data, tmp_path: Path) -
     with pytest.raises(CheckpointError, match=r"began with other data than .*other; resume it with its own"):
         resumed(Dataset(tmp_path / "other"), tmp_path / "run")
     assert resume_run(data, RunFolder(tmp_path / "run"), {"n_layers": 1, "steps": 20}).config.steps == 20
-    with pytest.raises(ConfigError, match="keeps its model; for other sizes start another run"):
+    with pytest.raises(ConfigError, match="keeps its model; to use other sizes, start a new run"):
         resume_run(data, RunFolder(tmp_path / "run"), {"n_layers": 2})
 
 

@@ -81,13 +81,13 @@ def test_nothing_said_is_a_run_of_the_usual_length() -> None:
     ("request_", "wording"),
     [
         *(({"minutes": wrong}, "must be above 0") for wrong in (0, -1, math.nan, math.inf, 1e308, 10**400, "soon")),
-        ({"minutes": 1, "changes": {"steps": 5}}, "minutes and steps both say how long"),
+        ({"minutes": 1, "changes": {"steps": 5}}, "minutes and steps both set the length"),
     ],
 )
 def test_contradictions_are_refused(request_: dict[str, Any], wording: str) -> None:
     with pytest.raises(UsageError, match=wording):
         TrainRequest(**request_)
-    with pytest.raises(UsageError, match="name the data"):
+    with pytest.raises(UsageError, match="give the data"):
         choose_settings(TrainRequest(minutes=1))
 
 
@@ -115,12 +115,12 @@ def test_numbers_that_no_training_can_take_are_refused(name: str, value: float, 
     [
         (
             lambda: recipe("course", learning_rat=1),
-            "'learning_rat' does not exist; did you mean 'learning_rate'",
+            "unknown setting 'learning_rat'; did you mean 'learning_rate'",
         ),
         (lambda: recipe("moden"), "did you mean 'modern'"),
         (lambda: TrainConfig(schedule="cosin"), "schedule='cosin' is not a choice; did you mean 'cosine'"),
         (lambda: TrainConfig(steps="many"), "steps='many' must be a whole number"),
-        (lambda: take_sizes(preset("pocket"), {"n_layer": 3}), "'n_layer' does not exist; did you mean 'n_layers'"),
+        (lambda: take_sizes(preset("pocket"), {"n_layer": 3}), "unknown setting 'n_layer'; did you mean 'n_layers'"),
     ],
 )
 def test_what_is_misspelt_is_answered_with_the_nearest(make: Callable[[], object], wording: str) -> None:

@@ -80,7 +80,7 @@ def apply_adapter(base: Bundle, folder: Path, name: Text = _UNNAMED) -> Model:
         raise KothaError("{folder} does not fit {name}: {error}", folder=folder, name=name, error=error) from error
     if found != about.get("base"):
         raise KothaError(
-            "{folder} was learned on another model than {name}; put it on the one that it started from",
+            "{folder} was trained for another model than {name}; apply it to the model that it was trained for",
             folder=folder,
             name=name,
         )
@@ -98,7 +98,7 @@ def _check_size(config: ModelConfig, base: Model) -> None:
     wanted, there = (sum(each.numel() for each in model.parameters()) for model in (shape, base))
     if wanted > _TIMES_THE_BASE * there:
         raise ConfigError(
-            "it is for a model of {wanted:,} parameters, this one has {there:,}", wanted=wanted, there=there
+            "it is for a model of {wanted:,} parameters, but this one has {there:,}", wanted=wanted, there=there
         )
 
 
@@ -125,14 +125,16 @@ def _found(folder: Path) -> Path:
 
 def _read(folder: Path) -> dict[str, Any]:
     if not is_file(folder / DESCRIPTION):
-        raise KothaError("{folder} is no adapter: it has no {file}", folder=folder, file=DESCRIPTION)
+        raise KothaError("{folder} is not an adapter: it has no {file}", folder=folder, file=DESCRIPTION)
     about = read_table(folder / DESCRIPTION)
     if about.get("format") != _FORMAT or about.get("format_version") != _VERSION:
-        raise KothaError("{path} does not describe an adapter that this Kotha reads", path=folder / DESCRIPTION)
+        raise KothaError(
+            "{path} does not describe an adapter that this version of Kotha can read", path=folder / DESCRIPTION
+        )
     rank, alpha = about.get("rank"), about.get("alpha")
     if not (isinstance(rank, int) and rank >= 1 and is_number(alpha) and abs(alpha or 0) < _LARGEST_ALPHA):
         raise KothaError(
-            "{path} needs a rank of 1 or more, and an alpha below {most:,}",
+            "{path} must have a rank of at least 1 and an alpha below {most:,}",
             path=folder / DESCRIPTION,
             most=_LARGEST_ALPHA,
         )

@@ -174,13 +174,13 @@ def verify_checkpoint(path: Path) -> Sums:
         hashes = read_table(path / MANIFEST)
     except KothaError as error:
         raise CheckpointError(
-            "{path} has no readable {file}, so it is not a whole checkpoint", path=path, file=MANIFEST
+            "{path} has no readable {file}, so it is not a complete checkpoint", path=path, file=MANIFEST
         ) from error
     if STATE not in hashes or any(Path(name).name != name for name in hashes):
-        raise CheckpointError("{path} does not describe a checkpoint", path=path / MANIFEST)
+        raise CheckpointError("{path} is not the manifest of a checkpoint", path=path / MANIFEST)
     for name, expected in hashes.items():
         if not is_file_in(path, name):
-            copied = Message("; if another machine has it, copy its folder into this one")
+            copied = Message("; if it is on another machine, copy the folder from there")
             elsewhere = copied if _PART.search(name) else ""
             raise CheckpointError("{path} is missing{elsewhere}", path=path / name[:200], elsewhere=elsewhere)
         if _sha256(path / name) != expected:

@@ -68,8 +68,8 @@ class Interrupts:
             time.sleep(0.05)
         if not self.asked:
             raise TrainingError(
-                "another machine was asked to stop, so all have saved at step {step:,}; torchrun starts those "
-                "that are left again, if it may",
+                "another machine received a stop signal, so all processes saved at step {step:,}; torchrun "
+                "restarts the remaining machines if restarts are left",
                 step=step,
             )
 
@@ -142,7 +142,7 @@ class Checkpointer:
             saved = list_checkpoints(self.folder.checkpoints)
         except OSError as error:  # what went wrong first is what shall be told
             folder = self.folder.checkpoints
-            return Message("in {folder}, which cannot be read just now ({why})", folder=folder, why=error.strerror)
+            return Message("in {folder}, which cannot be read ({why})", folder=folder, why=error.strerror)
         return str(checkpoint_path(self.folder.checkpoints, saved[-1])) if saved else Message("none yet")
 
     # -- to take away -------------------------------------------------------------------------------------------------

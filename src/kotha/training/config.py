@@ -36,10 +36,10 @@ _BOUNDS: tuple[tuple[str, Callable[[Any], bool], Message], ...] = (
     (
         "beta1 beta2 ema_decay label_smoothing dropout",
         lambda value: 0 <= value < 1,
-        Message("a share from 0 up to, but not including, 1"),
+        Message("at least 0 and below 1"),
     ),
     ("weight_decay", lambda value: value >= 0, Message("0 or more")),
-    ("floor teacher_share backwards", lambda value: 0 <= value <= 1, Message("a share from 0 to 1")),
+    ("floor teacher_share backwards", lambda value: 0 <= value <= 1, Message("from 0 to 1")),
 )
 
 
@@ -116,15 +116,15 @@ def check_names(given: Iterable[str], known: Collection[str]) -> None:
     """Refuse a setting that does not exist."""
     for name in given:
         if name not in known:
-            raise ConfigError("setting {name!r} does not exist{nearest}", name=name, nearest=nearest(name, known))
+            raise ConfigError("unknown setting {name!r}{nearest}", name=name, nearest=nearest(name, known))
 
 
 _ONLY_FOR: tuple[tuple[str, Any, Message], ...] = (
-    ("teachers", GPTConfig, Message("a gpt, which learns next tokens")),
-    ("backwards", GPTConfig, Message("a gpt, which learns next tokens")),
+    ("teachers", GPTConfig, Message("gpt models, which predict the next token")),
+    ("backwards", GPTConfig, Message("gpt models, which predict the next token")),
     ("augment", ViTConfig, Message("images")),
-    ("class_weights", ViTConfig | ClassifierConfig, Message("classes of texts or images")),
-    ("lora", TextConfig, Message("models of text")),
+    ("class_weights", ViTConfig | ClassifierConfig, Message("classifiers of texts or images")),
+    ("lora", TextConfig, Message("text models")),
 )
 
 
@@ -132,7 +132,7 @@ def check_settings(model: ModelConfig, config: TrainConfig) -> None:
     """Refuse settings that only another family learns by."""
     for name, kinds, learners in _ONLY_FOR:
         if getattr(config, name) != TrainConfig.__dataclass_fields__[name].default and not isinstance(model, kinds):
-            raise ConfigError("{name} is for {learners}; train this model without", name=name, learners=learners)
+            raise ConfigError("{name} is only for {learners}; remove it", name=name, learners=learners)
 
 
 # -- recipes -----------------------------------------------------------------------------------------------------------
@@ -177,7 +177,7 @@ def recipe(name: str, **changes: Any) -> TrainConfig:
     [1000, 50]
     """
     if name not in RECIPES:
-        raise ConfigError("recipe {name!r} does not exist{nearest}", name=name, nearest=nearest(name, RECIPES))
+        raise ConfigError("unknown recipe {name!r}{nearest}", name=name, nearest=nearest(name, RECIPES))
     config = TrainConfig().change(**{**RECIPES[name], **changes})
     if "warmup_steps" in changes or config.warmup_steps <= config.steps // 2:
         return config

@@ -226,19 +226,19 @@ def choose_arithmetic(
         if isinstance(threads, int) and 0 < threads <= torch.get_num_threads():
             torch.set_num_threads(threads)
         if precision == "auto" and recorded in DTYPES:
-            return Arithmetic(place, recorded, Message("as this run began"))
+            return Arithmetic(place, recorded, Message("as when the run started"))
     if precision != "auto":
-        return Arithmetic(place, precision, Message("as asked"))
+        return Arithmetic(place, precision, Message("as requested"))
     if place.type == "cuda":
         if torch.cuda.get_device_capability(place)[0] >= 8:
             return Arithmetic(place, "bfloat16", Message("this GPU has bfloat16"))
         return Arithmetic(place, "float16", Message("this GPU has float16 but no bfloat16"))
     gain = _gain_of_bfloat16()
     if gain >= _WORTHWHILE:
-        faster = Message("products are {gain:.1f} times as fast as in float32 here", gain=gain)
+        faster = Message("matrix products are {gain:.1f} times as fast as in float32 on this machine", gain=gain)
         return Arithmetic(place, "bfloat16", faster)
     if gain >= 1:
-        return Arithmetic(place, "float32", Message("bfloat16 gains only {gain:.0%}", gain=gain - 1))
+        return Arithmetic(place, "float32", Message("bfloat16 is only {gain:.0%} faster", gain=gain - 1))
     times = float(f"{1 / gain:.1g}") if gain < 0.1 else round(1 / gain, 1)  # a small product, timed in a moment
     return Arithmetic(place, "float32", Message("bfloat16 takes about {times:g} times as long here", times=times))
 

@@ -86,8 +86,8 @@ class Ranks:
         if batch_size % self.world:
             lower = max(1, batch_size // self.world) * self.world
             raise ConfigError(
-                "batch_size={batch_size} cannot be shared by {world} processes; use a multiple of {world}, such "
-                "as {lower} or {higher}",
+                "batch_size={batch_size} cannot be divided evenly among {world} processes; use a multiple of "
+                "{world}, such as {lower} or {higher}",
                 batch_size=batch_size,
                 world=self.world,
                 lower=lower,
@@ -170,8 +170,8 @@ def joined(ranks: Ranks) -> Iterator[None]:
     except RuntimeError as error:
         if isinstance(error, dist.DistError) or _GLOO in str(error):  # no error of its own tells of gloo's
             raise TrainingError(
-                "another process of this training is gone, or cannot be reached ({why}); torchrun starts all again if "
-                "it may, and they go on from the last checkpoint",
+                "another process of this training run exited or cannot be reached ({why}); torchrun restarts "
+                "all processes if restarts are left, and they resume from the last checkpoint",
                 why=str(error).splitlines()[0].rpartition("] ")[2],
             ) from error
         raise
@@ -327,14 +327,14 @@ class Stragglers:
             return
         usual = median(self._usual or [seconds])
         if seconds > max(_STOOD_SECONDS, _STOOD_TIMES * usual):
-            said = "step {step:,} took {taken:.1f} s instead of {usual:.2g} s: a machine, or the network, stood still"
+            said = "step {step:,} took {taken:.1f} s instead of {usual:.2g} s: a machine or the network stalled"
             self._say(Message(said, step=step, taken=seconds, usual=usual))
         self._usual.append(seconds)
         if step % _COMPARE_EVERY == 0:
             self._tell(slow_ones(self._ranks.each(self._busy())))
 
     def _tell(self, slow: dict[int, float]) -> None:
-        said = "{name} (process {rank}) is {times:.1f} times slower than the median of all"
+        said = "{name} (process {rank}) takes {times:.1f} times as long as the median process"
         for rank in sorted(slow.keys() - self._slow):
             self._say(Message(said, name=self._names[rank], rank=rank, times=slow[rank]))
         over = "{name} (process {rank}) is as fast as the others again"

@@ -88,7 +88,7 @@ class Fitting:
             self.micro_batch_size = (self.micro_batch_size + 1) // 2
             self._model.zero_grad(set_to_none=True)
             torch.cuda.empty_cache()
-            said = "out of memory; going on with micro_batch_size={micro_batch_size}"
+            said = "out of memory; continuing with micro_batch_size={micro_batch_size}"
             self._say(Message(said, micro_batch_size=self.micro_batch_size))
 
     def failure(self, step: int) -> TrainingError:
@@ -100,7 +100,7 @@ class Fitting:
             else Message("a shorter context_length, a smaller model, or weights sharded over several machines")
         )
         return TrainingError(
-            "out of memory at step {step} with micro_batch_size={micro_batch_size}; go on with {change}",
+            "out of memory at step {step} with micro_batch_size={micro_batch_size}; use {change}",
             step=step,
             micro_batch_size=self.micro_batch_size,
             change=change,

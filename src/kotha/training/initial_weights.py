@@ -47,7 +47,7 @@ class Origin:
             own = own.replace(n_classes=wanted.n_classes, labels=wanted.labels, image_size=wanted.image_size)
         if type(wanted) is not type(own):
             raise ConfigError(
-                "{name} is a {family} model, and a {wanted} was asked for",
+                "{name} is a {family} model, but a {wanted} was requested",
                 name=self.name,
                 family=own.family,
                 wanted=wanted.family,
@@ -57,9 +57,7 @@ class Origin:
         changed = sorted(name for name in before if before[name] != after[name] and name not in free)
         if changed:
             asked = [f"{name}={after[name]}" for name in changed]
-            raise ConfigError(
-                "a model that starts from weights keeps their sizes, so {asked} cannot be had", asked=asked
-            )
+            raise ConfigError("a model that starts from trained weights keeps their sizes; remove {asked}", asked=asked)
 
     def fill(self, model: Model, tokenizer: Tokenizer | None) -> dict[str, int]:
         """Put the weights into a new model; gives how many pieces were kept, joined of others, and drawn by chance."""
@@ -138,12 +136,12 @@ def check_lora(lora: int | None, tokenizer: Tokenizer, data: str, origin: Origin
     if lora is None:
         return
     if origin is None:
-        raise UsageError("lora={lora} learns beside weights that stay, so it needs a model to start from", lora=lora)
+        raise UsageError("lora={lora} adapts the weights of a trained model; give a model to start from", lora=lora)
     own = origin.bundle.tokenizer
     if own is None or own.fingerprint != tokenizer.fingerprint:
         raise UsageError(
-            "lora={lora} leaves the table of words as it is, and {data} was cut by another tokenizer than "
-            "{origin} reads with; prepare the data with that one",
+            "lora={lora} keeps the token embeddings, but {data} uses another tokenizer than {origin}; "
+            "prepare the data with the tokenizer of {origin}",
             lora=lora,
             data=data,
             origin=origin.name,

@@ -114,7 +114,7 @@ class Training:
         self.most_steps: int | None = None  # that the text bears; None: no more than were planned
         self.first_example, self.n_examples = ranks.share(config.batch_size)
         if config.lora is not None and ranks.sharded:
-            raise ConfigError("lora learns so few numbers that none are sharded; leave shard out")
+            raise ConfigError("lora trains too few parameters to shard; remove shard")
         self.arithmetic = choose_arithmetic(config.precision, ranks.device, folder.machine())
         self.arithmetic.settle()
         device = self.arithmetic.device
@@ -162,7 +162,7 @@ class Training:
             return summary
         except NotWrittenError as error:
             raise CheckpointError(
-                "{what}; make room, and go on with {resume}. Last checkpoint: {last_good}",
+                "{what}; free some space, then continue with {resume}. Last checkpoint: {last_good}",
                 what=error.what,
                 resume=Option("resume", True),
                 last_good=self.checkpointer.last_good(),
@@ -351,7 +351,7 @@ class Training:
                 self.fitting.micro_batch_size = max(1, min(int(size), self.n_examples))  # sums round the same
         except (AttributeError, KeyError, OverflowError, RuntimeError, TypeError, ValueError) as error:
             raise CheckpointError(
-                "{last_good} holds what no run saves: {error}", last_good=self.checkpointer.last_good(), error=error
+                "{last_good} is not a valid checkpoint: {error}", last_good=self.checkpointer.last_good(), error=error
             ) from error
         return self.progress.step
 

@@ -69,15 +69,15 @@ class TrainRequest:
     def __post_init__(self) -> None:
         if self.minutes is not None and not (is_number(self.minutes) and 0 < self.minutes <= LONGEST_MINUTES):
             raise UsageError(
-                "minutes={minutes!r} must be above 0, and at most a year ({most:,})",
+                "minutes={minutes!r} must be above 0 and at most a year ({most:,})",
                 minutes=self.minutes,
                 most=LONGEST_MINUTES,
             )
         if self.minutes is not None and "steps" in self.changes:
-            raise UsageError("minutes and steps both say how long to train; give one of them")
+            raise UsageError("minutes and steps both set the length of the run; give only one of them")
         if self.origin is not None and self.preset is not None:
             raise UsageError(
-                "weights to start from have their sizes; {preset} cannot change them",
+                "initial weights determine the sizes of the model; remove {preset}",
                 preset=Option("preset", self.preset),
             )
 
@@ -94,9 +94,7 @@ class TrainRequest:
     def check_resumes(self) -> None:
         """Refuse what only a new run can be given."""
         if self.origin is not None or self.minutes is not None:
-            raise UsageError(
-                "a run that is resumed has its weights and its steps; start a new one, or give other steps"
-            )
+            raise UsageError("initial weights and minutes apply only to new runs; start a new run, or change steps")
 
 
 @dataclass(frozen=True)
@@ -140,7 +138,7 @@ def choose_settings(
             model = as_learned(model, settings.context_length)
         return Choice(model, settings)
     if text is None:
-        raise UsageError("what suits a time depends on the text too: name the data")
+        raise UsageError("settings for a given time depend on the text; give the data")
     by_rules = request.recipe in (None, RECIPE) and isinstance(model, GPTConfig)
     if by_rules and not sized:
         check_enough(text)
@@ -170,7 +168,7 @@ def resumed_settings(folder: RunFolder, changes: Mapping[str, Any]) -> tuple[Mod
         raise CheckpointError("{path} is broken: {error}", path=folder.path / CONFIG, error=error) from error
     same, changes = take_sizes(model, changes)  # torchrun starts again with all that was said the first time
     if same != model:
-        raise ConfigError("a run that goes on keeps its model; for other sizes start another run")
+        raise ConfigError("a resumed run keeps its model; to use other sizes, start a new run")
     return model, config.change(**changes)
 
 
@@ -194,10 +192,11 @@ def _designed(text: TextSize, budget: Budget, fixed: dict[str, Any], model: GPTC
     """Settings by the rules, and without a model its sizes too."""
     design = propose(text, budget, fixed, model)
     settings = design.settings
-    ends = Message("; more passes over so little text would only memorise it") if design.text_ends else ""
+    ends = Message("; with more passes the model would only memorise so little text") if design.text_ends else ""
     sentence = Message(
-        "{layers} of {width} ({parameters} parameters), {steps:,} steps of {batch} x {context} tokens, learning rates "
-        "{rate:g} and Muon {muon:g}: for {size} of text and {time}, {times} times through it{ends}",
+        "{layers} of width {width} ({parameters} parameters), {steps:,} steps of {batch} x {context} tokens, "
+        "learning rates {rate:g} (AdamW) and {muon:g} (Muon): for {size} of text and {time}, {times} passes "
+        "over it{ends}",
         layers=Plural("{n} layer", "{n:,} layers", n=design.model.n_layers),
         width=design.model.d_model,
         parameters=Count(design.parameters),
@@ -262,7 +261,7 @@ def _start(data: Dataset, folder: RunFolder, request: TrainRequest, **how: Any) 
     origin = request.origin
     if not alone:  # each process would time its own steps
         if request.minutes is not None or (origin is not None and "steps" not in request.changes):
-            raise UsageError("minutes are for one process, and here are several; give steps")
+            raise UsageError("minutes requires a single process, but several are running; give steps")
         request = replace(request, preset=request.preset or (None if origin else USUAL_PRESET))
 
     def get_ready() -> None:
@@ -284,8 +283,9 @@ def _start(data: Dataset, folder: RunFolder, request: TrainRequest, **how: Any) 
         training.deadline = began + 60 * (request.minutes or USUAL_MINUTES)
     if origin is not None:
         training.save()  # whoever is killed before the next checkpoint has the weights that it started from
-        said = ", {kept:,} pieces kept, {joined:,} pieces put together, {drawn:,} pieces left to chance"
-        say(Message("from {origin}{pieces}", origin=origin.name, pieces=Message(said, **counts) if counts else ""))
+        kept = ", {kept:,} pieces kept, {joined:,} averaged from old pieces, {drawn:,} initialized at random"
+        pieces = Message(kept, **counts) if counts else ""
+        say(Message("initial weights: {origin}{pieces}", origin=origin.name, pieces=pieces))
     return training
 
 
@@ -293,9 +293,8 @@ def check_held_out(data: Dataset) -> None:
     """Refuse data on which no model could be measured, so that none would be kept."""
     if not data["validation"].info.tokens:
         raise DataError(
-            "{path} has no validation text, and the model that does best on it is the one that is kept; "
-            "prepare it anew from two documents or more (in a .txt file blank lines part them), or with a "
-            "validation file",
+            "{path} has no validation text, which decides the model that is kept; prepare it again from two "
+            "or more documents (separated by blank lines in a .txt file), or with a validation file",
             path=data.path,
         )
 
@@ -367,14 +366,14 @@ def resume_training(
     model, config = resumed_settings(folder, changes)
     origin = folder.about().get("origin")
     if origin is not None and not matching(folder.checkpoints):  # it would begin with weights drawn by chance
-        said = "{path} was to go on from {origin}, and saved nothing; start a new run from it"
+        said = "{path} was to start from {origin}, but saved no checkpoint; start a new run from {origin}"
         raise CheckpointError(said, path=folder.path, origin=origin)
     training = opened(model, config)
     if ranks.writes and changes:
         folder.change(config.to_dict())
     ranks.wait()
     together = "" if ranks.alone else Message(", in {n} processes", n=ranks.world)
-    said = "going on from step {step:,} of {steps:,}{together}"
+    said = "resuming from step {step:,} of {steps:,}{together}"
     training.say(Message(said, step=training.resume(), steps=config.steps, together=together))
     return training
 
@@ -382,8 +381,11 @@ def resume_training(
 def _open(model: ModelConfig, config: TrainConfig, data: Dataset, folder: RunFolder, **how: Any) -> Training:
     """The training of a run, new or resumed: a data folder offers next tokens to a GPT, masked words to a BERT."""
     if not isinstance(model, GPTConfig | BERTConfig) or isinstance(model, ClassifierConfig):
-        said = "a {family} model learns from {needs}, and {path} holds plain text; name those, or use a gpt or a bert"
+        message = (
+            "a {family} model is trained on {needs}, but {path} holds plain text; provide such data, or use a gpt or "
+            "bert model"
+        )
         needs = _OTHERS.get(model.family, Message("texts with labels"))
-        raise ConfigError(said, family=model.family, needs=needs, path=data.path)
+        raise ConfigError(message, family=model.family, needs=needs, path=data.path)
     task = NextToken(model, config, data) if isinstance(model, GPTConfig) else MaskedWords(model, config, data)
     return Training(model, config, task, folder, **how)

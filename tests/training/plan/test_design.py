@@ -48,7 +48,7 @@ def test_a_slow_machine_gets_a_small_model_and_reasons() -> None:
     assert design.parameters < NEWS.bytes
     reasons = {str(what): (str(value), str(why)) for what, value, why in reasons_for(design, NEWS)}
     assert {"vocabulary", "layers x width", "heads", "context", "batch", "steps"} <= set(reasons)
-    assert reasons["vocabulary"] == ("8,192", "that of the data folder's tokenizer")
+    assert reasons["vocabulary"] == ("8,192", "the vocabulary of the data folder's tokenizer")
     assert all(why for _, why in reasons.values())
 
 
@@ -118,7 +118,7 @@ def test_little_text_is_read_a_few_times_in_small_steps() -> None:
 def test_too_little_text_and_too_much_memory() -> None:
     with pytest.raises(DataError, match="500 bytes to train on"):
         propose(replace(NEWS, bytes=500), SLOW)
-    with pytest.raises(UsageError, match="1000 GB are more than NVIDIA T4 has"):
+    with pytest.raises(UsageError, match="1000 GB is more than NVIDIA T4 has"):
         budget_for(5, 10**12, gpu=GPUS["t4"])
 
 

@@ -71,11 +71,11 @@ def test_a_full_run_is_told_whole(tmp_path: Path) -> None:
     assert path.name == "report.html"
     assert text(page.data["title"]) == "GPT, 2 layers, width 96, 578,144 parameters"
     assert text(page.data["lead"]) == (
-        "Trained for 400 steps, 3.28 million tokens, 3.3 times through its text, 100 seconds. "
-        "At its best, step 200, it needs 1.375 bits per byte of unseen text, 2.750 per character."
+        "Trained for 400 steps, 3.28 million tokens, 3.3 passes over the text, 100 seconds. "
+        "At its best, at step 200, it needs 1.375 bits per byte of held-out text, 2.750 per character."
     )
     assert page.headings() == [
-        *("Loss", "What it wrote on the way", "On text it has not seen", "How the training went"),
+        *("Loss", "Samples during training", "On held-out text", "Course of the training"),
         "Settings",
     ]
     loss, per_byte, *rest = page.blocks("curves")
@@ -90,7 +90,7 @@ def test_three_samples_are_shown_and_the_rest_folded() -> None:
     page = shown(CONFIG, METRICS, SUMMARY)
     folded = page.blocks("folded")[0]
     rest = [each["text"] for each in folded["blocks"]]
-    assert text(folded["summary"]) == "The other samples (5)" and rest[0] == "গল্প 100"
+    assert text(folded["summary"]) == "Other samples (5)" and rest[0] == "গল্প 100"
     seen = [(text(each["label"]), each["text"]) for each in page.blocks("quote") if each["text"] not in rest]
     assert [step for step in LOSSES if any(told == f"গল্প {step}" for _, told in seen)] == [50, 250, 400]
     assert seen[0] == ("step 50 · 1.750 bits per byte", "গল্প 50")
@@ -101,7 +101,7 @@ def test_an_unfinished_run_says_so() -> None:
         return text(shown(CONFIG, metrics, summary).data["lead"])
 
     unfinished = lead([row for row in METRICS if row["step"] <= 120], {})
-    assert "Trained for 120 steps" in unfinished and "At its best, step 100," in unfinished
+    assert "Trained for 120 steps" in unfinished and "At its best, at step 100," in unfinished
     assert "It is not finished: 400 steps were planned." in unfinished
     assert "It was stopped early: 400 steps" in lead(METRICS[:100], {**SUMMARY, "steps": 100})
 
@@ -128,10 +128,10 @@ def test_a_classifier_is_told_in_right_answers() -> None:
     found = {"loss_nats": 0.4, "accuracy": 0.875, "majority": 0.25, "examples": 800}
     steps = [{"step": step, "loss_nats": 1.0} for step in (1, 2)]
     page = shown({"task": "classes"}, [*steps, {"step": 2, "validation": found, "sample": None}], {})
-    right = "it answers 87.5% of unseen examples rightly (always giving the most frequent answer: 25.0%)"
+    right = "it answers 87.5% of held-out examples correctly (always giving the most frequent answer: 25.0%)"
     assert right in text(page.data["lead"])
     assert text(page.blocks("curves")[1]["levels"][0][1]) == "most frequent answer = 25.0%"
-    assert page.headings() == ["Loss", "On unseen examples"]
+    assert page.headings() == ["Loss", "On held-out examples"]
 
 
 def test_nothing_in_a_run_folder_can_write_into_the_page(tmp_path: Path) -> None:
@@ -151,7 +151,7 @@ def test_a_line_that_was_cut_off_is_left_out(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match="holds no run to report on"):
+    with pytest.raises(CheckpointError, match="contains no training run"):
         write_report(tmp_path)
     (tmp_path / "config.json").write_text("{")
     with pytest.raises(CheckpointError, match=r"config\.json is broken"):

@@ -79,7 +79,7 @@ def test_scores_and_what_to_compare_with() -> None:
 
 
 def test_images_of_another_size_are_refused() -> None:
-    with pytest.raises(DataError, match=r"images have shape \(10, 1, 3, 4\), and the model reads \(N, 1, 4, 4\)"):
+    with pytest.raises(DataError, match=r"images have shape \(10, 1, 3, 4\), but the model expects \(N, 1, 4, 4\)"):
         images(IMAGES[:, :, :3])
 
 

@@ -124,20 +124,20 @@ def test_who_cannot_teach_is_refused(data: Dataset, teachers: list[str], tmp_pat
             NextToken(sizes(**changes), SHORT.change(teachers=[str(folder)]), data)
 
     refused(tmp_path / "nowhere", KothaError, "nowhere")
-    refused(teachers[0], ConfigError, "reads 16 tokens at once; use context_length=16", context_length=32)
+    refused(teachers[0], ConfigError, "context is 16 tokens; use context_length=16", context_length=32)
     refused(bundle.save(tmp_path / "b", build(BERT), data.tokenizer), ConfigError, "is a bert model")
     other = train_tokenizer(["আমি ভাত খাই। তুমি বই পড়ো।"], "char")
     foreign = build(sizes(vocab_size=other.vocab_size))
-    refused(bundle.save(tmp_path / "f", foreign, other), ConfigError, "another tokenizer than the data")
+    refused(bundle.save(tmp_path / "f", foreign, other), ConfigError, "its tokenizer differs from that of the data")
     biased = build(sizes(head_bias=True, tied_head=False))
-    refused(bundle.save(tmp_path / "bias", biased, data.tokenizer), ConfigError, "its head has a bias")
+    refused(bundle.save(tmp_path / "bias", biased, data.tokenizer), ConfigError, "its output head has a bias")
 
 
 @pytest.mark.parametrize(
     ("changes", "match"),
     [
         *(({"teachers": wrong}, "must be a list of names") for wrong in ("run", [1], 5)),
-        ({"backwards": 1.5}, "must be a share from 0 to 1"),
+        ({"backwards": 1.5}, "must be from 0 to 1"),
     ],
 )
 def test_settings_that_mean_nothing_are_refused(changes: dict, match: str) -> None:
@@ -146,7 +146,7 @@ def test_settings_that_mean_nothing_are_refused(changes: dict, match: str) -> No
 
 
 def test_teachers_do_not_read_backwards(data: Dataset) -> None:
-    with pytest.raises(ConfigError, match="either teachers or a share of backwards"):
+    with pytest.raises(ConfigError, match="cannot be combined with backwards"):
         NextToken(sizes(), TURNED.change(teachers=("a",)), data)
 
 

@@ -75,7 +75,7 @@ class Cluster:
         if not 1 <= self.gpus <= _MOST_GPUS:
             raise UsageError("gpus={gpus} must be from 1 to {most:,}", gpus=self.gpus, most=_MOST_GPUS)
         if not 1 <= self.nodes <= self.gpus or self.gpus % self.nodes:
-            raise UsageError("nodes={nodes} cannot share {gpus} GPUs evenly; give a divisor of {gpus}", **vars(self))
+            raise UsageError("nodes={nodes} cannot divide {gpus} GPUs evenly; use a divisor of {gpus}", **vars(self))
         for name in ("network", "storage"):
             if not 0 < getattr(self, name) < math.inf:
                 raise UsageError("{name} must be above 0", name=name)
@@ -146,7 +146,7 @@ def plan_cluster(
     sequences = batch_size or max(usual // context, gpus)
     if sequences < gpus or sequences % gpus:
         raise ConfigError(
-            "a batch of {sequences} sequences cannot be shared by {gpus} GPUs; give a multiple of {gpus}",
+            "a batch of {sequences} sequences cannot be divided evenly among {gpus} GPUs; use a multiple of {gpus}",
             sequences=sequences,
             gpus=gpus,
         )
@@ -215,8 +215,8 @@ def _fit(model: GPTConfig, training: TrainConfig, cluster: Cluster, context: int
         if memory <= room:
             return sharded, size, memory
     raise ConfigError(
-        "{gpus} x {gpu} are too small for {n_layers} layers of {d_model}: one sequence of {context} "
-        "tokens needs {needed:.0f} GB on each; take more GPUs or a shorter context",
+        "{gpus} x {gpu} have too little memory for {n_layers} layers of width {d_model}: one sequence of "
+        "{context} tokens needs {needed:.0f} GB per GPU; use more GPUs or a shorter context",
         **{**vars(model), "gpus": cluster.gpus, "gpu": cluster.gpu.title, "context": context, "needed": memory / 1e9},
     )
 
@@ -237,10 +237,10 @@ def read_tokens(words: Sequence[str]) -> tuple[float, ...]:
             value = float(word[:-1] if unit else word) * (unit or 1.0)
         except ValueError as error:
             raise UsageError(
-                "tokens={word!r} is no number of tokens; write 10B, 1.5T or 250000000", word=word
+                "tokens={word!r} is not a number of tokens; write 10B, 1.5T or 250000000", word=word
             ) from error
         if not 1 <= value <= _MOST_TOKENS:
-            raise UsageError("tokens={word!r} must be from 1 to a million trillion", word=word)
+            raise UsageError("tokens={word!r} must be from 1 to 1e18", word=word)
         found.append(value)
     return tuple(found) or TOKENS
 
@@ -274,21 +274,26 @@ def tell_cluster(
     many: list[Text] = [Message("for {n} tokens", n=Count(each)) for each in tokens]
     tables: list[Table] = []
     for title, header, cells in (
-        ("{n} x {gpu} in {machines}: what they give", [*_GIVEN, *many], _given_cells),
-        ("{n} x {gpu} in {machines}: what they need", _NEEDED, _needed_cells),
-        ("on the disk: tokens, and three checkpoints", many, _disk_cells),
+        ("{n} x {gpu} in {machines}: performance", [*_GIVEN, *many], _given_cells),
+        ("{n} x {gpu} in {machines}: requirements", _NEEDED, _needed_cells),
+        ("disk space: tokens and three checkpoints", many, _disk_cells),
     ):
         rows = [
             [f"{each.n_layers} x {each.d_model}", *cells(plan, tokens)]
             for each, plan in zip(models, plans, strict=True)
         ]
         tables.append(Table(Message(title, **where), [Message("layers x width"), *header], rows))
-    return found, [*tables, Table(Message("assumed"), ["", Message("value"), Message("why")], assumed)]
+    return found, [*tables, Table(Message("assumptions"), ["", Message("value"), Message("why")], assumed)]
 
 
-_GIVEN: list[Text] = list(map(Message, ("parameters", "how", "tokens a step", "tokens a second", "of the peak")))
+_GIVEN: list[Text] = list(
+    map(Message, ("parameters", "how", "tokens per step", "tokens a second", "share of the peak"))
+)
 _NEEDED: list[Text] = list(
-    map(Message, ("memory a GPU", "network a GPU", "a checkpoint", "written in", "every", "lost"))
+    map(
+        Message,
+        ("memory per GPU", "network per GPU", "checkpoint size", "write time", "checkpoint interval", "lost time"),
+    )
 )
 
 

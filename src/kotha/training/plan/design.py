@@ -97,7 +97,7 @@ def measure_text(path: str) -> TextSize:
     for document in read_documents([path]):
         sizes += (len(document.text.encode()), len(document.text), 1)
     if not sizes[2]:
-        raise DataError("{path} has no text in it; name a data folder, a file or a folder of texts", path=path)
+        raise DataError("{path} contains no text; give a data folder, a file or a folder of texts", path=path)
     return TextSize(path, *(int(_TRAIN_SHARE * each) for each in sizes.tolist()))
 
 
@@ -150,7 +150,7 @@ def budget_for(
     memory = available_memory(arithmetic.device) if gpu is None else gpu.memory
     if gpu is not None and memory_bytes is not None and memory_bytes > memory:
         raise UsageError(
-            "{given:g} GB are more than {gpu} has ({there:g}); give less or none",
+            "{given:g} GB is more than {gpu} has ({there:g} GB); give less, or omit it",
             given=memory_bytes / 1e9,
             gpu=gpu.title,
             there=memory / 1e9,
@@ -287,18 +287,20 @@ class Design:
         text, budget, _ = self._given
         wanted, n = 0.0 if smallest else TOKENS_PER_PARAMETER * self.parameters, self.parameters
         if not smallest and n > max(SMALL_MODEL, PARAMETERS_PER_BYTE * text.bytes):
-            return Message("{n:,} parameters for {size:,} bytes of text: it would memorise it", n=n, size=text.bytes)
+            return Message(
+                "{n:,} parameters for {size:,} bytes of text: the model would memorise it", n=n, size=text.bytes
+            )
         work = count_work(self.model, self.context_length).training_per_token
         if wanted * work / budget.reachable > budget.seconds:
             return Message(
-                "too slow: {wanted:,.0f} tokens would take more than the time at this machine's very best",
+                "too slow: {wanted:,.0f} tokens would exceed the given time even at this machine's peak speed",
                 wanted=wanted,
             )
         needed = plan_memory(self.model, self._settings, self.micro_batch_size, budget.how(self.context_length)).total
         if needed > budget.memory_bytes:
             return Message(
-                "{available:g} GB of memory is too little for {layers} of {width}: it needs {needed:.2f} GB, one "
-                "sequence of {context} tokens at a time; give at least {least:.1f} GB",
+                "{available:g} GB of memory is too little for {layers} of width {width}: one sequence of "
+                "{context} tokens at a time needs {needed:.2f} GB; give at least {least:.1f} GB",
                 available=budget.memory_bytes / 1e9,
                 layers=Plural("{n} layer", "{n:,} layers", n=self.model.n_layers),
                 width=self.model.d_model,
@@ -307,7 +309,7 @@ class Design:
                 least=needed / 1e9 + 0.05,
             )
         tokens = budget.seconds / self.seconds_per_step * self.tokens_per_step
-        slow = "too slow: {tokens:,.0f} tokens in the time, and it should see {wanted:,.0f}"
+        slow = "too slow: {tokens:,.0f} tokens in the given time, but at least {wanted:,.0f} are needed"
         return None if tokens >= wanted else Message(slow, tokens=tokens, wanted=wanted)
 
     @property

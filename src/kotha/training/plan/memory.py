@@ -148,8 +148,8 @@ def check_room(model: ModelConfig, training: TrainConfig, room: int, how: Condit
     needed = plan_memory(model, training, 1, how).total
     if needed > room:
         raise ConfigError(
-            "this model takes {needed} of memory to learn from one sequence at a time, and here are {room}; "
-            "choose smaller sizes: d_model, d_ff, n_layers, vocab_size or context_length",
+            "training this model on one sequence at a time needs {needed} of memory, but only {room} is "
+            "available; choose smaller sizes: d_model, d_ff, n_layers, vocab_size or context_length",
             needed=Size(needed),
             room=Size(room),
         )
@@ -171,7 +171,7 @@ def planned_context(model: ModelConfig, training: TrainConfig) -> int:
     wanted = training.context_length or model.context_length
     if wanted > model.context_length:
         raise ConfigError(
-            "context_length={wanted} is more than the model's {longest}; use that or less",
+            "context_length={wanted} is greater than the model's {longest}; use {longest} or less",
             wanted=wanted,
             longest=model.context_length,
         )
@@ -198,7 +198,7 @@ def _sizes(model: ModelConfig, optimizer: Optimizer, lora: int | None) -> _Sizes
         built = build(model, "meta")
     except (RuntimeError, OverflowError, TypeError) as error:  # torch, of a size that it cannot count
         raise ConfigError(
-            "d_model={d_model} and d_ff={d_ff} make matrices beyond any machine; choose smaller sizes",
+            "d_model={d_model} and d_ff={d_ff} give matrices too large for any machine; choose smaller sizes",
             d_model=model.d_model,
             d_ff=model.d_ff,
         ) from error

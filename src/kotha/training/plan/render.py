@@ -59,10 +59,10 @@ class TrainingPlan:
         """The design with its reasons; parameters, work and memory by part; where a model can go."""
         found, design = self.found, self.found.get("design")
         opened: Rows = [
-            [door["name"], Message("open") if door["open"] else Message("closed"), door["because"]]
+            [door["name"], Message("available") if door["open"] else Message("unavailable"), door["because"]]
             for door in found["doors"]
         ]
-        doors = Table(Message("doors of kotha export"), [Message("door"), "", Message("because")], opened)
+        doors = Table(Message("export formats (kotha export)"), [Message("format"), "", Message("reason")], opened)
         return [*([] if design is None else _design_tables(design)), *_plan_tables(found), doors]
 
     def sentences(self) -> list[Message]:
@@ -80,7 +80,7 @@ class TrainingPlan:
         }
         words = [Message(each, **values) for each in _TOLD["sentences"]]
         if available is not None and memory["total"] > available:
-            small = "{gpu} has {memory}: this does not fit; try a smaller micro-batch or model"
+            small = "{gpu} has only {memory}, so this does not fit; try a smaller micro-batch or model"
             words.append(Message(small, gpu=plan["gpu"], memory=Size(available)))
         epochs, pace = plan["epochs"], plan["seconds_per_step"]
         words.append(
@@ -89,7 +89,7 @@ class TrainingPlan:
                 "{n:,} steps read {tokens} tokens{times}",
                 n=plan["steps"],
                 tokens=Count(plan["tokens"]),
-                times="" if epochs is None else Message(", {times} times through the data", times=times(epochs)),
+                times="" if epochs is None else Message(", {times} passes over the data", times=times(epochs)),
             )
         )
         if pace is None:
@@ -97,20 +97,18 @@ class TrainingPlan:
         share, peak = plan["peak_share"], plan["peak_flops_per_second"]
         of_peak: Text = ""
         if share is not None:
-            of_peak = Message(", {share:.0%} of the peak, which is {peak:,.3g} TFLOP/s", share=share, peak=peak / 1e12)
+            of_peak = Message(", {share:.0%} of the peak of {peak:,.3g} TFLOP/s", share=share, peak=peak / 1e12)
         elif peak:
-            of_peak = Message(
-                ", more than the peak that was timed: this machine is busy, and all of its times are guesses"
-            )
+            of_peak = Message(", more than the measured peak: this machine is busy, so all times are rough estimates")
         whole = Message(
-            "{seconds:,.3g} s a step {where}, {time} for all; {speed:,.0f} tokens a second{share}",
+            "{seconds:,.3g} s per step {where}, {time} in total; {speed:,.0f} tokens per second{share}",
             seconds=pace,
             where=Message("here") if plan["gpu"] is None else Message("on {gpu}", gpu=plan["gpu"]),
             time=Duration(plan["seconds"]),
             speed=n / pace,
             share=of_peak,
         )
-        return [*words, whole, Message("the time: {source}", source=plan["time_source"])]
+        return [*words, whole, Message("source of the times: {source}", source=plan["time_source"])]
 
     def page(self) -> str:
         """One offline page as HTML, drawn as the studio's design room draws it."""
@@ -165,7 +163,7 @@ def plan_training(
     if training.dropout is not None:
         model = model.replace(dropout=training.dropout)
     if gpu is not None and device == "cpu":
-        both = "gpu {gpu} and device cpu: the one says a GPU, the other the processor; leave one out"
+        both = "gpu {gpu} and device cpu contradict each other; remove one of them"
         raise UsageError(both, gpu=gpu.title)
     here = gpu is None and (device != "cuda" or torch.cuda.is_available())
     arithmetic = choose_arithmetic(training.precision, device) if here else arithmetic_there(training.precision, gpu)
@@ -179,9 +177,9 @@ def plan_training(
     if gpu is not None or (here and timed):
         pace = pace or predict_seconds_per_step(model, training, size, context, arithmetic, gpu)
         peak = peak_of(arithmetic, gpu)
-    source = Message("a few small steps on this machine")
+    source = Message("a few short steps on this machine")
     if gpu is not None:
-        source = Message("an estimate from what was measured on an H200, see benchmarks/results")
+        source = Message("an estimate based on measurements on an H200, see benchmarks/results")
     work, n = count_work(model, context), tokens_per_step(model, training, context)
     each, tokens = work.training_per_token, n * training.steps
     return {
@@ -245,7 +243,7 @@ def _design_tables(facts: dict[str, Any]) -> list[Table]:
     ]
     header: list[Text] = [Message("layers x width"), Message("parameters"), Message("why not")]
     proposed = Table(Message("proposed"), ["", Message("value"), Message("why")], chosen)
-    return [proposed, *([Table(Message("larger ones that do not fit"), header, rows)] if rows else [])]
+    return [proposed, *([Table(Message("larger models that do not fit"), header, rows)] if rows else [])]
 
 
 def _plan_tables(found: dict[str, Any]) -> list[Table]:
@@ -254,9 +252,9 @@ def _plan_tables(found: dict[str, Any]) -> list[Table]:
     parameters, flops = found["parameters"], found["flops"]
     passes = [flops[name] | {"total": flops[f"{name}_total"]} for name in ("forward_per_token", "training_per_token")]
     inside: Rows = [[Message(what), f"{parameters[name]:,}", ""] for name, what in _TOLD["inside"].items()]
-    work = Message("operations (multiply and add) for each token, context {n}", n=found["context_length"])
+    work = Message("operations (multiply and add) per token, context {n}", n=found["context_length"])
     where = Message(
-        "memory to train in {precision} on {device}, {shape} at once",
+        "memory to train in {precision} on {device}, in micro-batches of {shape}",
         precision=found["precision"],
         device=found["gpu"] or found["device"],
         shape=f"{found['micro_batch_size']} x {found['context_length']}",
@@ -268,7 +266,7 @@ def _plan_tables(found: dict[str, Any]) -> list[Table]:
         Table(title, [part, Message("parameters"), share], counts),
         Table(
             work,
-            [part, Message("forward"), Message("and backward"), share],
+            [part, Message("forward"), Message("forward and backward"), share],
             _part_rows("work", lambda value: amount(Count(value)), *passes),
         ),
         Table(where, [part, Message("memory"), share], memory),
@@ -297,9 +295,9 @@ def reasons_for(design: Design, text: TextSize) -> list[Reason]:
     """What was chosen and why, from the vocabulary to the number of steps."""
     model, settings = design.model, design.settings
     context, each = settings.context_length or model.context_length, design.tokens / design.parameters
-    rung = Message("the largest step of the ladder that fits")
+    rung = Message("the largest size of the ladder that fits")
     if each < TOKENS_PER_PARAMETER:
-        rung = Message("the smallest step of the ladder, and more time would serve it")
+        rung = Message("the smallest size of the ladder; more time would help")
     values = {
         **{**vars(model), **vars(settings), "context": context, "recipe": RECIPE, "inner": model.d_ff},
         **{"width": model.d_head, "tokens": settings.batch_size * context, "parameters": design.parameters},

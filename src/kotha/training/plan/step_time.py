@@ -163,14 +163,16 @@ def gpu_named(name: str) -> GPU:
     """
     plain = name.lower().replace(" ", "-").replace("_", "-")
     if plain not in GPUS:
-        raise UsageError("gpu {name!r} is not in the table{nearest}", name=name, nearest=nearest(plain, GPUS))
+        raise UsageError("unknown GPU {name!r}{nearest}", name=name, nearest=nearest(plain, GPUS))
     return GPUS[plain]
 
 
 def arithmetic_there(precision: Precision, gpu: GPU | None) -> Arithmetic:
     """The arithmetic of a GPU that is not here, by its name or without one."""
     best = "bfloat16" if gpu is None else gpu.precision
-    return Arithmetic(torch.device("cuda"), best if precision == "auto" else precision, Message("as the GPU has it"))
+    return Arithmetic(
+        torch.device("cuda"), best if precision == "auto" else precision, Message("as the GPU supports it")
+    )
 
 
 def peak_of(arithmetic: Arithmetic, gpu: GPU | None) -> float:
@@ -282,10 +284,10 @@ def _built(config: ModelConfig, arithmetic: Arithmetic) -> Model:
     needed = 2 * sum(each.nbytes for each in build(config, "meta").parameters())
     room = available_memory(arithmetic.device)
     if needed > room:
-        layers = Plural("one layer", "its {n} layers", n=config.n_layers)
+        layers = Plural("one layer", "all {n} layers", n=config.n_layers)
         raise ConfigError(
-            "weights and gradients of {layers} take {needed}, and {room} are free here, so no step can be "
-            "timed; choose smaller sizes, a GPU by name, or a plan without a time",
+            "weights and gradients of {layers} need {needed}, but only {room} is free here, so no step can "
+            "be timed; choose smaller sizes, a GPU by name, or a plan without a time",
             layers=layers,
             needed=Size(needed),
             room=Size(room),

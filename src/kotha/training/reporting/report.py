@@ -73,9 +73,7 @@ def read_record(folder: Path) -> Record:
     run = RunFolder(folder)
     record = Record(run.about() if run.exists else {}, run.metrics(), run.summary() or {})
     if not record.config and not record.metrics:
-        raise CheckpointError(
-            "{folder} holds no run to report on; give the folder that a training wrote", folder=folder
-        )
+        raise CheckpointError("{folder} contains no training run; give the folder of a run", folder=folder)
     return record
 
 
@@ -87,10 +85,10 @@ def report_document(record: Record) -> Report:
     blocks: list[Block] = [Columns([first, *([_samples(samples)] if samples else [])])]
     if measured := charts(record, "validation"):
         of_text = bool(record.line("validation", "bits_per_byte"))
-        blocks.append(Heading(Message("On text it has not seen") if of_text else Message("On unseen examples")))
+        blocks.append(Heading(Message("On held-out text") if of_text else Message("On held-out examples")))
         blocks.append(Columns([[each] for each in measured]))
     if health := charts(record, "health"):
-        blocks += [Heading(Message("How the training went")), Columns([[each] for each in health])]
+        blocks += [Heading(Message("How training went")), Columns([[each] for each in health])]
     blocks += _settings(record.config, record.summary)
     made = "Made by Kotha from the files of the run folder: config.json, metrics.jsonl, summary.json."
     return Report(title(record.config), lead(record), blocks, [Message(made)])
@@ -103,10 +101,10 @@ def _samples(rows: list[dict[str, Any]]) -> list[Block]:
     """What the model wrote along the way: some to see, the rest folded."""
     count = min(_SHOWN_SAMPLES, len(rows))
     shown = {round(place * (len(rows) - 1) / max(1, count - 1)) for place in range(count)}
-    blocks: list[Block] = [Heading(Message("What it wrote on the way"))]
+    blocks: list[Block] = [Heading(Message("Samples during training"))]
     blocks += [_story(row) for place, row in enumerate(rows) if place in shown]
     rest = [_story(row) for place, row in enumerate(rows) if place not in shown]
-    return [*blocks, Folded(Message("The other samples ({n})", n=len(rest)), rest)] if rest else blocks
+    return [*blocks, Folded(Message("Other samples ({n})", n=len(rest)), rest)] if rest else blocks
 
 
 def _story(row: dict[str, Any]) -> Quote:
@@ -122,8 +120,8 @@ def _settings(config: dict[str, Any], summary: dict[str, Any]) -> list[Block]:
     about = {**mapping(config, "machine"), **mapping(config, "versions"), "data": mapping(config, "data")}
     sections = [
         (Message("Machine, versions and data"), about),
-        (Message("All settings of the model"), mapping(config, "model")),
-        (Message("All settings of the training"), mapping(config, "training")),
+        (Message("All model settings"), mapping(config, "model")),
+        (Message("All training settings"), mapping(config, "training")),
         (Message("The summary"), summary),
     ]
     folded = [(name, pairs) for name, values in sections if (pairs := _pairs(values))]
@@ -175,9 +173,9 @@ def lead(record: Record) -> list[Text]:
     planned, corpus = figure(record.config, "training", "steps"), figure(record.config, "data", "train_tokens")
     done: list[Text] = [Plural("{n} step", "{n:,} steps", n=int(steps))] if steps else []
     done += [Message("{n} tokens", n=Count(tokens))] if tokens else []
-    done += [Message("{n:.2g} times through its text", n=tokens / corpus)] if tokens and corpus else []
+    done += [Message("{n:.2g} passes over the text", n=tokens / corpus)] if tokens and corpus else []
     done += [Message("{time}", time=Duration(seconds))] if seconds else []
-    words: list[Text] = [Message("Trained for {done}.", done=done) if done else Message("Nothing is learned yet.")]
+    words: list[Text] = [Message("Trained for {done}.", done=done) if done else Message("No step is complete yet.")]
     if steps and planned and steps < planned:
         stopped = Message("It was stopped early: {n:,.0f} steps were planned.", n=planned)
         words.append(
@@ -185,7 +183,7 @@ def lead(record: Record) -> list[Text]:
         )
     if record.best:
         reached_then = result(record.best["validation"])
-        words.append(Message("At its best, step {step:,}, {result}.", step=record.best["step"], result=reached_then))
+        words.append(Message("At its best, at step {step:,}, {result}.", step=record.best["step"], result=reached_then))
     return words
 
 
@@ -194,20 +192,20 @@ def result(validation: dict[str, Any]) -> Message:
     per_byte, per_character = figure(validation, "bits_per_byte"), figure(validation, "bits_per_character")
     accuracy, majority = figure(validation, "accuracy"), figure(validation, "majority")
     if accuracy is not None:
-        told = "it answers {share:.1%} of unseen examples rightly"
+        told = "it answers {share:.1%} of held-out examples correctly"
         if majority is not None:
             told = (
-                "it answers {share:.1%} of unseen examples rightly (always giving the most frequent answer: "
-                "{usual:.1%})"
+                "it answers {share:.1%} of held-out examples correctly (always giving the most frequent "
+                "answer: {usual:.1%})"
             )
         return Message(told, share=accuracy, usual=majority)
     if per_byte is not None:
-        told = "it needs {bits:.3f} bits per byte of unseen text"
+        told = "it needs {bits:.3f} bits per byte of held-out text"
         if per_character is not None:
-            told = "it needs {bits:.3f} bits per byte of unseen text, {character:.3f} per character"
+            told = "it needs {bits:.3f} bits per byte of held-out text, {character:.3f} per character"
         return Message(told, bits=per_byte, character=per_character)
     loss = figure(validation, "loss_nats")
-    told = "its loss was not a number" if loss is None else "its loss on unseen text is {loss:.3f} nats per token"
+    told = "its loss was NaN" if loss is None else "its loss on held-out text is {loss:.3f} nats per token"
     return Message(told, loss=loss)
 
 
@@ -228,7 +226,7 @@ def loss_chart(record: Record) -> Curves | None:
         Message("How surprised the model is by each {what}: lower is better.", what=Message(guessed))
     ]
     if training and validation:
-        colours = "Orange is the text it learns from (pale: single steps), green is text it never learns from."
+        colours = "Orange: training text (pale: single steps). Green: held-out text."
         caption.append(Message(colours))
     # What the known references mean; others are shown by their name.
     caption += [Message(words) for name, words in _TOLD["explained"].items() if name in values]

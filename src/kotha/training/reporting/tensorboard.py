@@ -26,7 +26,7 @@ class TensorBoard(AbstractContextManager["TensorBoard"]):
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError as error:
-            needed = "TensorBoard's files cannot be written: {why}; install it with `pip install 'kotha[tensorboard]'`"
+            needed = "TensorBoard files cannot be written: {why}; install it with `pip install 'kotha[tensorboard]'`"
             raise KothaError(needed, why=str(error)) from error
         self._open: Any = lambda: SummaryWriter(str(folder))
 

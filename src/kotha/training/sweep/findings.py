@@ -23,7 +23,7 @@ from kotha.training.sweep.study import DEFAULT, FOLDER, optuna
 _FEWEST = 4
 # With fewer than so many for each setting, what mattered is a guess.
 _FEW_FOR_EACH = 5
-_ENDS = {"complete": Message("to its end"), "pruned": Message("stopped early")}
+_ENDS = {"complete": Message("completed"), "pruned": Message("stopped early")}
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class SweepFindings:
     def tables(self) -> list[Table | Text]:
         """The best trials, what mattered, and what that means in sentences."""
         best = trial_table(self, Message("{out}: the best trials", out=self.out))
-        return [best, mattered_table(self, Message("what mattered")), *sentences(self)]
+        return [best, mattered_table(self, Message("importance of settings")), *sentences(self)]
 
     def save(self, path: Path) -> Path:
         """Write it as a page."""
@@ -158,38 +158,46 @@ def trial_table(found: SweepFindings, title: Text = "", most: int = 10) -> Table
         values = ", ".join(f"{name}={short(value)}" for name, value in each.values.items())
         name = Message("{trial} (default)", trial=each.name) if each.is_default else each.name
         rows.append([name, f"{each.value:.4f}", _ENDS.get(each.state, each.state), values])
-    return Table(title, [Message("trial"), Message(found.unit), Message("ended"), Message("settings")], rows)
+    return Table(title, [Message("trial"), Message(found.unit), Message("outcome"), Message("settings")], rows)
 
 
 def sentences(found: SweepFindings) -> list[Message]:
     """What must be said of the tables."""
     best, default, whole = found.best, found.default, found.count("complete")
-    ends = "trials that came to their end: {whole}; stopped early: {stopped}"
+    ends = "completed trials: {whole}; stopped early: {stopped}"
     told = [Message(ends, whole=whole, stopped=found.count("pruned"))]
     if elsewhere := found.count("running", "waiting"):
-        told.append(Message("at work elsewhere, or waiting: {n}; the same command goes on with them", n=elsewhere))
+        told.append(Message("running elsewhere or waiting: {n}; run the same command to continue them", n=elsewhere))
     if best is None or best.value is None:
-        return [*told, Message("no trial came to its end, so there is nothing to recommend yet")]
+        return [*told, Message("no trial has completed, so there is nothing to recommend yet")]
     how: dict[str, Any] = {"trial": best.name, "value": best.value, "unit": Message(found.unit)}
     said = "{trial} is the best: {value:.4f} {unit}"
     if best.is_default:
         said = "no trial was better than the default recipe, {value:.4f} {unit}"
     elif default is not None and default.value is not None:
         said = (
-            "{trial} is the best: {value:.4f} {unit}, {gain:.1%} below the default recipe's {default:.4f}; each has "
-            "one seed, so a small gain may be chance"
+            "{trial} is the best: {value:.4f} {unit}, {gain:.1%} below the default recipe's {default:.4f}; "
+            "each trial has only one seed, so a small gain may be chance"
         )
         how |= {"gain": 1 - best.value / default.value, "default": default.value}
     told.append(Message(said, **how))
-    beyond = "{name} is best close to an end of {range}, at {value}; search beyond it"
+    beyond = "{name} is best at {value}, close to an end of {range}; extend the range"
     for name in found.at_an_end:
         told.append(Message(beyond, name=name, range=found.searched[name], value=short(best.values[name])))
     if not found.importance:
         told.append(
-            Message("what mattered is not to be told yet; it takes {n} trials with different results", n=_FEWEST)
+            Message(
+                "the importance of settings cannot be estimated yet; it takes {n} completed trials with "
+                "different results",
+                n=_FEWEST,
+            )
         )
     elif whole < _FEW_FOR_EACH * len(found.searched):
-        told.append(Message("what mattered is a guess from {n} trials; more of them make it surer", n=whole))
+        told.append(
+            Message(
+                "the importance of settings is a rough estimate from {n} trials; run more trials to improve it", n=whole
+            )
+        )
     return told
 
 
@@ -209,11 +217,11 @@ def sweep_document(found: SweepFindings) -> Report:
     blocks: list[Block] = [Headline([*figures, (str(len(found.trials)), Message("trials"))])]
     blocks += [Paragraph(each) for each in sentences(found)]
     if best is not None:
-        blocks.append(Code(found.command, Message("To train the best again, for longer if you like")))
-    blocks += [Heading(Message("What mattered")), mattered_table(found)]
+        blocks.append(Code(found.command, Message("Train the best trial again, for longer if you like")))
+    blocks += [Heading(Message("Importance of settings")), mattered_table(found)]
     curves = [_line(each, best, default) for each in found.trials if len(each.curve) > 1]
     if curves:
-        told = "Each line is a trial, by {n} parts of its run; a short one was stopped early."
+        told = "Each line is a trial, measured at {n} points of its run; a short line was stopped early."
         title = Message("Learning curves of {n} trials", n=len(curves))
         # Those that matter last, so that they lie on top.
         ordered = sorted(curves, key=lambda each: each.look != "faint")
@@ -221,8 +229,8 @@ def sweep_document(found: SweepFindings) -> Report:
         caption = [Message(told, n=EVALUATIONS)]
         blocks.append(Curves(title, Message("part of the run"), unit, ordered, caption=caption))
     blocks += [Heading(Message("Trials")), trial_table(found, most=_MOST_TRIALS)]
-    lead = Message("Many short trainings, stopped early where they fell behind.")
-    return Report(Message("What a search for settings found"), [lead], blocks, [Message("Made by kotha sweep.")])
+    lead = Message("Many short training runs, stopped early if they fell behind.")
+    return Report(Message("Results of a search for settings"), [lead], blocks, [Message("Made by kotha sweep.")])
 
 
 def _line(trial: Trial, best: Trial | None, default: Trial | None) -> DrawnLine:

@@ -48,7 +48,7 @@ _WHOLE_TRIALS, _FIRST_PARTS = 4, EVALUATIONS // 4
 _DRAWN_BY_CHANCE = 8
 _FORMAT = 1
 _ANOTHER = Message(
-    "begin another study with {out}, or in a shared database with {study}",
+    "start another study with {out}, or with {study} in a shared database",
     out=Option("out", ...),
     study=Option("study", ...),
 )
@@ -136,7 +136,7 @@ def describe_sweep(data: Dataset, request: SweepRequest) -> Sweep:
 def read_sweep(told: dict[str, Any], data: Dataset, request: SweepRequest) -> Sweep:
     """The sweep that a study tells of; one of other data or settings than what is asked for now is refused."""
     if told.get("format") != _FORMAT:
-        raise UsageError("the study was begun by another version of Kotha; {another}", another=_ANOTHER)
+        raise UsageError("the study was started by another version of Kotha; {another}", another=_ANOTHER)
     sweep = Sweep(**told)
     again = read_search(request.search, preset(sweep.preset or USUAL_PRESET)) or sweep.searched
     search = " ".join(each.words for each in again)
@@ -145,8 +145,8 @@ def read_sweep(told: dict[str, Any], data: Dataset, request: SweepRequest) -> Sw
         begun = before.get(name)
         if begun != value:
             raise UsageError(
-                "the study was begun with {name}={begun!r}, and now {asked!r} is asked for; go on with the "
-                "same, or {another}",
+                "the study was started with {name}={begun!r}, but now {asked!r} is requested; use the same "
+                "value, or {another}",
                 name=name,
                 begun=begun,
                 asked=value,
@@ -233,7 +233,7 @@ class Searching:
             if is_default:  # what even the default cannot do is nothing to search around
                 raise
             trial.set_user_attr("problem", str(error))
-            self._say(Message("{trial} came to nothing: {error}", trial=title_of(trial), error=error))
+            self._say(Message("{trial} failed: {error}", trial=title_of(trial), error=error))
             raise optuna().TrialPruned from error
 
     def _values(self, trial: Any, is_default: bool) -> dict[str, Value]:

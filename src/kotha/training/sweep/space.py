@@ -126,13 +126,13 @@ def read_search(words: Sequence[str], model: ModelConfig, fixed: Mapping[str, An
     names = [each.name for each in found]
     for each in found:
         if names.count(each.name) > 1:
-            raise UsageError("{name} is searched twice; name all of its values once", name=each.name)
+            raise UsageError("{name} is searched twice; list all of its values once", name=each.name)
         if each.name in (fixed or {}):
-            raise UsageError("{name} was given a value and is searched too; leave one of them out", name=each.name)
+            raise UsageError("{name} is both set and searched; remove one of them", name=each.name)
     sizes = {"n_layers", "d_model", "n_heads", "d_ff"}.intersection(names)
     if SIZE in names and sizes:
         raise UsageError(
-            "size is layers and width in one, and {name} is searched too; leave one out", name=sorted(sizes)[0]
+            "size sets layers and width, but {name} is searched too; remove one of them", name=sorted(sizes)[0]
         )
     return found
 
@@ -143,16 +143,17 @@ def _read(word: str, model: ModelConfig) -> Searched:
     is_range = ".." in ends
     if not name or "=" not in word or (is_range and colon and how != "log"):
         raise UsageError(
-            "{word!r} says nothing to search; write NAME=FROM..TO, NAME=FROM..TO:log or NAME=A,B,C", word=word
+            "{word!r} is not a search range; write NAME=FROM..TO, NAME=FROM..TO:log or NAME=A,B,C", word=word
         )
     if name in _MEASURES:
         raise UsageError(
-            "{name} decides how a trial is timed or measured; set it for all instead of searching it", name=name
+            "{name} determines how a trial is timed or measured, so it cannot be searched; set it for all trials",
+            name=name,
         )
     hints = {**get_type_hints(type(model)), **get_type_hints(TrainConfig)}
     known = [each.name for each in (*fields(model), *fields(TrainConfig)) if each.name not in _MEASURES] + [SIZE]
     if name not in known:
-        raise UsageError("setting {name!r} does not exist{nearest}", name=name, nearest=nearest(name, known))
+        raise UsageError("unknown setting {name!r}{nearest}", name=name, nearest=nearest(name, known))
     kinds = get_args(hints.get(name)) or (hints.get(name),)
     found = _between(name, ends, bool(colon), kinds) if is_range else _among(name, rest, kinds)
     if name in get_type_hints(TrainConfig):  # what every trial would refuse is refused at once
@@ -164,10 +165,10 @@ def _read(word: str, model: ModelConfig) -> Searched:
 def _between(name: str, ends: str, log: bool, kinds: tuple[Any, ...]) -> Searched:
     whole = int in kinds and float not in kinds
     if not whole and float not in kinds:
-        raise UsageError("{name} is no number; search it among a few, as {name}=A,B", name=name)
+        raise UsageError("{name} is not a number; list its values, as in {name}=A,B", name=name)
     low, high = (_number(part, int if whole else float) for part in ends.split("..", 1))
     if low is None or high is None or not low < high or (log and low <= 0):
-        no_range = "{name}={ends} is no range; write two numbers, the smaller one first, and above 0 with :log"
+        no_range = "{name}={ends} is not a range; write two numbers, the smaller one first, and above 0 with :log"
         raise UsageError(no_range, name=name, ends=ends)
     return Searched(name, low=low, high=high, log=log, whole=whole)
 
@@ -182,11 +183,11 @@ def _number(text: str, kind: type[int] | type[float]) -> float | None:
 def _among(name: str, rest: str, kinds: tuple[Any, ...]) -> Searched:
     values = tuple(dict.fromkeys(_value(part, float in kinds) for part in rest.split(",") if part))
     if len(values) < 2:
-        few = "{name}={rest} leaves nothing to search; name two values or more, or a range as FROM..TO"
+        few = "{name}={rest} leaves nothing to search; give two or more values, or a range as FROM..TO"
         raise UsageError(few, name=name, rest=rest)
     for value in values:
         if name == SIZE and not _SIZE_FORM.fullmatch(str(value)):
-            raise UsageError("size={value} is not layers x width; write it as size=2x96,4x192", value=value)
+            raise UsageError("size={value} is not of the form layers x width; write it as size=2x96,4x192", value=value)
     return Searched(name, choices=values)
 
 

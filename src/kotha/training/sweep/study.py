@@ -39,7 +39,8 @@ def database_in(folder: Path) -> str:
     url = f"sqlite:///{(folder / DATABASE).absolute()}"
     if any(mark in url for mark in "?#"):
         raise UsageError(
-            "{folder} has a ? or # in its path, which no address of a database can hold; choose another", folder=folder
+            "{folder} has a ? or # in its path, which a database URL cannot contain; choose another folder",
+            folder=folder,
         )
     return url
 
@@ -67,7 +68,7 @@ def database_told(url: str) -> Iterator[None]:
 
 def _unusable(url: str, why: object) -> KothaError:
     return KothaError(
-        "the database {url} cannot be used: {why}; see that it is there, and that you may write to it",
+        "the database {url} cannot be used: {why}; check that it exists and is writable",
         url=without_password(url),
         why=str(why).strip().partition("\n")[0],
     )
@@ -92,7 +93,9 @@ def open_study(url: str, name: str, folder: Path, about: Callable[[], dict[str, 
             alone.let_go()
     if ABOUT not in study.user_attrs:
         raise UsageError(
-            "the study {name!r} of {url} is not a sweep of ours; name another", name=name, url=without_password(url)
+            "the study {name!r} in {url} was not made by kotha sweep; choose another name",
+            name=name,
+            url=without_password(url),
         )
     return study
 

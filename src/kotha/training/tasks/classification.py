@@ -44,7 +44,7 @@ class _Classes(ExamplesTask):
             counts = torch.from_numpy(self._counts(self._learned)).float()
             if not counts.all():
                 raise DataError(
-                    "class {empty} has no training example, so it has no weight; leave class_weights out",
+                    "class {empty} has no training examples, so its weight is undefined; remove class_weights",
                     empty=int(counts.argmin()),
                 )
             self._weights = counts.sum() / (n_classes * counts)
@@ -101,7 +101,7 @@ class ImageClasses(_Classes):
         wanted = (model.n_channels, model.image_size, model.image_size)
         if images.shape[1:] != wanted or validation_images.shape[1:] != wanted:
             raise DataError(
-                "the images have shape {shape}, and the model reads (N, {wanted})",
+                "the images have shape {shape}, but the model expects (N, {wanted})",
                 shape=str(images.shape),
                 wanted=wanted,
             )

@@ -203,8 +203,8 @@ class _Sequences(ExamplesTask):
         found = [rows for rows in map(self._encode, examples) if rows is not None]
         if not found:
             raise DataError(
-                "none of {n:,} {what} examples can be used: each needs a text, of at most {most:,} tokens; give "
-                "others, or a model with a longer context_length",
+                "none of the {n:,} {what} examples can be used: each needs a text of at most {most:,} "
+                "tokens; provide other examples, or use a model with a longer context_length",
                 n=len(examples),
                 what=what,
                 most=self.context_length,
@@ -281,7 +281,9 @@ class Translation(_Sequences):
         """The marks that start and end a target."""
         special = self.tokenizer.special
         if not {"bos", "eos"} <= special.keys():
-            raise DataError("the tokenizer has no mark to start and end a target; `kotha tokenizer train` makes one")
+            raise DataError(
+                "the tokenizer has no tokens that start and end a target; train one with `kotha tokenizer train`"
+            )
         return special["bos"], special["eos"]
 
     def _encode(self, example: TextPair) -> Any:

@@ -55,8 +55,8 @@ class Masking:
         missing = [role for role in _ROLES if role not in tokenizer.special]
         if missing:
             raise DataError(
-                "the tokenizer has no {missing} token, and masked words need it; train one of kind 'wordpiece' and "
-                "prepare the text with that",
+                "the tokenizer has no {missing} token, which masked words require; train a tokenizer of kind "
+                "'wordpiece' and prepare the text with it",
                 missing=missing,
             )
         self.cls, self.sep, self.mask, self.pad = (tokenizer.special[role] for role in _ROLES)
@@ -116,7 +116,7 @@ class MaskedWords(Task):
     def __init__(self, model: BERTConfig, config: TrainConfig, data: Dataset) -> None:
         self.context_length = config.context_length or model.context_length
         if self.context_length < _SHORTEST_CONTEXT:
-            raise ConfigError("masked words need a context_length of {least} or more", least=_SHORTEST_CONTEXT)
+            raise ConfigError("masked words require a context_length of at least {least}", least=_SHORTEST_CONTEXT)
         self.tokenizer = data.tokenizer
         self._masking = Masking(data.tokenizer)
         check_vocabulary(model, data.tokenizer)
@@ -222,8 +222,8 @@ class Passages:
         enough = np.flatnonzero(lengths >= _SHORTEST)
         if len(enough) < 2:
             raise DataError(
-                "the {split} split has {n} documents of {least} tokens or more, and pairs are made of two; "
-                "prepare more text, or a larger validation share",
+                "the {split} split has {n} documents of at least {least} tokens, but sentence pairs need "
+                "two; prepare more text, or a larger validation share",
                 split=split.name,
                 n=len(enough),
                 least=_SHORTEST,

@@ -97,7 +97,8 @@ def check_vocabulary(model: TextConfig, tokenizer: Tokenizer) -> None:
     """Refuse a tokenizer with more tokens than a model knows."""
     if model.vocab_size < tokenizer.vocab_size:
         raise ConfigError(
-            "the model knows {n:,} tokens and the tokenizer has {vocab_size:,}; use vocab_size={vocab_size}",
+            "the model's vocabulary has {n:,} tokens, but the tokenizer's has {vocab_size:,}; use "
+            "vocab_size={vocab_size}",
             n=model.vocab_size,
             vocab_size=tokenizer.vocab_size,
         )
@@ -138,7 +139,9 @@ class NextToken(Task):
     def __init__(self, model: GPTConfig, config: TrainConfig, data: Dataset) -> None:
         check_vocabulary(model, data.tokenizer)
         if config.teachers and config.backwards:
-            raise ConfigError("teachers foretell what comes next; give either teachers or a share of backwards")
+            raise ConfigError(
+                "teachers predict the next token, so they cannot be combined with backwards; give only one of them"
+            )
         self.data, self.tokenizer, self._config = data, data.tokenizer, config
         self._vocab_size, self._label_smoothing = model.vocab_size, config.label_smoothing
         self.context_length = config.context_length or model.context_length
@@ -220,20 +223,20 @@ class NextToken(Task):
         found = bundle.load(folder)
         why = self._no_teacher(found)
         if why is not None:
-            raise ConfigError("{folder} cannot teach this model: {why}", folder=folder, why=why)
+            raise ConfigError("{folder} cannot be a teacher of this model: {why}", folder=folder, why=why)
         assert isinstance(found.model, GPT)
         return found.model.requires_grad_(False)
 
     def _no_teacher(self, found: bundle.Bundle) -> Message | None:
         """Why a model's guesses would not be of the words that the student learns; None where they are."""
         if not isinstance(found.model, GPT):
-            return Message("it is a {family} model, and only a gpt predicts next tokens", family=found.config.family)
+            return Message("it is a {family} model; only a gpt predicts next tokens", family=found.config.family)
         if found.tokenizer is None or found.tokenizer.fingerprint != self.data.tokenizer.fingerprint:
-            return Message("it reads with another tokenizer than the data")
+            return Message("its tokenizer differs from that of the data")
         context_length = found.model.config.context_length
         if context_length < self.context_length:
-            return Message("it reads {n} tokens at once; use context_length={n} or less", n=context_length)
-        return None if found.model.head.bias is None else Message("its head has a bias")
+            return Message("its context is {n} tokens; use context_length={n} or less", n=context_length)
+        return None if found.model.head.bias is None else Message("its output head has a bias")
 
 
 def _as_batch(sequences: Tensor) -> Batch:
