@@ -17,7 +17,7 @@ def test_many_gpus_are_told_with_everything_that_was_assumed(capsys) -> None:
         "6.78 billion",
         "for 1,000 billion tokens",
         "disk space: tokens and three checkpoints",
-        "assumed",
+        "assumptions",
         "41% of 989 TFLOP/s",
         "400 Gb/s per GPU",
         "as reported for Llama 3 (arXiv 2407.21783)",

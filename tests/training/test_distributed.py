@@ -17,7 +17,7 @@ from tests.prepared import prepared_by_commands
 
 from kotha.artifacts.run_folder import CONFIG, LAUNCH, RunFolder
 from kotha.errors import CheckpointError, ConfigError
-from kotha.training.checkpoint import OnDisk, checkpoint_path, list_checkpoints, load_checkpoint, newest_whole
+from kotha.training.checkpoint import OnDisk, checkpoint_path, list_checkpoints, load_checkpoint, newest_complete
 from kotha.training.distributed import Ranks, goes_on, ranks_here
 
 STEPS = 12
@@ -250,8 +250,8 @@ def test_a_checkpoint_counts_as_whole_if_its_files_are_on_any_disks() -> None:
     three, six = ({f"{step}/model-0": "aa", f"{step}/model-1": "bb"} for step in (3, 6))
     first = OnDisk({"3/model-0": "aa", "6/model-0": "aa"}, {3: three, 6: six})
     second = OnDisk({"3/model-1": "bb", "6/model-1": "other"}, {3: three})
-    assert newest_whole([first, second]) == (3, 0)
-    assert newest_whole([OnDisk(), second]) is None
+    assert newest_complete([first, second]) == (3, 0)
+    assert newest_complete([OnDisk(), second]) is None
 
 
 def test_a_batch_that_cannot_be_shared_is_refused() -> None:

@@ -19,7 +19,7 @@ from kotha.model.presets import MODERN
 from kotha.text.shards import Dataset
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.text.tokenizer.trainers import train as train_tokenizer
-from kotha.training.initial_weights import Origin, carried
+from kotha.training.initial_weights import Origin, map_pieces
 from kotha.training.start import TrainRequest, choose_settings, train_run
 
 torch.set_num_threads(1)
@@ -87,7 +87,7 @@ def test_under_another_tokenizer_pieces_that_both_have_keep_their_rows(
 
 def test_special_tokens_meet_by_what_they_do(old: Tokenizer) -> None:
     other = train_tokenizer(some_stories(seed=3, n_documents=40), "wordpiece", 700)
-    rows, _ = carried(old, other)
+    rows, _ = map_pieces(old, other)
     assert rows[other.special["mask"]] == [old.special["mask"]]
     assert rows[other.special["pad"]] == [old.special["pad"]]
 

@@ -100,7 +100,7 @@ def test_a_run_goes_on_bit_for_bit(data: Dataset, teachers: list[str], tmp_path:
 
     def stop(event: dict) -> None:
         if event["step"] == 3 and "loss_nats" in event:
-            half.interrupts.asked = True
+            half.interrupts.stop_requested = True
 
     half._on_event = stop
     half.run()

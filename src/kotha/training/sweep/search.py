@@ -264,7 +264,7 @@ class Searching:
             if training is None or is_default or event["step"] >= event["steps"]:
                 return
             if trial.should_prune():
-                pruned = training.interrupts.asked = True  # it saves, and ends as if someone had asked it to
+                pruned = training.interrupts.stop_requested = True  # it saves, and ends as if someone had asked it to
 
         def hear(event: dict[str, Any]) -> None:
             follow(event)
