@@ -33,9 +33,9 @@ from kotha.training.plan.design import (
     Budget,
     Design,
     TextSize,
-    as_learned,
     budget_for,
     check_enough,
+    limit_context,
     measure_text,
     propose,
 )
@@ -135,7 +135,7 @@ def choose_settings(
         model = model.replace(dropout=settings.dropout)
     if not request.timed:
         if isinstance(model, GPTConfig) and settings.context_length is not None:
-            model = as_learned(model, settings.context_length)
+            model = limit_context(model, settings.context_length)
         return Choice(model, settings)
     if text is None:
         raise UsageError("settings for a given time depend on the text; give the data")
