@@ -149,9 +149,7 @@ class Training:
         """
         self.learner.train()
         try:
-            with Interrupts(
-                lambda name: self._publish({"step": self.progress.step, "stopping": name})
-            ) as self.interrupts:
+            with Interrupts(lambda name: self._send({"step": self.progress.step, "stopping": name})) as self.interrupts:
                 self.fitting.settle(self.gradients)
                 self._train()
                 stopped = self._stop_requested()
@@ -325,9 +323,9 @@ class Training:
     def _emit(self, **event: Any) -> None:
         if self.ranks.writes:
             self.folder.log(**event)
-        self._publish(event)
+        self._send(event)
 
-    def _publish(self, event: dict[str, Any]) -> None:
+    def _send(self, event: dict[str, Any]) -> None:
         """Pass an event to the listener, with the total number of steps."""
         if self.ranks.is_first and self._on_event is not None:
             self._on_event({**event, "steps": self.config.steps})
@@ -359,8 +357,8 @@ class Training:
         return self.progress.step
 
     def _adjust_to_time(self, began: float) -> None:
-        """Reduce the number of steps if the run would take too long, and increase it if the machine is faster than
-        measured.
+        """Reduce the number of steps if the run would take too long, or increase it if the machine is faster than
+        expected.
 
         The median ignores a few slow steps, such as the first. The new number is saved in the config, for a resumed
         run.

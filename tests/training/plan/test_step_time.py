@@ -17,7 +17,7 @@ from kotha.training.plan.memory import positions
 from kotha.training.plan.render import plan_training
 from kotha.training.plan.step_time import (
     GPUS,
-    arithmetic_there,
+    arithmetic_of,
     count_work,
     example_inputs,
     gpu_named,
@@ -109,7 +109,7 @@ MEASURED = [
 def test_the_h200_estimate_is_near_what_was_measured(case: str, name: str, how: str, size: int, length: int) -> None:
     figures = json.loads((RESULTS / "train_speed.json").read_text(encoding="utf-8"))["figures"]
     (ours,) = [each for each in figures if (each["case"], each["who"]) == (case, "kotha")]
-    there, settings = arithmetic_there("auto", GPUS["h200"]), recipe(how, batch_size=size)
+    there, settings = arithmetic_of("auto", GPUS["h200"]), recipe(how, batch_size=size)
     seconds = predict_seconds_per_step(preset(name), settings, size, length, there, GPUS["h200"])
     assert size * length / seconds == pytest.approx(ours["tokens_per_second"], rel=0.1)
 

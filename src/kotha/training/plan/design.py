@@ -47,7 +47,7 @@ from kotha.training.plan.step_time import (
     COMPILE_SECONDS,
     GPU,
     SHARE_OF_PEAK,
-    arithmetic_there,
+    arithmetic_of,
     count_work,
     peak_of,
     predict_seconds_per_step,
@@ -63,9 +63,7 @@ _CHARACTERS_PER_TOKEN, _PER_DOUBLING, _AT = 4.29, 0.476, 8192
 
 @dataclass(frozen=True)
 class TextSize:
-    """The size of a text to train on: tokens are known for a data folder, and estimated from the news data for a
-    corpus.
-    """
+    """The size of a text to train on; tokens are counted in a data folder, and estimated for a corpus (from news data)."""
 
     path: str
     bytes: int  # of the training part
@@ -149,7 +147,7 @@ def budget_for(
     gpu: GPU | None = None,
 ) -> Budget:
     """The budget of this machine, or of a GPU by name; without ``memory_bytes``, the available memory."""
-    arithmetic = choose_arithmetic(precision, device) if gpu is None else arithmetic_there(precision, gpu)
+    arithmetic = choose_arithmetic(precision, device) if gpu is None else arithmetic_of(precision, gpu)
     memory = available_memory(arithmetic.device) if gpu is None else gpu.memory
     if gpu is not None and memory_bytes is not None and memory_bytes > memory:
         raise UsageError(

@@ -25,7 +25,7 @@ from kotha.training.plan.rules import times
 from kotha.training.plan.step_time import (
     GPU,
     Work,
-    arithmetic_there,
+    arithmetic_of,
     count_work,
     peak_of,
     predict_seconds_per_step,
@@ -166,7 +166,7 @@ def plan_training(
         conflict = "gpu {gpu} and device cpu contradict each other; remove one of them"
         raise UsageError(conflict, gpu=gpu.title)
     here = gpu is None and (device != "cuda" or torch.cuda.is_available())
-    arithmetic = choose_arithmetic(training.precision, device) if here else arithmetic_there(training.precision, gpu)
+    arithmetic = choose_arithmetic(training.precision, device) if here else arithmetic_of(training.precision, gpu)
     how = how_planned(model, training, arithmetic)
     named = None if gpu is None else gpu.memory
     available, context = available_memory(arithmetic.device) if here else named, how.context_length

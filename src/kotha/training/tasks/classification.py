@@ -180,9 +180,7 @@ def augmented(images: Tensor, generators: Sequence[np.random.Generator], flip: b
     Each is transformed by its own generator, drawn from its turn, so a resumed run sees the same images; with ``flip``
     half of them are mirrored.
     """
-    moves = torch.tensor(
-        np.stack([_move(generator, flip) for generator in generators]), dtype=images.dtype
-    )  # (N, 2, 3)
+    moves = torch.tensor(np.stack([_move(each, flip) for each in generators]), dtype=images.dtype)  # (N, 2, 3)
     grid = affine_grid(moves, list(images.shape), align_corners=False)
     return grid_sample(images, grid, padding_mode="border", align_corners=False)
 

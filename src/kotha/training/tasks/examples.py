@@ -80,10 +80,8 @@ class Order:
         for start in range(0, self.n_examples, pool):
             some = order[start : start + pool]
             order[start : start + pool] = some[np.argsort(self._lengths[some], kind="stable")]
-        carried_over = (
-            -epoch * self.n_examples % self._batch_size
-        )  # positions left in the last batch of the previous epoch
-        first, rest = order[:carried_over], order[carried_over:]
+        left = -epoch * self.n_examples % self._batch_size  # positions left in the last batch of the previous epoch
+        first, rest = order[:left], order[left:]
         complete = len(rest) // self._batch_size * self._batch_size
         batches = rest[:complete].reshape(-1, self._batch_size)
         draw.shuffle(batches)  # otherwise lengths would rise within each pool
