@@ -245,8 +245,8 @@ _OF_THE_RUN = (TOKENIZER_FILE, runs.METRICS, runs.BEST, f"{runs.BEST_MODEL}/*", 
 class OnDisk:
     """The files of a run on one disk, and by step the files that each checkpoint should have."""
 
-    there: Sums = field(default_factory=dict)
-    named: dict[int, Sums] = field(default_factory=dict)
+    files: Sums = field(default_factory=dict)
+    manifests: dict[int, Sums] = field(default_factory=dict)
 
 
 def copy_missing_files(path: Path, ranks: Ranks) -> None:
@@ -257,12 +257,12 @@ def copy_missing_files(path: Path, ranks: Ranks) -> None:
     if not ranks.apart:
         return
     every = ranks.each(_held(path) if ranks.writes else OnDisk())
-    begun = next((rank for rank, held in enumerate(every) if runs.CONFIG in held.there), 0)
-    step, source = newest_complete(every) or (-1, begun)
-    wanted = every[source].named.get(step, {})  # the manifest comes last: without it a checkpoint is invalid
-    of_the_run = {name: each for name, each in every[source].there.items() if not name.startswith(runs.CHECKPOINTS)}
+    started = next((rank for rank, held in enumerate(every) if runs.CONFIG in held.files), 0)
+    step, source = newest_complete(every) or (-1, started)
+    wanted = every[source].manifests.get(step, {})  # the manifest comes last: without it a checkpoint is invalid
+    of_the_run = {name: each for name, each in every[source].files.items() if not name.startswith(runs.CHECKPOINTS)}
     for name, expected in {**wanted, **of_the_run}.items():
-        missing = ranks.writes and every[ranks.rank].there.get(name) != expected
+        missing = ranks.writes and every[ranks.rank].files.get(name) != expected
         if ranks.any(missing):
             holder = _holder(every, name, expected)
             assert holder is not None, "all files of a complete checkpoint are on some disk"
@@ -274,14 +274,14 @@ def newest_complete(every: list[OnDisk]) -> tuple[int, int] | None:
     complete = [
         (step, rank)
         for rank, held in enumerate(every)
-        for step, named in held.named.items()
-        if all(_holder(every, name, each) is not None for name, each in named.items())
+        for step, listed in held.manifests.items()
+        if all(_holder(every, name, each) is not None for name, each in listed.items())
     ]
     return max(complete, key=lambda each: each[0], default=None)
 
 
 def _holder(every: list[OnDisk], name: str, expected: str) -> int | None:
-    return next((rank for rank, held in enumerate(every) if held.there.get(name) == expected), None)
+    return next((rank for rank, held in enumerate(every) if held.files.get(name) == expected), None)
 
 
 def _held(path: Path) -> OnDisk:
@@ -290,10 +290,12 @@ def _held(path: Path) -> OnDisk:
         directory = checkpoint_path(path / runs.CHECKPOINTS, step)
         with suppress(KothaError, OSError):
             sums = {**read_table(directory / MANIFEST), MANIFEST: _sha256(directory / MANIFEST)}
-            held.named[step] = {(directory / name).relative_to(path).as_posix(): each for name, each in sums.items()}
-            held.there.update(_sums(path, directory / "*"))
+            held.manifests[step] = {
+                (directory / name).relative_to(path).as_posix(): each for name, each in sums.items()
+            }
+            held.files.update(_sums(path, directory / "*"))
     for pattern in _OF_THE_RUN:
-        held.there.update(_sums(path, path / pattern))
+        held.files.update(_sums(path, path / pattern))
     return held
 
 

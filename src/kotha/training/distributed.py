@@ -140,8 +140,8 @@ def ranks_here(shard: bool = False) -> Ranks:
     names = {"RANK": "0", "WORLD_SIZE": world, "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": world}
     names["TORCHELASTIC_RESTART_COUNT"] = "0"
     launch = os.environ.get("TORCHELASTIC_RUN_ID", "none")  # "none" is torchrun's default
-    places = (int(os.environ.get(name, default)) for name, default in names.items())
-    return Ranks(*places, shard=shard, launch=None if launch == "none" else launch)
+    values = (int(os.environ.get(name, default)) for name, default in names.items())
+    return Ranks(*values, shard=shard, launch=None if launch == "none" else launch)
 
 
 def goes_on(folder: RunFolder, ranks: Ranks) -> bool:

@@ -223,7 +223,7 @@ def _batches(parameters: Sequence[nn.Parameter]) -> Iterable[Sequence[nn.Paramet
 
 
 def orthogonalize(matrix: Tensor) -> Tensor:
-    """Approximately the nearest orthogonal matrix, with singular values from 0.7 to 1.2: (m, n) or (b, m, n) -> same."""
+    """Approximately the nearest orthogonal matrix, singular values from 0.7 to 1.2: (m, n) or (b, m, n) -> same."""
     a, b, c = _COEFFICIENTS
     x = matrix.bfloat16() if matrix.is_cuda else matrix.float()
     tall = x.shape[-2] > x.shape[-1]

@@ -63,7 +63,7 @@ _CHARACTERS_PER_TOKEN, _PER_DOUBLING, _AT = 4.29, 0.476, 8192
 
 @dataclass(frozen=True)
 class TextSize:
-    """The size of a text to train on; tokens are counted in a data folder, and estimated for a corpus (from news data)."""
+    """The size of a text to train on; tokens are counted in a data folder, and estimated for a corpus."""
 
     path: str
     bytes: int  # of the training part

@@ -89,12 +89,12 @@ def plan_memory(model: ModelConfig, training: TrainConfig, micro_batch_size: int
     weights, states, trainable = (-(-each // shares) for each in (sizes.weights, sizes.optimizer, sizes.trainable))
     gradients = trainable * (2 if how.ranks > 1 and not how.sharded else 1)
     average = trainable if training.ema_decay is not None else 0
-    places, on_cpu = positions(model, how.context_length), how.device == "cpu"
-    evaluated = max(1, POSITIONS_AT_ONCE[how.device] // places)  # sequences of a validation batch
+    length, on_cpu = positions(model, how.context_length), how.device == "cpu"
+    evaluated = max(1, POSITIONS_AT_ONCE[how.device] // length)  # sequences of a validation batch
     body = Body(model, micro_batch_size, how)
-    kept = body.kept() + micro_batch_size * places * sizes.low_rank * how.width
+    kept = body.kept() + micro_batch_size * length * sizes.low_rank * how.width
     loss, loss_gradients, chunk = _loss(model, sizes.vocabulary, micro_batch_size, how)
-    hidden = _FLOAT32 * evaluated * places * model.d_model
+    hidden = _FLOAT32 * evaluated * length * model.d_model
     reading = hidden + _loss(model, sizes.vocabulary, evaluated, how)[2] + how.width * sizes.vocabulary * model.d_model
     depth = max(1, model.n_layers)
     # Weights gathered by FSDP at once: those outside the blocks, the current block and the next.

@@ -100,10 +100,10 @@ def report_document(record: Record) -> Report:
 def _samples(rows: list[dict[str, Any]]) -> list[Block]:
     """Generated samples: some visible, the others folded."""
     count = min(_SHOWN_SAMPLES, len(rows))
-    shown = {round(place * (len(rows) - 1) / max(1, count - 1)) for place in range(count)}
+    shown = {round(index * (len(rows) - 1) / max(1, count - 1)) for index in range(count)}
     blocks: list[Block] = [Heading(Message("Samples during training"))]
-    blocks += [_story(row) for place, row in enumerate(rows) if place in shown]
-    rest = [_story(row) for place, row in enumerate(rows) if place not in shown]
+    blocks += [_story(row) for index, row in enumerate(rows) if index in shown]
+    rest = [_story(row) for index, row in enumerate(rows) if index not in shown]
     return [*blocks, Folded(Message("Other samples ({n})", n=len(rest)), rest)] if rest else blocks
 
 

@@ -270,9 +270,9 @@ class Searching:
             follow(event)
             self._on_event({**event, "trial": title})
 
-        def on_ready(begun: Training) -> None:
+        def on_ready(started: Training) -> None:
             nonlocal training
-            training = begun
+            training = started
 
         resumes = folder.exists
         for row in folder.metrics() if resumes else ():

@@ -37,11 +37,11 @@ class _Classes(ExamplesTask):
     part, reference_names = "examples", ("ln K", "class frequencies")
     reads: tuple[str, ...]  # names of the input tensors of the model
 
-    def __init__(self, config: TrainConfig, n_classes: int, learned: Columns, held_out: Columns) -> None:
-        super().__init__(config, n_classes, learned, held_out)
+    def __init__(self, config: TrainConfig, n_classes: int, train: Columns, held_out: Columns) -> None:
+        super().__init__(config, n_classes, train, held_out)
         self._weights: Tensor | None = None
         if config.class_weights == "balanced":
-            counts = torch.from_numpy(self._counts(self._learned)).float()
+            counts = torch.from_numpy(self._counts(self._train)).float()
             if not counts.all():
                 raise DataError(
                     "class {empty} has no training examples, so its weight is undefined; remove class_weights",
@@ -75,7 +75,7 @@ class _Classes(ExamplesTask):
 
     def score(self, sums: dict[str, float], targets: dict[str, int]) -> Score:
         """See Task; ``majority`` is the accuracy of always predicting the most frequent class of the training data."""
-        most_frequent = self._counts(self._learned).argmax()
+        most_frequent = self._counts(self._train).argmax()
         held_out = self._counts(self._held_out)
         return {**super().score(sums, targets), "majority": float(held_out[most_frequent] / held_out.sum())}
 
@@ -105,9 +105,9 @@ class ImageClasses(_Classes):
                 shape=str(images.shape),
                 wanted=wanted,
             )
-        learned = torch.from_numpy(images), torch.as_tensor(labels)
+        train = torch.from_numpy(images), torch.as_tensor(labels)
         held_out = torch.from_numpy(validation_images), torch.as_tensor(validation_labels)
-        super().__init__(config, model.n_classes, learned, held_out)
+        super().__init__(config, model.n_classes, train, held_out)
         self._augment = config.augment
 
     def batch(self, step: int, first: int, count: int) -> Batch:
@@ -145,9 +145,9 @@ class TextClasses(_Classes):
         self.context_length = config.context_length or model.context_length
         self.tokenizer = tokenizer
         self._reader = MarkedTexts(tokenizer, model.marks, self.context_length)
-        learned, held_out = self._encode(texts, labels), self._encode(validation_texts, validation_labels)
+        train, held_out = self._encode(texts, labels), self._encode(validation_texts, validation_labels)
         self.too_long = self._reader.truncated
-        super().__init__(config, len(model.labels), learned, held_out)
+        super().__init__(config, len(model.labels), train, held_out)
 
     def _encode(self, texts: Sequence[str], labels: Sequence[int]) -> Columns:
         """The stretches of texts, and their labels."""

@@ -126,12 +126,12 @@ class ExamplesTask(Task):
     part: ClassVar[str] = "tokens"  # the unit that the loss averages over
     reference_names: ClassVar[tuple[str, str]] = ("ln V", "unigram")
 
-    def __init__(self, config: TrainConfig, n_answers: int, learned: Columns, held_out: Columns) -> None:
-        self._learned, self._held_out, self._n_answers = learned, held_out, n_answers
+    def __init__(self, config: TrainConfig, n_answers: int, train: Columns, held_out: Columns) -> None:
+        self._train, self._held_out, self._n_answers = train, held_out, n_answers
         self._label_smoothing, self._evaluate_tokens = config.label_smoothing, config.evaluate_tokens
-        lengths = [each.lengths for each in learned if isinstance(each, Ragged)]
+        lengths = [each.lengths for each in train if isinstance(each, Ragged)]
         together = sum(lengths[1:], lengths[0]) if lengths else None
-        self._order = Order(len(learned[0]), config.batch_size, config.seed, together)
+        self._order = Order(len(train[0]), config.batch_size, config.seed, together)
 
     @abstractmethod
     def _as_batch(self, some: Columns, rows: Sequence[int], among: Sequence[int]) -> Batch:
@@ -148,7 +148,7 @@ class ExamplesTask(Task):
     def batch(self, step: int, first: int, count: int) -> Batch:
         """See Task; a part of a batch is as wide as the whole batch."""
         among = self._order.examples(step)
-        return self._as_batch(self._learned, among[first : first + count], among)
+        return self._as_batch(self._train, among[first : first + count], among)
 
     def validation(self) -> list[Batch]:
         some = self._held_out
@@ -161,7 +161,7 @@ class ExamplesTask(Task):
         return {"loss_nats": sums[self.part] / count, "accuracy": sums["right"] / count, self.part: count}
 
     def references(self) -> dict[str, float]:
-        frequencies = frequency_nats(self._counts(self._learned), self._counts(self._held_out))
+        frequencies = frequency_nats(self._counts(self._train), self._counts(self._held_out))
         return dict(zip(self.reference_names, (math.log(self._n_answers), frequencies), strict=True))
 
 
@@ -184,8 +184,8 @@ class _Sequences(ExamplesTask):
         check_vocabulary(model, tokenizer)
         self.tokenizer, self.context_length = tokenizer, self._longest(model, config)
         self._pad = tokenizer.special.get("pad", 0)
-        learned = self._prepare(Message("training"), given)
-        super().__init__(config, model.vocab_size, learned, self._prepare(Message("validation"), held_out))
+        train = self._prepare(Message("training"), given)
+        super().__init__(config, model.vocab_size, train, self._prepare(Message("validation"), held_out))
 
     def _longest(self, model: TextConfig, config: TrainConfig) -> int:
         """The length of the longest example that is used, in tokens."""

@@ -203,9 +203,9 @@ class MaskedWords(Task):
         """See Task; compare ``ln V`` and ``unigram`` with ``words_nats``, and ``ln 2`` with ``pairs_nats``."""
         words = torch.cat([batch.tensors["words"].flatten() for batch in self.validation()])
         held_out = torch.bincount(words[words != IGNORED], minlength=self._vocab_size).numpy()
-        learned = count_tokens(self.data, "train", self._vocab_size)
-        learned[: len(self._masking.is_ordinary)] *= self._masking.is_ordinary  # special tokens are never masked
-        unigram = frequency_nats(learned, held_out)
+        train = count_tokens(self.data, "train", self._vocab_size)
+        train[: len(self._masking.is_ordinary)] *= self._masking.is_ordinary  # special tokens are never masked
+        unigram = frequency_nats(train, held_out)
         return {"ln V": math.log(self._vocab_size), "unigram": unigram, "ln 2": math.log(2)}
 
 

@@ -206,8 +206,8 @@ class NextToken(Task):
         return {"loss_nats": loss, **figures, "tokens": targets[_PART]}
 
     def references(self) -> dict[str, float]:
-        learned, held_out = (count_tokens(self.data, split, self._vocab_size) for split in ("train", "validation"))
-        return {"ln V": math.log(self._vocab_size), "unigram": frequency_nats(learned, held_out)}
+        train, held_out = (count_tokens(self.data, split, self._vocab_size) for split in ("train", "validation"))
+        return {"ln V": math.log(self._vocab_size), "unigram": frequency_nats(train, held_out)}
 
     def validation(self) -> list[Batch]:
         tokens = self._config.evaluate_tokens
