@@ -1,4 +1,4 @@
-"""Starting from weights: what is carried over, under which tokenizer, and what is refused."""
+"""Initial weights: what is copied, with which tokenizer, and what is rejected."""
 
 import json
 import shutil
@@ -50,7 +50,7 @@ def origin(config: object, tokenizer: Tokenizer | None) -> Origin:
     return Origin("somewhere", Bundle(build(config), tokenizer))
 
 
-def test_under_the_same_tokenizer_every_weight_is_carried(old: Tokenizer) -> None:
+def test_with_the_same_tokenizer_every_weight_is_copied(old: Tokenizer) -> None:
     start = origin(sizes(), old)
     torch.manual_seed(2)
     model = build(start.config(old))
@@ -60,9 +60,7 @@ def test_under_the_same_tokenizer_every_weight_is_carried(old: Tokenizer) -> Non
 
 
 @pytest.mark.parametrize("tied", [True, False])
-def test_under_another_tokenizer_pieces_that_both_have_keep_their_rows(
-    old: Tokenizer, new: Tokenizer, tied: bool
-) -> None:
+def test_with_another_tokenizer_common_pieces_keep_their_rows(old: Tokenizer, new: Tokenizer, tied: bool) -> None:
     start = origin(sizes(tied_head=tied), old)
     torch.manual_seed(2)
     model = build(start.config(new))
@@ -85,14 +83,14 @@ def test_under_another_tokenizer_pieces_that_both_have_keep_their_rows(
     assert torch.equal(filled, body)
 
 
-def test_special_tokens_meet_by_what_they_do(old: Tokenizer) -> None:
+def test_special_tokens_are_matched_by_role(old: Tokenizer) -> None:
     other = train_tokenizer(some_stories(seed=3, n_documents=40), "wordpiece", 700)
     rows, _ = map_pieces(old, other)
     assert rows[other.special["mask"]] == [old.special["mask"]]
     assert rows[other.special["pad"]] == [old.special["pad"]]
 
 
-def test_it_begins_where_the_other_ended(data: Dataset, tmp_path: Path) -> None:
+def test_training_continues_at_the_trained_loss(data: Dataset, tmp_path: Path) -> None:
     quickly = {"learning_rate": 0.03, "ema_decay": None, "batch_size": 8, "context_length": 4}
     first = kotha.train(data.path, preset="mini", steps=60, out=tmp_path / "first", **quickly)
     fresh, again = (
@@ -112,7 +110,7 @@ def test_it_begins_where_the_other_ended(data: Dataset, tmp_path: Path) -> None:
         train_run(data, RunFolder(tmp_path / "again"), TrainRequest(), resume=True)
 
 
-def test_a_model_keeps_its_context_and_its_spare_rows(data: Dataset, old: Tokenizer) -> None:
+def test_a_model_keeps_its_context_and_unused_rows(data: Dataset, old: Tokenizer) -> None:
     spare = sizes(vocab_size=old.vocab_size + 60)
     start = origin(spare, old)
     chosen = choose_settings(TrainRequest(changes={"steps": 5}, origin=start), tokenizer=old)
@@ -121,7 +119,7 @@ def test_a_model_keeps_its_context_and_its_spare_rows(data: Dataset, old: Tokeni
     start.check(chosen.model, old)
 
 
-def test_what_weights_cannot_become_is_refused(data: Dataset, old: Tokenizer, tmp_path: Path) -> None:
+def test_incompatible_weights_are_rejected(data: Dataset, old: Tokenizer, tmp_path: Path) -> None:
     def refused(match: str, error: type[Exception], start: Origin, resume: bool = False, **changes: int) -> None:
         request = TrainRequest(changes={"steps": 1, **changes}, origin=start)
         with pytest.raises(error, match=match):
@@ -136,7 +134,7 @@ def test_what_weights_cannot_become_is_refused(data: Dataset, old: Tokenizer, tm
         TrainRequest(preset="pocket", origin=start)
 
 
-def test_a_bert_goes_on_with_masked_words(data: Dataset, old: Tokenizer, tmp_path: Path) -> None:
+def test_a_bert_continues_with_masked_words(data: Dataset, old: Tokenizer, tmp_path: Path) -> None:
     texts = some_stories(seed=5, n_documents=40)
     words = train_tokenizer(texts, "wordpiece", 600)
     prepared(tmp_path, texts, words)
