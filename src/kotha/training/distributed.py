@@ -53,8 +53,8 @@ class Ranks:
     shard: bool = field(default=False, kw_only=True)
     launch: str | None = field(default=None, kw_only=True)  # torchrun's run id, the same for all processes of a launch
     device: str | None = field(default=None, kw_only=True)  # the device of this process; None: the best of the machine
-    keeper: int = field(default=0, kw_only=True)  # the process that writes to the disk that this process sees
-    apart: bool = field(default=False, kw_only=True)  # whether there are several disks (see checkpoint.py)
+    writer: int = field(default=0, kw_only=True)  # the process that writes to the disk that this process sees
+    several_disks: bool = field(default=False, kw_only=True)  # whether there are several disks (see checkpoint.py)
 
     @property
     def is_first(self) -> bool:
@@ -64,7 +64,7 @@ class Ranks:
     @property
     def writes(self) -> bool:
         """Whether this process writes files: one process does on each separate disk."""
-        return self.rank == self.keeper
+        return self.rank == self.writer
 
     @property
     def on_one_machine(self) -> bool:
@@ -192,10 +192,10 @@ def find_disks(ranks: Ranks, path: Path) -> Ranks:
             marker = Path(file).name
     markers = ranks.each(marker)
     seen = (rank for rank, other in enumerate(markers) if other is not None and exists(parent / other))
-    keepers = ranks.each(next(seen, 0))
+    writers = ranks.each(next(seen, 0))
     if marker is not None:
         (parent / marker).unlink(missing_ok=True)
-    return replace(ranks, keeper=keepers[ranks.rank], apart=len(set(keepers)) > 1)
+    return replace(ranks, writer=writers[ranks.rank], several_disks=len(set(writers)) > 1)
 
 
 def _rendezvous_store(ranks: Ranks) -> Store:
@@ -331,7 +331,7 @@ class Stragglers:
             self._say(Message(message, step=step, taken=seconds, usual=usual))
         self._usual.append(seconds)
         if step % _COMPARE_EVERY == 0:
-            self._report(slow_ones(self._ranks.each(self._busy())))
+            self._report(find_stragglers(self._ranks.each(self._busy())))
 
     def _report(self, slow: dict[int, float]) -> None:
         message = "{name} (process {rank}) takes {times:.1f} times as long as the median process"
@@ -343,10 +343,10 @@ class Stragglers:
         self._slow = set(slow)
 
 
-def slow_ones(busy: Sequence[float]) -> dict[int, float]:
+def find_stragglers(busy: Sequence[float]) -> dict[int, float]:
     """The processes that are much slower than the median, and by what factor.
 
-    >>> slow_ones([1.0, 1.0, 3.0, 1.2])
+    >>> find_stragglers([1.0, 1.0, 3.0, 1.2])
     {2: 3.0}
     """
     usual = median_low(busy)  # with two processes, the faster one

@@ -32,7 +32,7 @@ from kotha.training.device import choose_arithmetic, largest_memory, peak_flops_
 from kotha.training.distributed import ALONE, Ranks, Stragglers, distribute, gradient_sync, unsharded
 from kotha.training.execution import Fitting, Learner, OutOfMemory, Recording, blocks, measure
 from kotha.training.optim import Average, Optimizers, learning_rate_share
-from kotha.training.plan.memory import check_room, how_planned
+from kotha.training.plan.memory import check_memory, planned_conditions
 from kotha.training.plan.rules import fit_to_time
 from kotha.training.plan.step_time import count_work
 from kotha.training.tasks.task import Batch, Task, Tensors
@@ -118,8 +118,8 @@ class Training:
         self.arithmetic = choose_arithmetic(config.precision, ranks.device, folder.machine())
         self.arithmetic.settle()
         device = self.arithmetic.device
-        how = how_planned(model_config, config, self.arithmetic, ranks.world, ranks.sharded)
-        check_room(model_config, config, largest_memory(device), how)
+        how = planned_conditions(model_config, config, self.arithmetic, ranks.world, ranks.sharded)
+        check_memory(model_config, config, largest_memory(device), how)
         torch.manual_seed(config.seed)
         self.model: Model = build(model_config).to(device)
         if initialize is not None:

@@ -118,13 +118,13 @@ def test_failures_by_hand() -> None:
     """419 in 54 days on 16,384 GPUs: one in about four days on 512."""
     plan = plan_cluster(ladder_model(*LADDER[-1]), CLASSIC, Cluster(GPUS["h200"], 512, 64))
     assert plan.failures_per_day == pytest.approx(419 / 54 / 32)
-    apart, writing = 86_400 / plan.failures_per_day, plan.checkpoint_seconds
+    failure_interval, writing = 86_400 / plan.failures_per_day, plan.checkpoint_seconds
     assert writing == plan.checkpoint_bytes / (64 * 2e9)
     assert plan.checkpoint_bytes == pytest.approx(12 * plan.parameters, rel=0.01), "weights, and two numbers per weight"
-    assert plan.checkpoint_every_seconds == pytest.approx(math.sqrt(2 * writing * apart))
+    assert plan.checkpoint_every_seconds == pytest.approx(math.sqrt(2 * writing * failure_interval))
 
     def lost(every: float) -> float:
-        return writing / every + (every / 2 + 670 + writing) / apart
+        return writing / every + (every / 2 + 670 + writing) / failure_interval
 
     assert plan.lost_share == pytest.approx(lost(plan.checkpoint_every_seconds))
     for other in (0.5, 2):

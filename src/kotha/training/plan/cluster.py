@@ -157,9 +157,9 @@ def plan_cluster(
     kept = plan_memory(model, training, 1, Conditions(context, "bfloat16", "cuda", compiled=True))
     saved = kept.weights + kept.optimizer + kept.average
     per_card = 8 * step.sent * (cluster.nodes - 1) / cluster.nodes / (gpus / cluster.nodes)
-    apart, writing = _DAY / (FAILURES * gpus), saved / (cluster.storage * cluster.nodes)
-    every = math.sqrt(2 * writing * apart)
-    again = every / 2 + NOTICED_SECONDS + COMPILE_SECONDS + writing  # repeated steps and restart per failure
+    failure_interval, writing = _DAY / (FAILURES * gpus), saved / (cluster.storage * cluster.nodes)
+    every = math.sqrt(2 * writing * failure_interval)
+    repeated = every / 2 + NOTICED_SECONDS + COMPILE_SECONDS + writing  # repeated steps and restart per failure
     return ClusterPlan(
         parameters=work.parameters,
         flops_per_token=work.training_per_token,
@@ -177,7 +177,7 @@ def plan_cluster(
         checkpoint_seconds=writing,
         failures_per_day=FAILURES * gpus,
         checkpoint_every_seconds=every,
-        lost_share=min(0.99, writing / every + again / apart),
+        lost_share=min(0.99, writing / every + repeated / failure_interval),
         token_bytes=2 if model.vocab_size <= _LARGEST_SHORT_ID else 4,
     )
 

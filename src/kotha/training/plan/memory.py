@@ -141,7 +141,7 @@ def largest_micro_batch(model: ModelConfig, training: TrainConfig, available_byt
     return max(1, size)
 
 
-def check_room(model: ModelConfig, training: TrainConfig, room: int, how: Conditions) -> None:
+def check_memory(model: ModelConfig, training: TrainConfig, room: int, how: Conditions) -> None:
     """Raise an error if the memory is too small even for one sequence at a time."""
     needed = plan_memory(model, training, 1, how).total
     if needed > room:
@@ -153,7 +153,7 @@ def check_room(model: ModelConfig, training: TrainConfig, room: int, how: Condit
         )
 
 
-def how_planned(
+def planned_conditions(
     model: ModelConfig, training: TrainConfig, arithmetic: Arithmetic, ranks: int = 1, sharded: bool = False
 ) -> Conditions:
     """The conditions of a training run with this arithmetic."""

@@ -20,7 +20,7 @@ from kotha.training.config import TrainConfig
 from kotha.training.device import available_memory, choose_arithmetic, share_of_peak
 from kotha.training.optim import learning_rate_share, schedule_steps
 from kotha.training.plan.design import ASIDE, BASE, RECIPE, TOKENS_PER_PARAMETER, Design, TextSize, measure_text
-from kotha.training.plan.memory import how_planned, largest_micro_batch, plan_memory
+from kotha.training.plan.memory import largest_micro_batch, plan_memory, planned_conditions
 from kotha.training.plan.rules import times
 from kotha.training.plan.step_time import (
     GPU,
@@ -85,8 +85,8 @@ class TrainingPlan:
         epochs, pace = plan["epochs"], plan["seconds_per_step"]
         words.append(
             Plural(
-                "{n} step read {tokens} tokens{times}",
-                "{n:,} steps read {tokens} tokens{times}",
+                "{n} step processes {tokens} tokens{times}",
+                "{n:,} steps process {tokens} tokens{times}",
                 n=plan["steps"],
                 tokens=Count(plan["tokens"]),
                 times="" if epochs is None else Message(", {times} passes over the data", times=times(epochs)),
@@ -167,7 +167,7 @@ def plan_training(
         raise UsageError(conflict, gpu=gpu.title)
     here = gpu is None and (device != "cuda" or torch.cuda.is_available())
     arithmetic = choose_arithmetic(training.precision, device) if here else arithmetic_of(training.precision, gpu)
-    how = how_planned(model, training, arithmetic)
+    how = planned_conditions(model, training, arithmetic)
     named = None if gpu is None else gpu.memory
     available, context = available_memory(arithmetic.device) if here else named, how.context_length
     size = training.micro_batch_size or training.batch_size

@@ -102,12 +102,12 @@ def _samples(rows: list[dict[str, Any]]) -> list[Block]:
     count = min(_SHOWN_SAMPLES, len(rows))
     shown = {round(index * (len(rows) - 1) / max(1, count - 1)) for index in range(count)}
     blocks: list[Block] = [Heading(Message("Samples during training"))]
-    blocks += [_story(row) for index, row in enumerate(rows) if index in shown]
-    rest = [_story(row) for index, row in enumerate(rows) if index not in shown]
+    blocks += [_sample(row) for index, row in enumerate(rows) if index in shown]
+    rest = [_sample(row) for index, row in enumerate(rows) if index not in shown]
     return [*blocks, Folded(Message("Other samples ({n})", n=len(rest)), rest)] if rest else blocks
 
 
-def _story(row: dict[str, Any]) -> Quote:
+def _sample(row: dict[str, Any]) -> Quote:
     bits, step = figure(row, "validation", "bits_per_byte"), row["step"]
     label = Message("step {step:,}", step=step)
     if bits is not None:

@@ -86,7 +86,7 @@ class SweepFindings:
     def tables(self) -> list[Table | Text]:
         """The best trials, the importance of settings, and explanatory sentences."""
         best = trial_table(self, Message("{out}: the best trials", out=self.out))
-        return [best, mattered_table(self, Message("importance of settings")), *sentences(self)]
+        return [best, importance_table(self, Message("importance of settings")), *sentences(self)]
 
     def save(self, path: Path) -> Path:
         """Write the findings as a page."""
@@ -141,7 +141,7 @@ def _trial(trial: Any, defaults: dict[str, Value]) -> Trial:
 # -- tables and sentences ----------------------------------------------------------------------------------------------
 
 
-def mattered_table(found: SweepFindings, title: Text = "") -> Table:
+def importance_table(found: SweepFindings, title: Text = "") -> Table:
     """Each setting with its range, default, best value and importance, the most important first."""
     rows: list[list[Text]] = []
     for name in sorted(found.searched, key=lambda each: -found.importance.get(each, 0.0)):
@@ -167,9 +167,9 @@ def sentences(found: SweepFindings) -> list[Message]:
     best, default, completed = found.best, found.default, found.count("complete")
     ends = "completed trials: {whole}; stopped early: {stopped}"
     messages = [Message(ends, whole=completed, stopped=found.count("pruned"))]
-    if elsewhere := found.count("running", "waiting"):
+    if unfinished := found.count("running", "waiting"):
         messages.append(
-            Message("running elsewhere or waiting: {n}; run the same command to continue them", n=elsewhere)
+            Message("running elsewhere or waiting: {n}; run the same command to continue them", n=unfinished)
         )
     if best is None or best.value is None:
         return [*messages, Message("no trial has completed, so there is nothing to recommend yet")]
@@ -222,7 +222,7 @@ def sweep_document(found: SweepFindings) -> Report:
     blocks += [Paragraph(each) for each in sentences(found)]
     if best is not None:
         blocks.append(Code(found.command, Message("Train the best trial again, for longer if you like")))
-    blocks += [Heading(Message("Importance of settings")), mattered_table(found)]
+    blocks += [Heading(Message("Importance of settings")), importance_table(found)]
     curves = [_line(each, best, default) for each in found.trials if len(each.curve) > 1]
     if curves:
         text = "Each line is a trial, measured at {n} points of its run; a short line was stopped early."
