@@ -79,7 +79,7 @@ def test_a_sweep_ends_with_what_mattered_and_a_line_that_trains_the_best_again(c
     assert trials[0]["is_default"] and trials[0]["values"] == {"learning_rate": 6e-4, "dropout": 0.0}
     assert all(1e-4 <= each["values"]["learning_rate"] <= 1e-2 for each in trials)
     whole = [each for each in trials if each["state"] == "complete"]
-    assert len(whole) >= 4, "none is stopped before four have come to their end"
+    assert len(whole) >= 4, "none is stopped before four have completed"
     assert found["best"]["value"] == min(each["value"] for each in whole) <= found["default"]["value"]
     assert sum(found["importance"].values()) == pytest.approx(1)
     for each in trials:
@@ -105,9 +105,9 @@ def test_the_same_command_goes_on_and_another_is_refused(capsys, data: Path, tmp
     assert more["trials"][:2] == first["trials"] and len(more["trials"]) == 3
     assert more["searched"] == first["searched"], "what is searched need not be said again"
     for other, reason in {
-        ("--steps", "4"): "was begun with changes=",
-        ("--search", "dropout=0,0.3"): "was begun with search='learning_rate=0.0001..0.01:log dropout=0,0.1'",
-        ("--recipe", "course"): "was begun with recipe='classic'",
+        ("--steps", "4"): "was started with changes=",
+        ("--search", "dropout=0,0.3"): "was started with search='learning_rate=0.0001..0.01:log dropout=0,0.1'",
+        ("--recipe", "course"): "was started with recipe='classic'",
     }.items():
         arguments = words(data, out, 4, 3)
         if other[0] in arguments:
@@ -284,7 +284,9 @@ def test_a_best_value_at_the_end_of_its_range_is_told(capsys, data: Path, tmp_pa
     page = tmp_path / "found.html"
     assert main([*arguments, "--html", str(page)]) == 0
     said = Shown(page.read_text(encoding="utf-8")).words()
-    assert any(each.startswith("learning_rate is best close to an end") for each in said), "a name keeps its letters"
+    assert any(each.startswith("learning_rate is best at 0.0006, close to an end") for each in said), (
+        "a name keeps its letters"
+    )
     told = capsys.readouterr().out
     assert "learning_rate is best at 0.0006, close to an end of 0.0006..0.01:log; extend the range" in told
     assert (

@@ -285,7 +285,7 @@ def cut(ground: Ground) -> Found:
         time.sleep(30)
         second.cable(plugged=True)
         found = trial.end(started, first)
-        trial.tells(first, "stood still")
+        trial.tells(first, "stalled")
         return found
 
 

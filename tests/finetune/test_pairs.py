@@ -157,7 +157,7 @@ def test_other_families_and_other_settings_are_refused(run: kotha.Run, table: Pa
         kotha.train(table, out=out)
     with pytest.raises(ConfigError, match="class_weights is for classes"):
         kotha.train(table, out=out, **QUICK, class_weights="balanced")
-    with pytest.raises(UsageError, match="lora=4 learns beside weights that stay"):
+    with pytest.raises(UsageError, match="lora=4 adapts the weights of a trained model"):
         kotha.train(table, out=out, **QUICK, lora=4)
     with pytest.raises(UsageError, match="reverse: for a table of pairs, which is a file"):
         kotha.train(tmp_path, out=out, reverse=True)

@@ -127,7 +127,7 @@ def test_incompatible_weights_are_rejected(data: Dataset, old: Tokenizer, tmp_pa
         assert not (tmp_path / "run").exists()
 
     start = origin(sizes(), old)
-    refused("keeps their sizes, so n_layers=2 cannot", ConfigError, start, n_layers=2)
+    refused("keeps their sizes; remove n_layers=2", ConfigError, start, n_layers=2)
     refused("initial weights and minutes apply only to new runs", UsageError, start, resume=True)
     refused("context_length=", ConfigError, origin(sizes(positions="learned"), old), context_length=64)
     with pytest.raises(UsageError, match="preset='pocket' cannot"):
