@@ -141,7 +141,7 @@ def test_bad_pairs_are_refused_and_leave_nothing(tmp_path: Path, name: str, text
 
 
 def test_pairs_longer_than_the_context_are_refused(table: Path, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="none of 270 training examples can be used"):
+    with pytest.raises(DataError, match="none of the 270 training examples can be used"):
         kotha.train(table, out=tmp_path / "run", context_length=2, **QUICK)
     assert not (tmp_path / "run").exists()
 
@@ -155,7 +155,7 @@ def test_other_families_and_other_settings_are_refused(run: kotha.Run, table: Pa
         kotha.train(table, out=out, preset="pocket", steps=2)
     with pytest.raises(UsageError, match="a table of pairs needs a preset that translates"):
         kotha.train(table, out=out)
-    with pytest.raises(ConfigError, match="class_weights is for classes"):
+    with pytest.raises(ConfigError, match="class_weights is only for classifiers"):
         kotha.train(table, out=out, **QUICK, class_weights="balanced")
     with pytest.raises(UsageError, match="lora=4 adapts the weights of a trained model"):
         kotha.train(table, out=out, **QUICK, lora=4)

@@ -71,7 +71,7 @@ def test_assumptions_state_the_prediction_error() -> None:
     ends = [[off[run["name"]] for run in PUBLISHED if run["gpu"] == gpu] for gpu in ("h100", "a100")]
     reason = assumptions(Cluster(GPUS["h200"], 8, 1), ladder_model(*LADDER[0]), CLASSIC)[-1][2]
     h100 = f"{-min(ends[0])} % too low to {max(ends[0])} % too high on H100s"
-    assert f"{h100}, {-min(ends[1])} % too low on A100s" in str(reason)
+    assert f"{h100} and {-min(ends[1])} % too low on A100s" in str(reason)
 
 
 @pytest.mark.parametrize(

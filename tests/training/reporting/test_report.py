@@ -75,7 +75,7 @@ def test_a_complete_run(tmp_path: Path) -> None:
         "At its best, at step 200, it needs 1.375 bits per byte of held-out text, 2.750 per character."
     )
     assert page.headings() == [
-        *("Loss", "Samples during training", "On held-out text", "Course of the training"),
+        *("Loss", "Samples during training", "On held-out text", "How training went"),
         "Settings",
     ]
     loss, per_byte, *rest = page.blocks("curves")
