@@ -11,17 +11,17 @@ def test_a_cluster_plan_lists_its_assumptions(capsys) -> None:
     assert main(["plan", "--gpus", "64", "--nodes", "8"]) == 0
     told = capsys.readouterr().out
     for said in (
-        "64 x NVIDIA H200 in 8 machines: what they give",
-        "what they need",
+        "64 x NVIDIA H200 in 8 machines: performance",
+        "requirements",
         "124 million",
         "6.78 billion",
         "for 1,000 billion tokens",
-        "on the disk: tokens, and three checkpoints",
-        "assumed",
+        "disk space: tokens and three checkpoints",
+        "assumptions",
         "41% of 989 TFLOP/s",
-        "400 Gb/s a GPU",
-        "the count of Llama 3 (arXiv 2407.21783)",
-        "beside published runs the speeds are",
+        "400 Gb/s per GPU",
+        "as reported for Llama 3 (arXiv 2407.21783)",
+        "compared with published runs, the speeds are",
     ):
         assert said in told
 
@@ -52,15 +52,15 @@ def test_a_preset_and_a_number_of_tokens_as_json(capsys) -> None:
     [
         (["--nodes", "2"], 2, "set the number of GPUs with --gpus"),
         (["--gpus", "0"], 2, "gpus=0 must be from 1"),
-        (["--gpus", "12", "--nodes", "5"], 2, "nodes=5 cannot share 12 GPUs evenly"),
-        (["--gpus", "8", "--tokens", "many"], 2, "tokens='many' is no number of tokens; write 10B"),
-        (["--gpus", "8", "--tokens", "nanB"], 2, "must be from 1 to a million trillion"),
+        (["--gpus", "12", "--nodes", "5"], 2, "nodes=5 cannot divide 12 GPUs evenly"),
+        (["--gpus", "8", "--tokens", "many"], 2, "tokens='many' is not a number of tokens; write 10B"),
+        (["--gpus", "8", "--tokens", "nanB"], 2, "must be from 1 to 1e18"),
         (["--gpus", "8", "--minutes", "5"], 2, "--minutes does not apply to a cluster plan"),
         (["--gpus", "8", "--preset", "bert-base"], 2, "bert-base is a bert"),
-        (["--gpus", "8", "--gpu", "t4"], 1, "are too small for"),
+        (["--gpus", "8", "--gpu", "t4"], 1, "have too little memory for"),
         (["--gpus", "8", "--network", "0"], 2, "network must be above 0"),
         (["--gpus", "8", "--gpu", "h20"], 2, "did you mean 'h200'?"),
-        (["--gpus", "8", "--set", "batch_size=4"], 1, "a batch of 4 sequences cannot be shared by 8 GPUs"),
+        (["--gpus", "8", "--set", "batch_size=4"], 1, "a batch of 4 sequences cannot be divided evenly among 8 GPUs"),
     ],
 )
 def test_invalid_plans_are_rejected(capsys, arguments: list[str], code: int, reason: str) -> None:

@@ -89,7 +89,7 @@ def test_the_schedule_is_drawn_from_its_own_numbers() -> None:
             2,
             "--data is missing: a design depends on the text and the time; --preset",
         ),
-        (["--minutes", "5", "--data", __file__, "--set", "steps=3"], 2, "minutes and steps both say"),
+        (["--minutes", "5", "--data", __file__, "--set", "steps=3"], 2, "minutes and steps both set"),
         (["--preset", "mini", "--gpu", "rtx-409"], 2, "did you mean 'rtx-4090'?"),
         (["--minutes", "5", "--data", "nowhere-at-all"], 1, "nowhere-at-all"),
         (["--preset", "mini", "--data", "nowhere-at-all"], 1, "nowhere-at-all"),

@@ -90,7 +90,7 @@ def test_a_sweep_reports_importances_and_the_best_command(capsys, data: Path, tm
         assert (out / each["folder"] / "best" / "model.safetensors").is_file()
         assert len(each["curve"]) == 8 or each["state"] == "pruned"
     html = page.read_text(encoding="utf-8")
-    assert "What mattered" in html and "<svg" in html and "kotha train" in html
+    assert "Importance of settings" in html and "<svg" in html and "kotha train" in html
     line = shlex.split(found["command"])
     line[line.index("--out") + 1] = str(tmp_path / "again")
     assert main([*line[1:], "--json"]) == 0
@@ -107,9 +107,9 @@ def test_the_same_command_resumes_and_another_is_rejected(capsys, data: Path, tm
     assert more["trials"][:2] == first["trials"] and len(more["trials"]) == 3
     assert more["searched"] == first["searched"], "the search is saved in the study"
     for other, reason in {
-        ("--steps", "4"): "was begun with changes=",
-        ("--search", "dropout=0,0.3"): "was begun with search='learning_rate=0.0001..0.01:log dropout=0,0.1'",
-        ("--recipe", "course"): "was begun with recipe='classic'",
+        ("--steps", "4"): "was started with changes=",
+        ("--search", "dropout=0,0.3"): "was started with search='learning_rate=0.0001..0.01:log dropout=0,0.1'",
+        ("--recipe", "course"): "was started with recipe='classic'",
     }.items():
         arguments = words(data, out, 4, 3)
         if other[0] in arguments:
@@ -119,7 +119,7 @@ def test_the_same_command_resumes_and_another_is_rejected(capsys, data: Path, tm
         assert main(arguments) == 2
         refused = capsys.readouterr().err
         assert (
-            reason in refused and "begin another study with --out …, or in a shared database with --study …" in refused
+            reason in refused and "start another study with --out …, or with --study … in a shared database" in refused
         ), "and how another is begun"
         assert main([*arguments, "--language", "bn"]) == 2
         assert "নতুন সুইপ শুরু করুন: --out … দিয়ে অন্য ফোল্ডারে" in capsys.readouterr().err
@@ -211,7 +211,7 @@ def test_invalid_trials_are_skipped(capsys, data: Path, tmp_path) -> None:
     assert found["default"]["values"] == {"n_heads": 2, "learning_rate": 6e-4}
     refused = [each for each in found["trials"] if each["problem"]]
     assert refused and all(each["values"]["n_heads"] == 3 and each["value"] is None for each in refused)
-    assert told.err.count("came to nothing: d_model=8 is not divisible by n_heads=3") == len(refused)
+    assert told.err.count("failed: d_model=8 is not divisible by n_heads=3") == len(refused)
     assert found["best"]["values"]["n_heads"] == 2
     assert main(words(data, tmp_path / "worse", 2, 3, "--set", "n_heads=3", "--search", "dropout=0,0.1")) == 1
     assert "is not divisible by n_heads=3" in capsys.readouterr().err, "an error of the default trial ends the sweep"
@@ -238,7 +238,7 @@ def test_sizes_are_searched_at_equal_time(data: Path) -> None:
     ("more", "code", "reason"),
     [
         (["--search", "learning_rat=0..1"], 2, "did you mean 'learning_rate'?"),
-        (["--search", "dropout=0.2..0.1"], 2, "is no range"),
+        (["--search", "dropout=0.2..0.1"], 2, "is not a range"),
         (["--storage", "sqlite:////nowhere/at/all.db"], 1, "cannot be used: unable to open database file"),
         (
             ["--storage", "postgresql://me:secret@localhost:1/db"],
@@ -288,10 +288,14 @@ def test_a_best_value_at_the_end_of_its_range_is_reported(capsys, data: Path, tm
     page = tmp_path / "found.html"
     assert main([*arguments, "--html", str(page)]) == 0
     said = Shown(page.read_text(encoding="utf-8")).words()
-    assert any(each.startswith("learning_rate is best close to an end") for each in said), "a name keeps its letters"
+    assert any(each.startswith("learning_rate is best at 0.0006, close to an end") for each in said), (
+        "a name keeps its letters"
+    )
     told = capsys.readouterr().out
-    assert "learning_rate is best close to an end of 0.0006..0.01:log, at 0.0006; search beyond it" in told
-    assert "what mattered is not to be told yet; it takes 4 trials with different results" in told
+    assert "learning_rate is best at 0.0006, close to an end of 0.0006..0.01:log; extend the range" in told
+    assert (
+        "the importance of settings cannot be estimated yet; it takes 4 completed trials with different results" in told
+    )
 
 
 def test_the_default_folder_is_next_to_the_data(capsys, data: Path, tmp_path, monkeypatch) -> None:

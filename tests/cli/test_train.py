@@ -36,7 +36,7 @@ def test_train_and_resume(capsys, data: Path, tmp_path: Path) -> None:
     assert main(arguments) == 1
     assert "contains a run; resume it with --resume" in capsys.readouterr().err
     assert main(["train", str(data), *out, "--resume"]) == 0
-    assert "going on from step 5" in capsys.readouterr().err
+    assert "resuming from step 5" in capsys.readouterr().err
     assert main(["train", str(data), *out, "--resume", "--steps", "8", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["steps"] == 8
     assert json.loads((tmp_path / "run" / "config.json").read_text())["training"]["steps"] == 8
@@ -131,10 +131,10 @@ def test_settings_come_from_recipe_then_file_then_flags(capsys, data: Path, tmp_
         (["--set", "steps"], 2, "expected NAME=VALUE"),
         (["--set", "steps=soon"], 2, "steps='soon' has the wrong type; expected int"),
         (["--recipe", "moden"], 1, "did you mean 'modern'?"),
-        (["--preset", "pocket-bert"], 1, "train one of kind 'wordpiece'"),
-        (["--preset", "pocket-seq2seq"], 1, "a seq2seq model learns from pairs of texts"),
+        (["--preset", "pocket-bert"], 1, "train a tokenizer of kind 'wordpiece'"),
+        (["--preset", "pocket-seq2seq"], 1, "a seq2seq model is trained on pairs of texts"),
         (["--minutes", "0"], 2, "minutes=0.0 must be above 0"),
-        (["--minutes", "1", "--steps", "5"], 2, "minutes and steps both say how long to train"),
+        (["--minutes", "1", "--steps", "5"], 2, "minutes and steps both set the length of the run"),
         (["--config", "nowhere.toml"], 2, "nowhere.toml"),
         (["--config", "/dev/zero"], 1, "/dev/zero is larger than 1,048,576 bytes"),
         (["--set", "steps=" + "9" * 5000], 2, "has the wrong type; expected int"),
@@ -212,9 +212,7 @@ def test_a_model_beyond_this_machine_is_rejected_before_it_is_built(capsys, data
     command = ["train", str(data), "--preset", "pocket", *sizes, "--steps", "5", "--out", str(tmp_path / "run")]
     assert main(command) == 1
     said = capsys.readouterr().err
-    assert (
-        "TB of memory to learn from one sequence at a time, and here are" in said and "smaller sizes: d_model" in said
-    )
+    assert "TB of memory, but only" in said and "smaller sizes: d_model" in said
     assert not (tmp_path / "run").exists()
 
 

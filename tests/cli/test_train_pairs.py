@@ -38,7 +38,7 @@ def test_training_a_translator_on_a_table(capsys, tmp_path: Path) -> None:
     about = json.loads((tmp_path / "run" / "config.json").read_text(encoding="utf-8"))
     assert about["training"]["schedule"] == "cosine" and about["training"]["steps"] == 4
     out, err = said(capsys, "train", table, "--out", tmp_path / "run", "--resume", "--steps", "6", "--json")
-    assert "going on from step 4 of 6" in err and json.loads(out)["steps"] == 6
+    assert "resuming from step 4 of 6" in err and json.loads(out)["steps"] == 6
     out, _ = said(capsys, "train", table, "--out", tmp_path / "run", "--resume")
     assert "Translated from 'bn', compared with 'en'." in out and "Report:" in out
     summary = json.loads((tmp_path / "run" / "summary.json").read_text(encoding="utf-8"))
@@ -83,7 +83,7 @@ def test_the_schedule_of_2017_is_a_choice(capsys, tmp_path: Path) -> None:
         (["@lines.txt", "--preset", "pocket-seq2seq"], MISUSED, "has fewer than two columns"),
         (["@nowhere.tsv", "--preset", "pocket-seq2seq"], FAILED, "nowhere.tsv"),
         (["@run", "--preset", "pocket", "--reverse"], MISUSED, "reverse: for a table of pairs, which is a file"),
-        (["@pairs.tsv", "--from", "@run", "--preset", "pocket-seq2seq"], MISUSED, "weights to start from have their"),
+        (["@pairs.tsv", "--from", "@run", "--preset", "pocket-seq2seq"], MISUSED, "initial weights determine the"),
     ],
 )
 def test_usage_errors(capsys, made: Path, words: list[str], code: int, wording: str) -> None:

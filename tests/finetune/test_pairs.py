@@ -155,14 +155,14 @@ def test_other_families_and_settings_are_rejected(run: kotha.Run, table: Path, t
         kotha.train(table, out=out, preset="pocket", steps=2)
     with pytest.raises(UsageError, match="for a table of pairs use a translation preset"):
         kotha.train(table, out=out)
-    with pytest.raises(ConfigError, match="class_weights is for classes"):
+    with pytest.raises(ConfigError, match="class_weights is only for classifiers"):
         kotha.train(table, out=out, **QUICK, class_weights="balanced")
-    with pytest.raises(UsageError, match="lora=4 learns beside weights that stay"):
+    with pytest.raises(UsageError, match="lora=4 adapts the weights of a trained model"):
         kotha.train(table, out=out, **QUICK, lora=4)
     with pytest.raises(UsageError, match="reverse: for a table of pairs, which is a file"):
         kotha.train(tmp_path, out=out, reverse=True)
     assert not out.exists()
     with pytest.raises(CheckpointError, match="contains a run; resume it with resume=True"):
         kotha.train(table, out=run.path, **QUICK)
-    with pytest.raises(ConfigError, match="a run that goes on keeps its model"):
+    with pytest.raises(ConfigError, match="a resumed run keeps its model"):
         kotha.train(table, out=run.path, resume=True, d_model=64)

@@ -144,7 +144,7 @@ def start(
     say, began, origin = on_remark or (lambda _: None), time.perf_counter(), request.origin
     folder.check_new()
     plan = use.plan(request, say)
-    fill = None if origin is None else lambda made: origin.fill(made, plan.tokenizer)
+    fill = None if origin is None else lambda made: origin.initialize(made, plan.tokenizer)
     training = _training(use, plan, folder, on_event, say, fill)
     if use.by_minutes and request.timed:
         training.deadline = began + 60 * (request.minutes or USUAL_MINUTES)
