@@ -132,7 +132,7 @@ def python() -> str:
 
     text = f"# Every public name\n\n{MADE.format('docstrings')} A name is loaded when it is first used.\n"
     for name in kotha.__all__:
-        found = getattr(import_module(kotha._HOMES[name]), name)
+        found = getattr(import_module(kotha._MODULES[name]), name)
         text += f"\n## kotha.{name}\n{_described(name, found)}"
         if inspect.isclass(found) and name in _CLASSES_IN_FULL:
             for member, each in inspect.getmembers_static(found):

@@ -244,7 +244,10 @@ HUGE = dict.fromkeys(("n_embd", "n_inner", "vocab_size"), 1 << 30)
         (sharded(is_placed_twice), f"is broken: the key '{PLACED}' occurs twice"),
         (sharded(is_placed(PLACED, INDEX)), "index.json is truncated or not a safetensors file"),
         (sharded(is_placed(PLACED, "b.safetensors")), f"{INDEX} and [ab].safetensors disagree on where '{PLACED}'"),
-        (sharded(is_placed("more.weight", "a.safetensors")), f"{INDEX} and a.safetensors disagree on where 'more.weight'"),
+        (
+            sharded(is_placed("more.weight", "a.safetensors")),
+            f"{INDEX} and a.safetensors disagree on where 'more.weight'",
+        ),
         *(
             (sharded(holds(INDEX, json.dumps(index))), "weight_map must map each")
             for index in ({}, {"weight_map": []}, {"weight_map": {}}, {"weight_map": {"a": 1}})

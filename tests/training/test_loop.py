@@ -272,8 +272,8 @@ def test_a_run_that_fails_to_start_leaves_no_folder(data, tmp_path: Path, monkey
 
 def test_a_folder_with_other_files_is_rejected_before_timing(data, tmp_path: Path) -> None:
     (tmp_path / "report.html").write_text("mine")
-    said: list[object] = []
-    for begin in (start, lambda data, path: train_run(data, RunFolder(path), on_remark=said.append)):
+    remarks: list[object] = []
+    for begin in (start, lambda data, path: train_run(data, RunFolder(path), on_remark=remarks.append)):
         with pytest.raises(CheckpointError, match=r"contains report\.html but no run; choose a new or empty folder"):
             begin(data, tmp_path)
     assert remarks == []

@@ -156,7 +156,9 @@ class JobStore:
             if not has_saved(folder):
                 raise JobConflictError("the job {id} has no checkpoint to resume from; start a new one", id=id)
             (folder / ERROR).unlink(missing_ok=True)
-            command = json.loads(row["commands"])[-1][:2]  # `train DATA`, `finetune USE`: settings are in the run folder
+            command = json.loads(row["commands"])[-1][
+                :2
+            ]  # `train DATA`, `finetune USE`: settings are in the run folder
             update(table, id, commands=[[*command, "--out", str(folder / OUT), "--resume"]])
 
     def label(self, id: str, name: str | None = None, tags: Sequence[str] | None = None) -> None:
